@@ -1,0 +1,43 @@
+# The one command for each thing that people do here. Needs python3 (3.11 or newer) and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: install run test compat soak clean
+.DELETE_ON_ERROR:
+
+install: $(INSTALLED)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'Partita needs Python 3.11 or newer; try: make PYTHON=python3.12 install' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo 'This Python cannot make virtual environments. On Debian or Ubuntu: apt install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): requirements.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+run: install
+	$(BIN)/partita serve --host 127.0.0.1 --port 8000 --data data
+
+test: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests -q
+
+compat: install
+	$(BIN)/pytest tests -q -m compat
+
+soak: install
+	$(BIN)/pytest tests -q -m soak
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

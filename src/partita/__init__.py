@@ -1,0 +1,3 @@
+"""Partita: a DynamoDB that you run yourself, and the road to it from SQL."""
+
+__version__ = "0.1.0"

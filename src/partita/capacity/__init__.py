@@ -1,0 +1,1 @@
+"""Capacity: what requests cost in read and write units."""

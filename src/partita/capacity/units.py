@@ -1,0 +1,69 @@
+"""Capacity units, and how an answer reports them.
+
+A write unit is 1 KB, a read unit 4 KB; an eventually consistent read costs half, a transaction
+twice. Everything is rounded up and nothing is free. (Guide, "Read and write operations".)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from partita.limits import KB
+
+READ_UNIT_BYTES = 4 * KB
+WRITE_UNIT_BYTES = 1 * KB
+
+
+def write_units(size_bytes: int) -> int:
+    return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
+
+
+def read_units(size_bytes: int, *, consistent: bool) -> float:
+    return max(1, -(-size_bytes // READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
+
+
+@dataclass(slots=True)
+class Consumed:
+    """Units used on one table by one request. Indexes appear only when they were charged."""
+
+    table: float = 0.0
+    local_indexes: dict[str, float] = field(default_factory=dict)
+    global_indexes: dict[str, float] = field(default_factory=dict)
+
+    def add_index(self, name: str, units: float, *, is_local: bool) -> None:
+        indexes = self.local_indexes if is_local else self.global_indexes
+        indexes[name] = indexes.get(name, 0.0) + units
+
+    @property
+    def total(self) -> float:
+        return self.table + sum(self.local_indexes.values()) + sum(self.global_indexes.values())
+
+    def report(
+        self, table_name: str, mode: str | None, transaction_member: str | None = None
+    ) -> dict[str, Any] | None:
+        """The ConsumedCapacity member, or None when the request does not ask for it.
+
+        Transactions also say of which kind the units are, in `ReadCapacityUnits` or
+        `WriteCapacityUnits`; other operations never do (recorded).
+        """
+        if mode not in ("TOTAL", "INDEXES"):
+            return None
+
+        def capacity(units: float) -> dict[str, float]:
+            shown = {"CapacityUnits": float(units)}
+            return shown | {transaction_member: float(units)} if transaction_member else shown
+
+        report: dict[str, Any] = {"TableName": table_name, **capacity(self.total)}
+        if mode == "INDEXES":
+            report["Table"] = capacity(self.table)
+            report |= _index_reports("LocalSecondaryIndexes", self.local_indexes, capacity)
+            report |= _index_reports("GlobalSecondaryIndexes", self.global_indexes, capacity)
+        return report
+
+
+def _index_reports(
+    member: str, units: Mapping[str, float], capacity: Any
+) -> dict[str, dict[str, dict[str, float]]]:
+    return {member: {name: capacity(used) for name, used in units.items()}} if units else {}

@@ -1,0 +1,157 @@
+"""The commands. Parsing only: each calls one function of `assembly`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from partita import __version__
+from partita.errors import PartitaError
+
+HOST = "127.0.0.1"
+PORT = 8000
+DATA = Path("partita-data")
+PORT_RANGE = click.IntRange(0, 65_535)
+
+
+def main() -> None:
+    """Run the command line; what went wrong is told in one sentence."""
+    try:
+        commands(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except PartitaError as error:
+        click.echo(f"partita: {error}", err=True)
+        sys.exit(1)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="partita")
+def commands() -> None:
+    """A DynamoDB-compatible database that you run yourself."""
+
+
+@commands.command()
+@click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=PORT, show_default=True, type=PORT_RANGE, help="0 takes a free port."
+)
+@click.option(
+    "--data",
+    default=DATA,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder that keeps the data.",
+)
+@click.option("--in-memory", is_flag=True, help="Keep nothing after the server stops.")
+def serve(host: str, port: int, data: Path, in_memory: bool) -> None:
+    """Serve the database over HTTP until SIGTERM or Ctrl-C."""
+    _serve(host, port, None if in_memory else data, in_memory)
+
+
+@commands.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def local(flags: tuple[str, ...]) -> None:
+    """Serve with DynamoDB Local's own flags (-help lists them)."""
+    choice = parse_local(flags)
+    if choice.page is not None:
+        click.echo(choice.page)
+        return
+    data = None if choice.in_memory else choice.data
+    _serve(choice.host, choice.port, data, choice.in_memory)
+
+
+def _serve(host: str, port: int, data: Path | None, in_memory: bool) -> None:
+    # Imported late: `partita --help` need not load the server.
+    from partita import assembly
+
+    assembly.serve(host=host, port=port, data=data, in_memory=in_memory, say=click.echo)
+
+
+# DynamoDB Local's flags
+
+
+@dataclass(frozen=True)
+class Local:
+    """What DynamoDB Local's flags ask for."""
+
+    host: str = HOST
+    port: int = PORT
+    data: Path = DATA
+    in_memory: bool = False
+    page: str | None = None
+    """A text to print instead of serving."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    help: str
+    apply: Callable[[Local, str], Local] = lambda choice, value: choice
+    value: str = ""
+    """What stands for its value in the help; flags without one take none."""
+
+
+def _port(choice: Local, value: str) -> Local:
+    if not (value.isascii() and value.isdigit() and int(value) <= 65_535):
+        raise PartitaError(f"-port takes a number from 0 to 65535, not {value!r}.")
+    return replace(choice, port=int(value))
+
+
+LOCAL_FLAGS: dict[str, Flag] = {
+    "-inMemory": Flag(
+        "Keep nothing after the server stops.", lambda choice, _: replace(choice, in_memory=True)
+    ),
+    "-dbPath": Flag(
+        "Folder that keeps the data.",
+        lambda choice, value: replace(choice, data=Path(value)),
+        "DIR",
+    ),
+    "-port": Flag(f"Port to listen on ({PORT}); 0 takes a free one.", _port, "N"),
+    "-sharedDb": Flag("One database for all keys and regions: always so here."),
+    "-cors": Flag("Origins that browsers may call from: all of them here.", value="ORIGINS"),
+    "-delayTransientStatuses": Flag("Accepted, without effect."),
+    "-optimizeDbBeforeStartup": Flag("Accepted, without effect."),
+    "-disableTelemetry": Flag("Accepted: there is none."),
+    "-version": Flag(
+        "Print the version.", lambda choice, _: replace(choice, page=f"partita {__version__}")
+    ),
+    "-help": Flag("Print this text.", lambda choice, _: replace(choice, page=local_help())),
+}
+# DynamoDB Local takes -h and -v too, and some scripts write its flags with two dashes.
+ALIASES = {"-h": "-help", "-v": "-version"}
+
+
+def parse_local(arguments: tuple[str, ...]) -> Local:
+    choice = Local()
+    waiting = list(arguments)
+    while waiting:
+        given = waiting.pop(0)
+        name = given.replace("--", "-", 1) if given.startswith("--") else given
+        flag = LOCAL_FLAGS.get(ALIASES.get(name, name))
+        if flag is None:
+            raise PartitaError(f"Unknown option {given!r}; `partita local -help` lists them.")
+        if flag.value and not waiting:
+            raise PartitaError(f"{given} needs a value.")
+        choice = flag.apply(choice, waiting.pop(0) if flag.value else "")
+    if choice.in_memory and "-dbPath" in arguments:
+        raise PartitaError("-inMemory and -dbPath exclude each other.")
+    return choice
+
+
+def local_help() -> str:
+    lines = [f"  {f'{name} {flag.value}':<26}{flag.help}" for name, flag in LOCAL_FLAGS.items()]
+    return "\n".join(["Usage: partita local [flags]", "", *lines])
+
+
+if __name__ == "__main__":
+    main()

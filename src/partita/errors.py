@@ -1,0 +1,114 @@
+"""The one error tree: every answer that is not a success is one of these classes.
+
+A class carries its wire name (`__type`), its HTTP status and the name under which AWS sends the
+text (`message` for the service's own errors, `Message` for those of its protocol layer).
+`protocol.envelope` turns an error into a response; nothing else does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+SERVICE = "com.amazonaws.dynamodb.v20120810#"
+VALIDATE = "com.amazon.coral.validate#"
+CORAL = "com.amazon.coral.service#"
+
+
+class PartitaError(Exception):
+    """Anything that we tell a person in words, such as a data folder that cannot be written."""
+
+
+class DynamoDBError(PartitaError):
+    """An error that a client receives. Its code is its class's name, unless the class says."""
+
+    code: ClassVar[str] = ""
+    namespace: ClassVar[str] = SERVICE
+    status: ClassVar[int] = 400
+    message_member: ClassVar[str] = "message"
+
+    def __init__(self, message: str | None = None, **members: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.members = members
+
+    @property
+    def wire_type(self) -> str:
+        return self.namespace + (self.code or type(self).__name__)
+
+
+class ValidationException(DynamoDBError):
+    namespace = VALIDATE
+
+
+class ProtocolError(DynamoDBError):
+    """Refused before any operation saw the request."""
+
+    namespace = CORAL
+
+
+class SerializationException(ProtocolError):
+    message_member = "Message"
+
+
+class UnknownOperationException(ProtocolError):
+    pass
+
+
+class AccessDeniedException(ProtocolError):
+    message_member = "Message"
+
+
+class MissingAuthenticationTokenException(ProtocolError):
+    pass
+
+
+class IncompleteSignatureException(ProtocolError):
+    pass
+
+
+class InvalidSignatureException(ProtocolError):
+    pass
+
+
+class ResourceNotFoundException(DynamoDBError):
+    pass
+
+
+class ResourceInUseException(DynamoDBError):
+    pass
+
+
+class TableNotFoundException(DynamoDBError):
+    pass
+
+
+class LimitExceededException(DynamoDBError):
+    pass
+
+
+class ConditionalCheckFailedException(DynamoDBError):
+    pass
+
+
+class ItemCollectionSizeLimitExceededException(DynamoDBError):
+    pass
+
+
+class TransactionCanceledException(DynamoDBError):
+    message_member = "Message"
+
+
+class TransactionConflictException(DynamoDBError):
+    pass
+
+
+class TransactionInProgressException(DynamoDBError):
+    message_member = "Message"
+
+
+class IdempotentParameterMismatchException(DynamoDBError):
+    message_member = "Message"
+
+
+class InternalServerError(DynamoDBError):
+    status = 500

@@ -1,0 +1,274 @@
+"""The parameters that expressions replaced: Expected, filters, AttributeUpdates, KeyConditions.
+
+They become the same objects as expressions do. Their values are inside, so the values of a
+request are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import lt
+from typing import Any
+
+from partita.errors import ValidationException
+from partita.expressions import comparison
+from partita.expressions.condition import Condition, Predicate
+from partita.expressions.key_condition import KeyCondition, KeyTest
+from partita.expressions.projection import Projection, attributes_projection, shape_of
+from partita.expressions.resolution import Values
+from partita.expressions.update import Action, Compute, Update, added, without
+from partita.item.values import (
+    INVALID,
+    SET_TYPES,
+    TYPES,
+    AttributeValue,
+    Wording,
+    normalize_value,
+    type_of,
+)
+
+TYPE_MISMATCH = "Type mismatch for attribute to update"
+NO_OPERAND = 0
+ARGUMENT_COUNTS = {"NULL": NO_OPERAND, "NOT_NULL": NO_OPERAND, "BETWEEN": 2}
+SCALAR_ONLY = frozenset(("S", "N", "B"))
+DOCUMENT_TYPES = SET_TYPES | {"L", "M"}
+ARGUMENT_TYPES = {
+    **dict.fromkeys(("LT", "LE", "GT", "GE", "BETWEEN", "IN"), SCALAR_ONLY),
+    **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), TYPES - DOCUMENT_TYPES),
+    "BEGINS_WITH": comparison.PREFIX_TYPES,
+}
+KEY_OPERATORS = {
+    "EQ": "=",
+    "LT": "<",
+    "LE": "<=",
+    "GT": ">",
+    "GE": ">=",
+    "BETWEEN": "BETWEEN",
+    "BEGINS_WITH": "begins_with",
+}
+
+Arguments = Sequence[AttributeValue]
+Test = Callable[[AttributeValue, Arguments], bool]
+
+
+def _ordering(operator: str) -> Test:
+    order = comparison.ORDERS[operator]
+    return lambda value, arguments: comparison.is_ordered(value, arguments[0], order)
+
+
+_TESTS: dict[str, Test] = {
+    "EQ": lambda value, arguments: value == arguments[0],
+    "NE": lambda value, arguments: value != arguments[0],
+    "LT": _ordering("<"),
+    "LE": _ordering("<="),
+    "GT": _ordering(">"),
+    "GE": _ordering(">="),
+    "BETWEEN": lambda value, arguments: comparison.is_between(value, *arguments),
+    "IN": lambda value, arguments: value in arguments,
+    "BEGINS_WITH": lambda value, arguments: comparison.begins_with(value, arguments[0]),
+    "CONTAINS": lambda value, arguments: comparison.contains(value, arguments[0]),
+    "NOT_CONTAINS": lambda value, arguments: not comparison.contains(value, arguments[0]),
+    "NOT_NULL": lambda value, arguments: True,
+    "NULL": lambda value, arguments: False,
+}
+# What holds for an attribute that is not there (seen on DynamoDB Local).
+_HOLDS_WHEN_MISSING = frozenset(("NULL", "NE"))
+
+
+def expected_condition(
+    expected: Mapping[str, Mapping[str, Any]], conditional_operator: str | None, wording: Wording
+) -> Condition:
+    tests = []
+    for name, entry in expected.items():
+        _check_name(name)
+        operator, arguments = _expectation(name, entry, wording)
+        tests.append((name, operator, arguments))
+    return _condition("Expected", tests, conditional_operator)
+
+
+def filter_condition(
+    parameter: str,
+    conditions: Mapping[str, Mapping[str, Any]],
+    conditional_operator: str | None,
+    wording: Wording,
+) -> Condition:
+    """QueryFilter or ScanFilter."""
+    tests = []
+    for name, entry in conditions.items():
+        _check_name(name)
+        tests.append((name, entry["ComparisonOperator"], _arguments(entry, wording)))
+    return _condition(parameter, tests, conditional_operator)
+
+
+def attribute_updates(updates: Mapping[str, Mapping[str, Any]], wording: Wording) -> Update:
+    actions = []
+    for name, entry in updates.items():
+        _check_name(name)
+        value = normalize_value(entry["Value"], wording) if "Value" in entry else None
+        actions.append(Action((name,), _action(entry.get("Action", "PUT"), value)))
+    paths = tuple(action.path for action in actions)
+    return Update(frozenset(), frozenset(), paths, (), (), tuple(actions), shape_of(paths))
+
+
+def attributes_to_get(attributes: Sequence[str]) -> Projection:
+    for position, name in enumerate(attributes):
+        _check_name(name)
+        if name in attributes[:position]:
+            raise ValidationException(INVALID + f"Duplicate value in attribute name: {name}")
+    return attributes_projection(attributes)
+
+
+def key_conditions(conditions: Mapping[str, Mapping[str, Any]], wording: Wording) -> KeyCondition:
+    tests = []
+    values: dict[str, AttributeValue] = {}
+    for position, (name, entry) in enumerate(conditions.items()):
+        _check_name(name)
+        arguments = _arguments(entry, wording)
+        places = tuple(f"{position}.{index}" for index in range(len(arguments)))
+        values.update(zip(places, arguments, strict=True))
+        operator = entry["ComparisonOperator"]
+        tests.append(KeyTest(name, KEY_OPERATORS.get(operator, operator), places))
+    if not 1 <= len(tests) <= 2:
+        raise ValidationException("Conditions can be of length 1 or 2 only")
+    return KeyCondition(frozenset(), frozenset(), (), tuple(tests), None, own_values=values)
+
+
+def check_conditional_operator(operator: str | None, conditions: Mapping[str, Any] | None) -> None:
+    if operator is None:
+        return
+    if not conditions:
+        raise ValidationException("ConditionalOperator cannot be used without Filter or Expected")
+    if len(conditions) < 2:
+        raise ValidationException(
+            "ConditionalOperator can only be used when Filter or Expected has two or more elements"
+        )
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise ValidationException("Empty attribute name")
+
+
+def _expectation(name: str, entry: Mapping[str, Any], wording: Wording) -> tuple[str, Arguments]:
+    """One entry of Expected as an operator and its arguments."""
+    operator, exists = entry.get("ComparisonOperator"), entry.get("Exists")
+    has_value, has_list = "Value" in entry, "AttributeValueList" in entry
+    if has_value and has_list:
+        raise _unfit("Value and AttributeValueList cannot be used together", name)
+    if operator is not None:
+        if exists is not None:
+            raise _unfit("Exists and ComparisonOperator cannot be used together", name)
+        if not has_value and not has_list and ARGUMENT_COUNTS.get(operator) != NO_OPERAND:
+            raise _unfit(
+                "Value or AttributeValueList must be used with ComparisonOperator: " + operator,
+                name,
+            )
+        values = [entry["Value"]] if has_value else entry.get("AttributeValueList", [])
+        return operator, _arguments(
+            {"ComparisonOperator": operator, "AttributeValueList": values}, wording
+        )
+    if has_list:
+        raise _unfit("AttributeValueList can only be used with a ComparisonOperator", name)
+    if exists is False:
+        if has_value:
+            raise _unfit("Value cannot be used when Exists is false", name)
+        return "NULL", []
+    if not has_value:
+        shown = "null" if exists is None else "true"
+        raise _unfit(f"Value must be provided when Exists is {shown}", name)
+    return "EQ", [normalize_value(entry["Value"], wording)]
+
+
+def _unfit(problem: str, name: str) -> ValidationException:
+    return ValidationException(INVALID + f"{problem} for Attribute: {name}")
+
+
+def _arguments(entry: Mapping[str, Any], wording: Wording) -> Arguments:
+    """The normalised AttributeValueList, checked against its operator."""
+    operator = entry["ComparisonOperator"]
+    arguments = [normalize_value(value, wording) for value in entry.get("AttributeValueList", ())]
+    count = ARGUMENT_COUNTS.get(operator, 1)
+    if (not arguments) if operator == "IN" else len(arguments) != count:
+        raise ValidationException(
+            INVALID + f"Invalid number of argument(s) for the {operator} ComparisonOperator"
+        )
+    kinds = [type_of(argument) for argument in arguments]
+    if len(set(kinds)) > 1:
+        raise ValidationException(
+            INVALID + "AttributeValues inside AttributeValueList must be of same type"
+        )
+    allowed = ARGUMENT_TYPES.get(operator, TYPES)
+    for kind in kinds:
+        if kind not in allowed:
+            raise ValidationException(
+                INVALID
+                + f"ComparisonOperator {operator} is not valid for {kind} AttributeValue type"
+            )
+    if operator == "BETWEEN" and comparison.is_ordered(arguments[1], arguments[0], lt):
+        raise ValidationException(
+            "The BETWEEN condition was provided a range where the lower bound is greater than the "
+            "upper bound"
+        )
+    return arguments
+
+
+def _condition(
+    parameter: str,
+    tests: Iterable[tuple[str, str, Arguments]],
+    conditional_operator: str | None,
+) -> Condition:
+    tests = list(tests)
+    attributes = frozenset(name for name, _, _ in tests)
+    combine = any if conditional_operator == "OR" else all
+    predicates = [_predicate(*test) for test in tests]
+    return Condition(
+        parameter,
+        frozenset(),
+        frozenset(),
+        attributes,
+        (),
+        lambda item, values: combine(predicate(item, values) for predicate in predicates),
+    )
+
+
+def _predicate(name: str, operator: str, arguments: Arguments) -> Predicate:
+    test, when_missing = _TESTS[operator], operator in _HOLDS_WHEN_MISSING
+
+    def holds(item: Mapping[str, AttributeValue], values: Values) -> bool:
+        value = item.get(name)
+        return when_missing if value is None else test(value, arguments)
+
+    return holds
+
+
+def _action(action: str, value: AttributeValue | None) -> Compute:
+    if value is None:
+        if action != "DELETE":
+            raise ValidationException(
+                INVALID + "Only DELETE action is allowed when no attribute value is specified"
+            )
+        return lambda old, item, values: None
+    if action == "PUT":
+        return lambda old, item, values: value
+    kind = type_of(value)
+    if action == "DELETE":
+        if kind not in SET_TYPES:
+            raise ValidationException(
+                INVALID + f"DELETE action with value is not supported for the type {kind}"
+            )
+        return lambda old, item, values: without(_same_type(old, kind), value)
+    if kind not in SET_TYPES and kind not in ("N", "L"):
+        raise ValidationException(INVALID + f"ADD action is not supported for the type {kind}")
+    if kind == "L":
+        return lambda old, item, values: _extended(_same_type(old, "L"), value)
+    return lambda old, item, values: added(_same_type(old, kind), value)
+
+
+def _same_type(old: AttributeValue | None, kind: str) -> AttributeValue | None:
+    if old is not None and kind not in old:
+        raise ValidationException(TYPE_MISMATCH)
+    return old
+
+
+def _extended(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
+    return value if old is None else {"L": old["L"] + value["L"]}

@@ -1,0 +1,69 @@
+"""Tokens of an expression, with their places in the text, which the syntax errors quote."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import NamedTuple
+
+END_TEXT = "<EOF>"
+KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"))
+COMPARATORS = frozenset(("=", "<>", "<", "<=", ">", ">="))
+
+_TOKEN = re.compile(
+    r"""
+        (?P<blank>[ \t\r\n]+)
+      | (?P<word>[A-Za-z][A-Za-z0-9_]*)
+      | (?P<name>\#[A-Za-z0-9_]+)
+      | (?P<value>:[A-Za-z0-9_]+)
+      | (?P<index>0|[1-9][0-9]*)
+      | (?P<symbol><>|<=|>=|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Kind(Enum):
+    WORD = auto()
+    KEYWORD = auto()
+    NAME = auto()
+    VALUE = auto()
+    INDEX = auto()
+    SYMBOL = auto()
+    END = auto()
+
+
+class Token(NamedTuple):
+    kind: Kind
+    text: str
+    sign: str
+    """What the grammar compares: a keyword in capitals, a symbol as it is, "" for the rest."""
+    start: int
+    end: int
+
+
+_KINDS = {kind.name.lower(): kind for kind in Kind}
+
+
+def tokenize(text: str) -> list[Token]:
+    """All tokens and the end. A character of no token is one of its own; the parser refuses it."""
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        group = match.lastgroup
+        if group is None or group == "blank":
+            continue
+        kind, word = _KINDS[group], match[0]
+        sign = word if kind is Kind.SYMBOL else ""
+        if kind is Kind.WORD and word.upper() in KEYWORDS:
+            kind, sign = Kind.KEYWORD, word.upper()
+        tokens.append(Token(kind, word, sign, match.start(), match.end()))
+    tokens.append(Token(Kind.END, END_TEXT, END_TEXT, len(text), len(text)))
+    return tokens
+
+
+def syntax_error(text: str, tokens: list[Token], position: int) -> str:
+    """Names the token that no rule continues with, and quotes it between its two neighbours."""
+    first = tokens[position - 1].start if position else 0
+    following = tokens[min(position + 1, len(tokens) - 1)]
+    near = text[first : max(following.end, tokens[position].end)]
+    return f'Syntax error; token: "{tokens[position].text}", near: "{near}"'

@@ -1,0 +1,1 @@
+"""Items: attribute values, numbers, ordered key bytes, sizes. Pure functions, no state."""

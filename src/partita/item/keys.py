@@ -1,0 +1,44 @@
+"""Ordered key bytes: comparing them is comparing keys as DynamoDB does.
+
+Strings sort by UTF-8, binaries by unsigned byte, numbers by value. A partition is placed by the
+MD5 of its key, as in the service (dynalite found the prefix in the service's scan orders), so
+that a Scan returns partitions in the order in which Amazon DynamoDB returns them.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable
+from hashlib import md5
+from typing import Any
+
+from partita.item import numbers
+from partita.item.values import AttributeValue
+
+PARTITION_HASH_BYTES = 8
+_HASH_PREFIX = md5(b"Outliers", usedforsecurity=False)
+
+_ENCODERS: dict[str, Callable[[Any], bytes]] = {
+    "S": str.encode,
+    "N": numbers.encode,
+    "B": b64decode,
+}
+
+
+def key_bytes(value: AttributeValue) -> bytes:
+    """The ordered bytes of a normalised scalar; for S and B their length is the key's size."""
+    ((kind, content),) = value.items()
+    return _ENCODERS[kind](content)
+
+
+def partition_hash(parts: Iterable[bytes]) -> bytes:
+    """Where a partition lies among its table's: 64 bits, uniformly spread."""
+    digest = _HASH_PREFIX.copy()
+    for part in parts:
+        digest.update(part)
+    return digest.digest()[:PARTITION_HASH_BYTES]
+
+
+def terminated(part: bytes) -> bytes:
+    """A part that more parts may follow: zero bytes escaped, so that "a" sorts before "ab"."""
+    return part.replace(b"\x00", b"\x00\xff") + b"\x00\x00"

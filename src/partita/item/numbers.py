@@ -1,0 +1,132 @@
+"""DynamoDB numbers: 38 significant digits, exact, from 1e-130 to 9.99...e125, either sign.
+
+A number travels as text. `parse` gives the exact Decimal, `canonical` the text DynamoDB returns
+(no exponent, no surplus zeros), and `encode` the bytes that DynamoDB itself stores and hashes:
+base-100 digits behind an exponent byte, so that comparing bytes compares numbers. The length of
+those bytes is also the number's size.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded
+
+from partita.errors import ValidationException
+from partita.limits import (
+    NUMBER_DIGITS_MAX,
+    NUMBER_EXPONENT_MAX,
+    NUMBER_EXPONENT_MIN,
+    NUMBER_TEXT_CHARS_MAX,
+)
+
+OVERFLOW = (
+    "Number overflow. Attempting to store a number with magnitude larger than supported range"
+)
+UNDERFLOW = (
+    "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+)
+PRECISION = "Attempting to store more than 38 significant digits in a Number"
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE]([+-]?\d+))?", re.ASCII)
+_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,36}[1-9]|-?[1-9]", re.ASCII)
+PAIRS_MAX = NUMBER_DIGITS_MAX // 2 + 1
+# Sums and products of two numbers are exact within this precision: the exponents are at most
+# 256 apart, so aligning two 38-digit numbers needs fewer than 300 digits.
+EXACT = Context(prec=400, Emin=-999_999, Emax=999_999, traps=[Inexact, Rounded, InvalidOperation])
+
+
+def parse(text: str) -> Decimal:
+    """The exact value of a number's text, or AWS's refusal."""
+    if _PLAIN_INTEGER.fullmatch(text):
+        return Decimal(text)
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        raise ValidationException(
+            f"The parameter cannot be converted to a numeric value: {text[:NUMBER_TEXT_CHARS_MAX]}"
+        )
+    mantissa, exponent = match.group(1), match.group(3) or "0"
+    digits = mantissa.replace(".", "").lstrip("0")
+    significant = digits.rstrip("0")
+    fraction_length = len(mantissa) - mantissa.index(".") - 1 if "." in mantissa else 0
+    # The power of ten of the first significant digit decides range, and the written exponent that
+    # of a zero (recorded). An exponent of a thousand digits must not become an integer first.
+    if len(exponent.lstrip("+-0")) > 9:
+        raise ValidationException(UNDERFLOW if exponent.startswith("-") else OVERFLOW)
+    power = int(exponent)
+    if significant:
+        power += len(digits) - 1 - fraction_length
+    if power > NUMBER_EXPONENT_MAX:
+        raise ValidationException(OVERFLOW)
+    if power < NUMBER_EXPONENT_MIN:
+        raise ValidationException(UNDERFLOW)
+    if len(significant) > NUMBER_DIGITS_MAX:
+        raise ValidationException(PRECISION)
+    if not significant:
+        return Decimal(0)
+    sign = "-" if text.startswith("-") else ""
+    return Decimal(f"{sign}{significant}E{power - len(significant) + 1}")
+
+
+def canonical(number: Decimal) -> str:
+    """The text that DynamoDB answers with: plain digits, no exponent, no surplus zeros."""
+    if not number:
+        return "0"
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def normalize(text: str) -> str:
+    """The canonical text of a number's text; a plain integer is its own."""
+    if _PLAIN_INTEGER.fullmatch(text):
+        return text
+    return canonical(parse(text))
+
+
+def check_range(number: Decimal) -> Decimal:
+    """A computed number must satisfy the same limits as a stored one."""
+    if number:
+        power = number.adjusted()
+        if power > NUMBER_EXPONENT_MAX:
+            raise ValidationException(OVERFLOW)
+        if power < NUMBER_EXPONENT_MIN:
+            raise ValidationException(UNDERFLOW)
+        if len("".join(map(str, number.as_tuple().digits)).strip("0")) > NUMBER_DIGITS_MAX:
+            raise ValidationException(PRECISION)
+    return number
+
+
+def encode(text: str) -> bytes:
+    """Ordered bytes of a canonical number: what DynamoDB stores and hashes.
+
+    Positive: exponent byte from 0x80 up, then pairs of digits plus one, aligned on the decimal
+    point. Negative: all of it inverted, with a terminator above every digit byte, so that -1.5
+    sorts below -1; the longest number has no room for it and needs none. Zero is the single byte
+    0x80. (dynalite found this encoding in the service's scan orders.)
+    """
+    if text == "0":
+        return b"\x80"
+    negative = text[0] == "-"
+    whole, _, fraction = text.lstrip("-").partition(".")
+    if whole == "0":
+        stripped = fraction.lstrip("0")
+        power = -(len(fraction) - len(stripped))
+        digits = stripped
+    else:
+        power = len(whole)
+        digits = (whole + fraction).rstrip("0")
+    if power % 2:
+        digits = "0" + digits
+        power += 1
+    if len(digits) % 2:
+        digits += "0"
+    exponent = power // 2 + 192
+    pairs = [int(digits[i : i + 2]) for i in range(0, len(digits), 2)]
+    if negative:
+        terminator = [102] if len(pairs) < PAIRS_MAX else []
+        return bytes([255 - exponent, *(101 - pair for pair in pairs), *terminator])
+    return bytes([exponent, *(pair + 1 for pair in pairs)])
+
+
+def size(text: str) -> int:
+    """Bytes that a canonical number counts in an item: one, plus one for two digits."""
+    return len(encode(text))

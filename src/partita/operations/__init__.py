@@ -1,0 +1,1 @@
+"""The operations of DynamoDB, one family per module: functions from a request to an answer."""

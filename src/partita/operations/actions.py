@@ -1,0 +1,139 @@
+"""The four things that can be done to one item: Put, Update, Delete, ConditionCheck.
+
+PutItem, UpdateItem, DeleteItem, BatchWriteItem and TransactWriteItems all come down to these. An
+action is made from a request before any table is looked at; then it is carried out against a
+table: find the key, read the old item, check the condition, decide the new item, write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from partita.errors import (
+    ConditionalCheckFailedException,
+    TransactionConflictException,
+    ValidationException,
+)
+from partita.expressions.condition import Condition
+from partita.expressions.update import Update as UpdateExpression
+from partita.item.values import AttributeValue, Item
+from partita.limits import ITEM_BYTES_MAX
+from partita.storage.commits import Draft
+from partita.tables import layout
+from partita.tables.keys import (
+    INVALID,
+    check_index_keys,
+    check_item,
+    check_key,
+    check_scalar_paths,
+)
+from partita.tables.schema import Table
+from partita.tables.stored import Stored, pack
+from partita.tables.write import Written, load, write_item
+
+CONDITION_FAILED = "The conditional request failed"
+CONFLICT = "Transaction is ongoing for the item"
+ITEM_TOO_LARGE = "Item size has exceeded the maximum allowed size"
+UPDATED_ITEM_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
+
+
+@dataclass(slots=True, kw_only=True)
+class Action:
+    table_name: str
+    condition: Condition | None = None
+    values: Mapping[str, AttributeValue] = field(default_factory=dict)
+    shows_item_on_failure: bool = False
+
+    def key(self, table: Table) -> bytes:
+        """Check the action's keys against the table; where its item lies in storage."""
+        raise NotImplementedError
+
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        """The item as it shall be; None when there shall be none."""
+        raise NotImplementedError
+
+    def check_condition(self, old: Stored | None) -> None:
+        if self.condition and not self.condition.holds(old.item if old else None, self.values):
+            shown = {"Item": old.item} if old and self.shows_item_on_failure else {}
+            raise ConditionalCheckFailedException(CONDITION_FAILED, **shown)
+
+
+@dataclass(slots=True, kw_only=True)
+class Put(Action):
+    item: Stored
+    in_batch: bool = False
+
+    def key(self, table: Table) -> bytes:
+        check_item(table, self.item.item, in_batch=self.in_batch)
+        return layout.item_key(table, self.item.item)
+
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        return self.item
+
+
+@dataclass(slots=True, kw_only=True)
+class KeyedAction(Action):
+    """An action that names its item by a Key parameter."""
+
+    item_key: Item
+
+    def key(self, table: Table) -> bytes:
+        check_key(table, self.item_key)
+        return layout.item_key(table, self.item_key)
+
+
+@dataclass(slots=True, kw_only=True)
+class Delete(KeyedAction):
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        return None
+
+
+@dataclass(slots=True, kw_only=True)
+class ConditionCheck(KeyedAction):
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        return old
+
+
+@dataclass(slots=True, kw_only=True)
+class Update(KeyedAction):
+    update: UpdateExpression | None
+
+    def key(self, table: Table) -> bytes:
+        check_key(table, self.item_key)
+        if self.update:
+            self._check_paths(table)
+        return layout.item_key(table, self.item_key)
+
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        if self.update is None:
+            return old or pack(self.item_key)
+        item = self.update.apply(old.item if old else self.item_key, self.values)
+        if old is None and item == self.item_key:
+            # Removing from an item that does not exist does not create it (recorded).
+            return None
+        if table.indexes:
+            check_index_keys(table, item, is_update=True)
+        new = pack(item)
+        if new.size > ITEM_BYTES_MAX:
+            raise ValidationException(UPDATED_ITEM_TOO_LARGE)
+        return new
+
+    def _check_paths(self, table: Table) -> None:
+        assert self.update
+        for name in table.key_names:
+            if name in self.update.attributes:
+                raise ValidationException(
+                    f"{INVALID}Cannot update attribute {name}. This attribute is part of the key"
+                )
+        check_scalar_paths(table, self.update.paths)
+
+
+def carry_out(draft: Draft, table: Table, action: Action) -> Written:
+    """Carry out one action on its own; a failed condition or a running transaction refuses it."""
+    key = action.key(table)
+    if draft.is_held(key):
+        raise TransactionConflictException(CONFLICT)
+    old = load(draft, key)
+    action.check_condition(old)
+    return write_item(draft, table, key, old, action.new(table, old))

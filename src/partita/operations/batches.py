@@ -1,0 +1,171 @@
+"""BatchGetItem and BatchWriteItem: many items in one request, each on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from partita.capacity.units import Consumed, read_units
+from partita.errors import TransactionConflictException, ValidationException
+from partita.expressions.projection import Projection
+from partita.item.values import Item, Wording, normalize_item
+from partita.limits import (
+    BATCH_GET_BYTES_MAX,
+    BATCH_GET_KEYS_MAX,
+    BATCH_WRITE_REQUESTS_MAX,
+    ITEM_BYTES_MAX,
+)
+from partita.operations.actions import ITEM_TOO_LARGE, Action, Delete, Put, carry_out
+from partita.operations.answers import (
+    answer,
+    consumed_by_write,
+    encode,
+    item_collection_metrics,
+    member,
+    raw_list,
+    raw_member,
+)
+from partita.operations.context import ReadContext, Request, WriteContext
+from partita.operations.expression_parameters import get_expressions
+from partita.tables import layout
+from partita.tables.keys import check_key
+from partita.tables.read import read_value
+from partita.tables.schema import Table
+from partita.tables.stored import decode, pack
+from partita.tables.write import Written
+
+DUPLICATES = "Provided list of item keys contains duplicates"
+TOO_MANY = "Too many items requested for the {operation} call"
+# What the service says of a request that is neither Put nor Delete, or both (recorded).
+NOT_ONE_REQUEST = (
+    "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes"
+)
+
+
+@dataclass(slots=True)
+class TableGets:
+    """What a BatchGetItem asks of one table."""
+
+    name: str
+    keys: list[Item]
+    projection: Projection | None
+    consistent: bool
+    asked: dict[str, Any]
+
+
+def batch_get_item(context: ReadContext, request: Request) -> bytes:
+    gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
+    if sum(len(one.keys) for one in gets) > BATCH_GET_KEYS_MAX:
+        raise ValidationException(TOO_MANY.format(operation="BatchGetItem"))
+    tables = [context.service.table(one.name) for one in gets]
+    for one, table in zip(gets, tables, strict=True):
+        for key in one.keys:
+            check_key(table, key)
+    responses: list[bytes] = []
+    unprocessed: dict[str, Any] = {}
+    reports = []
+    room_bytes = BATCH_GET_BYTES_MAX
+    for one, table in zip(gets, tables, strict=True):
+        items, left, consumed, read_bytes = _get_all(context, table, one, room_bytes)
+        room_bytes -= read_bytes
+        responses.append(raw_member(one.name, raw_list(items)))
+        if left:
+            unprocessed[one.name] = one.asked | {"Keys": left}
+        reports.append(consumed.report(table.name, request.get("ReturnConsumedCapacity")))
+    members = [
+        raw_member("Responses", answer(responses)),
+        member("UnprocessedKeys", unprocessed),
+    ]
+    return answer(members + _capacity(reports))
+
+
+def batch_write_item(context: WriteContext, request: Request) -> bytes:
+    actions: dict[str, list[Action]] = {
+        name: [_write_request(name, one) for one in requests]
+        for name, requests in request["RequestItems"].items()
+    }
+    if sum(map(len, actions.values())) > BATCH_WRITE_REQUESTS_MAX:
+        raise ValidationException(TOO_MANY.format(operation="BatchWriteItem"))
+    tables = {name: context.service.table(name) for name in actions}
+    for name, of_table in actions.items():
+        keys = [action.key(tables[name]) for action in of_table]
+        if len(set(keys)) < len(keys):
+            raise ValidationException(DUPLICATES)
+    reports, collections, unprocessed = [], {}, {}
+    for name, of_table in actions.items():
+        written, refused = _write_all(context, tables[name], of_table)
+        if refused:
+            unprocessed[name] = [request["RequestItems"][name][position] for position in refused]
+        consumed = consumed_by_write(tables[name], written)
+        reports.append(consumed.report(tables[name].name, request.get("ReturnConsumedCapacity")))
+        if request.get("ReturnItemCollectionMetrics") == "SIZE":
+            metrics = [
+                found for one in written if (found := item_collection_metrics(tables[name], one))
+            ]
+            if metrics:
+                collections[name] = metrics
+    members = [member("UnprocessedItems", unprocessed)]
+    if collections:
+        members.append(member("ItemCollectionMetrics", collections))
+    return answer(members + _capacity(reports))
+
+
+def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
+    expressions = get_expressions(asked)
+    keys = [normalize_item(key) for key in asked["Keys"]]
+    if len({encode(sorted(key.items(), key=lambda pair: pair[0])) for key in keys}) < len(keys):
+        raise ValidationException(DUPLICATES)
+    return TableGets(name, keys, expressions.projection, asked.get("ConsistentRead", False), asked)
+
+
+def _get_all(
+    context: ReadContext, table: Table, gets: TableGets, room_bytes: int
+) -> tuple[list[bytes], list[Item], Consumed, int]:
+    """The items of one table, the keys there was no room for, and what was used."""
+    items: list[bytes] = []
+    consumed, used_bytes = Consumed(), 0
+    for position, key in enumerate(gets.keys):
+        found = read_value(context.snapshot, layout.item_key(table, key))
+        size = found[1] if found else 0
+        if used_bytes + size > room_bytes:
+            return items, gets.keys[position:], consumed, room_bytes
+        used_bytes += size
+        consumed.table += read_units(size, consistent=gets.consistent)
+        if found:
+            body = found[0]
+            items.append(encode(gets.projection.project(decode(body))) if gets.projection else body)
+    return items, [], consumed, used_bytes
+
+
+def _write_request(table_name: str, request: dict[str, Any]) -> Action:
+    put, delete = request.get("PutRequest"), request.get("DeleteRequest")
+    if (put is None) == (delete is None):
+        raise ValidationException(NOT_ONE_REQUEST)
+    if delete is not None:
+        key = normalize_item(delete["Key"], Wording.OLDER)
+        return Delete(table_name=table_name, item_key=key)
+    assert put is not None
+    item = pack(normalize_item(put["Item"], Wording.OLDER))
+    if item.size > ITEM_BYTES_MAX:
+        raise ValidationException(ITEM_TOO_LARGE)
+    return Put(table_name=table_name, item=item, in_batch=True)
+
+
+def _write_all(
+    context: WriteContext, table: Table, actions: Iterable[Action]
+) -> tuple[list[Written], list[int]]:
+    """What was written, and the positions of the requests that a running transaction held up."""
+    written, refused = [], []
+    for position, action in enumerate(actions):
+        try:
+            written.append(carry_out(context.draft, table, action))
+        except TransactionConflictException:
+            refused.append(position)
+    return written, refused
+
+
+def _capacity(reports: list[dict[str, Any] | None]) -> list[bytes]:
+    shown = [report for report in reports if report]
+    return [member("ConsumedCapacity", shown)] if shown else []

@@ -1,0 +1,62 @@
+"""What an operation is given: the service around it, and a view of the data.
+
+A read sees a snapshot of what is committed. A write gets a draft: it sees everything decided
+before it, and what it puts there is committed with the others that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from partita.clock import Clock
+from partita.storage.commits import Draft
+from partita.storage.engine import Snapshot
+from partita.tables.catalog import Catalog
+from partita.tables.schema import Table
+
+Request = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Service:
+    """One running database: what all of its requests share."""
+
+    catalog: Catalog
+    clock: Clock
+    region: str
+    account_id: str
+    transient_seconds: float
+    """How long a table shows CREATING, UPDATING or DELETING after the answer that says so."""
+    address: str = "localhost:8000"
+    """Where clients reach the database, once it listens."""
+
+    def table(self, name_or_arn: str) -> Table:
+        """The table that items are read from or written to."""
+        return self.catalog.table(table_name(name_or_arn), self.clock())
+
+    def table_arn(self, name: str) -> str:
+        return f"arn:aws:dynamodb:{self.region}:{self.account_id}:table/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    service: Service
+    snapshot: Snapshot
+    is_held: Callable[[bytes], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    service: Service
+    draft: Draft
+
+
+ReadHandler = Callable[[ReadContext, Request], bytes]
+WriteHandler = Callable[[WriteContext, Request], bytes]
+
+
+def table_name(name_or_arn: str) -> str:
+    """A table may be named by its ARN wherever its name is taken."""
+    return name_or_arn.rpartition(":table/")[2] if name_or_arn.startswith("arn:") else name_or_arn

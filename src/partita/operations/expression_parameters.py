@@ -1,0 +1,294 @@
+"""The expression parameters of one request, read, checked and compiled in the service's order.
+
+Each operation family has its table of parameters. `check_parameters` refuses combinations, which
+the service does before it looks at items and keys; `read_expressions` does the rest. What is
+raised here has no envelope: PutItem, UpdateItem and DeleteItem add theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from partita.errors import ValidationException
+from partita.expressions import (
+    Condition,
+    KeyCondition,
+    Names,
+    Projection,
+    Update,
+    Values,
+    compile_condition,
+    compile_key_condition,
+    compile_projection,
+    compile_update,
+    legacy,
+)
+from partita.item.sizes import string_size, value_size
+from partita.item.values import Wording, normalize_value
+from partita.limits import (
+    ATTRIBUTE_NAME_BYTES_MAX,
+    EXPRESSION_PLACEHOLDER_BYTES_MAX,
+    EXPRESSION_VALUES_BYTES_MAX,
+)
+
+Request = Mapping[str, Any]
+
+_NAME_KEY = re.compile(r"#[A-Za-z0-9_]+")
+_VALUE_KEY = re.compile(r":[A-Za-z0-9_]+")
+NOT_IN_USE = "can only be specified when using expressions"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Which parameters an operation has, in the order in which the service lists them."""
+
+    legacy: tuple[str, ...]
+    expressions: tuple[str, ...]
+    valued: tuple[str, ...]
+    """The expressions that can contain values."""
+    wording: Wording = Wording.CURRENT
+    wraps_values: bool = False
+    names_absent: bool = True
+    """Whether the refusal of superfluous values says which expressions are missing."""
+
+
+PUT_OR_DELETE = Family(
+    ("Expected", "ConditionalOperator"),
+    ("ConditionExpression",),
+    ("ConditionExpression",),
+    names_absent=False,
+)
+UPDATE = Family(
+    ("AttributeUpdates", "Expected", "ConditionalOperator"),
+    ("UpdateExpression", "ConditionExpression"),
+    ("UpdateExpression", "ConditionExpression"),
+    names_absent=False,
+)
+GET = Family(("AttributesToGet",), ("ProjectionExpression",), ())
+QUERY = Family(
+    ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
+    ("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
+    ("FilterExpression", "KeyConditionExpression"),
+)
+SCAN = Family(
+    ("AttributesToGet", "ScanFilter", "ConditionalOperator"),
+    ("ProjectionExpression", "FilterExpression"),
+    ("FilterExpression",),
+    wording=Wording.OLDER,
+    wraps_values=True,
+)
+ACTION = Family(
+    (),
+    ("UpdateExpression", "ConditionExpression"),
+    ("UpdateExpression", "ConditionExpression"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """What a request gives, compiled; None for what it does not give."""
+
+    condition: Condition | None = None
+    filter: Condition | None = None
+    key_condition: KeyCondition | None = None
+    projection: Projection | None = None
+    update: Update | None = None
+    values: Values = field(default_factory=dict)
+
+
+def check_parameters(request: Request, family: Family) -> None:
+    """Refuses expressions beside what they replaced, and placeholders without expressions."""
+    old = [name for name in family.legacy if name in request]
+    new = [name for name in family.expressions if name in request]
+    if old and new and not (old == ["KeyConditions"] and "KeyConditionExpression" not in new):
+        if "KeyConditionExpression" not in new:
+            old = [name for name in old if name != "KeyConditions"]
+        raise ValidationException(
+            "Can not use both expression and non-expression parameters in the same request: "
+            f"Non-expression parameters: {{{', '.join(old)}}} "
+            f"Expression parameters: {{{', '.join(new)}}}"
+        )
+    if "ExpressionAttributeNames" in request and not new:
+        raise ValidationException(f"ExpressionAttributeNames {NOT_IN_USE}")
+    if "ExpressionAttributeValues" in request and family.valued:
+        if not any(name in request for name in family.valued):
+            raise ValidationException(f"ExpressionAttributeValues {NOT_IN_USE}{_absent(family)}")
+
+
+def _absent(family: Family) -> str:
+    if not family.names_absent:
+        return ""
+    verb = "is" if len(family.valued) == 1 else "are"
+    return f": {' and '.join(family.valued)} {verb} null"
+
+
+def put_or_delete_expressions(request: Request) -> Expressions:
+    return read_expressions(request, PUT_OR_DELETE)
+
+
+def update_expressions(request: Request) -> Expressions:
+    return read_expressions(request, UPDATE)
+
+
+def get_expressions(request: Request) -> Expressions:
+    """Of GetItem, of one table of BatchGetItem, or of one Get of TransactGetItems."""
+    return read_expressions(request, GET)
+
+
+def query_expressions(request: Request) -> Expressions:
+    return read_expressions(request, QUERY)
+
+
+def scan_expressions(request: Request) -> Expressions:
+    return read_expressions(request, SCAN)
+
+
+def action_expressions(action: Request) -> Expressions:
+    """Of one Put, Update, Delete or ConditionCheck of TransactWriteItems."""
+    return read_expressions(action, ACTION)
+
+
+def read_expressions(request: Request, family: Family) -> Expressions:
+    check_parameters(request, family)
+    replaced = _legacy(request, family)
+    if "KeyConditions" in family.legacy and not (
+        "KeyConditions" in request or "KeyConditionExpression" in request
+    ):
+        raise ValidationException(
+            "Either the KeyConditions or KeyConditionExpression parameter must be specified in the "
+            "request."
+        )
+    if not any(name in request for name in family.expressions):
+        return replaced
+    names = _names(request)
+    values = _values(request, family)
+    update = condition = filtering = projection = key_condition = None
+    if "UpdateExpression" in request and "UpdateExpression" in family.expressions:
+        update = compile_update(request["UpdateExpression"], names)
+        update.check(values)
+    if "ConditionExpression" in request and "ConditionExpression" in family.expressions:
+        condition = compile_condition(request["ConditionExpression"], names)
+        condition.check(values)
+    if "FilterExpression" in request and "FilterExpression" in family.expressions:
+        filtering = compile_condition(request["FilterExpression"], names, "FilterExpression")
+        filtering.check(values)
+    if "ProjectionExpression" in request and "ProjectionExpression" in family.expressions:
+        projection = compile_projection(request["ProjectionExpression"], names)
+    if "KeyConditionExpression" in request and "KeyConditionExpression" in family.expressions:
+        key_condition = compile_key_condition(request["KeyConditionExpression"], names)
+        key_condition.check(values)
+    compiled = (update, condition, filtering, projection, key_condition)
+    _check_used(names, values, [expression for expression in compiled if expression])
+    if key_condition:
+        key_condition.check_shape()
+    return Expressions(
+        condition or replaced.condition,
+        filtering or replaced.filter,
+        key_condition or replaced.key_condition,
+        projection or replaced.projection,
+        update or replaced.update,
+        values,
+    )
+
+
+def _legacy(request: Request, family: Family) -> Expressions:
+    """The parameters that expressions replaced; none of them is given beside its expression."""
+    given = {name: request[name] for name in family.legacy if name in request}
+    if not given:
+        return Expressions()
+    wording = family.wording
+    operator = given.get("ConditionalOperator")
+    conditions = given.get("Expected", given.get("QueryFilter", given.get("ScanFilter")))
+    legacy.check_conditional_operator(operator, conditions)
+    update = condition = filtering = projection = key_condition = None
+    if given.get("AttributeUpdates"):
+        update = legacy.attribute_updates(given["AttributeUpdates"], wording)
+    if given.get("Expected"):
+        condition = legacy.expected_condition(given["Expected"], operator, wording)
+    for name in ("QueryFilter", "ScanFilter"):
+        if given.get(name):
+            filtering = legacy.filter_condition(name, given[name], operator, wording)
+    if "AttributesToGet" in given:
+        projection = legacy.attributes_to_get(given["AttributesToGet"])
+    if "KeyConditions" in given:
+        key_condition = legacy.key_conditions(given["KeyConditions"], wording)
+    return Expressions(condition, filtering, key_condition, projection, update)
+
+
+def _names(request: Request) -> Names:
+    names: Names | None = request.get("ExpressionAttributeNames")
+    if names is None:
+        return {}
+    _check_keys("ExpressionAttributeNames", names, _NAME_KEY)
+    for key, name in names.items():
+        if not name:
+            problem = "Empty attribute name"
+        elif string_size(name) > ATTRIBUTE_NAME_BYTES_MAX:
+            problem = "Attribute name is too large, must be less than 65536 bytes"
+        else:
+            continue
+        raise ValidationException(
+            f"ExpressionAttributeNames contains invalid value: {problem} for key {key}"
+        )
+    size = sum(len(key) + string_size(name) for key, name in names.items())
+    if size > EXPRESSION_VALUES_BYTES_MAX:
+        raise ValidationException("ExpressionAttributeNames exceeds max size")
+    return names
+
+
+def _values(request: Request, family: Family) -> Values:
+    given = request.get("ExpressionAttributeValues")
+    if given is None or not family.valued:
+        return {}
+    _check_keys("ExpressionAttributeValues", given, _VALUE_KEY)
+    values = {}
+    for key, value in given.items():
+        try:
+            values[key] = normalize_value(value, family.wording)
+        except ValidationException as error:
+            if not family.wraps_values:
+                raise
+            raise ValidationException(
+                f"ExpressionAttributeValues contains invalid value: {error.message} for key {key}"
+            ) from None
+    size = sum(len(key) + value_size(value) for key, value in values.items())
+    if size > EXPRESSION_VALUES_BYTES_MAX:
+        raise ValidationException("ExpressionAttributeValues exceeds max size")
+    return values
+
+
+def _check_keys(parameter: str, given: Mapping[str, Any], pattern: re.Pattern[str]) -> None:
+    if not given:
+        raise ValidationException(f"{parameter} must not be empty")
+    for key in given:
+        if not key:
+            problem = "The expression attribute map contains an empty key;"
+        elif len(key) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
+            told = f" size of key: {len(key)}" if parameter == "ExpressionAttributeNames" else ""
+            problem = f"The expression attribute map contains a key that is too long;{told}"
+        elif not pattern.fullmatch(key):
+            problem = f'Syntax error; key: "{key}"'
+        else:
+            continue
+        raise ValidationException(f"{parameter} contains invalid key: {problem}")
+
+
+def _check_used(
+    names: Names,
+    values: Values,
+    compiled: list[Update | Condition | Projection | KeyCondition],
+) -> None:
+    unused_names = [key for key in names if not any(key in one.names_used for one in compiled)]
+    unused_values = [key for key in values if not any(key in one.values_used for one in compiled)]
+    for parameter, unused in (
+        ("ExpressionAttributeNames", unused_names),
+        ("ExpressionAttributeValues", unused_values),
+    ):
+        if unused:
+            raise ValidationException(
+                f"Value provided in {parameter} unused in expressions: keys: "
+                f"{{{', '.join(unused)}}}"
+            )

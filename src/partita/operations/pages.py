@@ -1,0 +1,223 @@
+"""What Query and Scan share: the source they read, what they select of it, the page they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from partita.capacity.units import Consumed, read_units
+from partita.errors import ValidationException
+from partita.expressions.key_condition import KeyAttribute, KeyRange
+from partita.item.values import Item, normalize_item
+from partita.operations.answers import answer, encode, member, raw_list, raw_member
+from partita.operations.context import ReadContext, Request
+from partita.operations.expression_parameters import Expressions
+from partita.storage.engine import Snapshot
+from partita.tables import layout
+from partita.tables.indexes import projected_names
+from partita.tables.keys import INVALID, check_scalar_paths
+from partita.tables.read import Keep, Page, read_page, read_value
+from partita.tables.schema import ALL, Index, Table
+from partita.tables.stored import decode
+
+INVALID_START = "The provided starting key is invalid"
+START_MISMATCH = f"{INVALID_START}: The provided key element does not match the schema"
+
+
+@dataclass(slots=True)
+class Source:
+    """A table, or one of its indexes."""
+
+    table: Table
+    index: Index | None
+
+    @property
+    def partition(self) -> tuple[KeyAttribute, ...]:
+        return self.index.partition if self.index else (self.table.partition,)
+
+    @property
+    def sort(self) -> tuple[KeyAttribute, ...]:
+        if self.index:
+            return self.index.sort
+        return (self.table.sort,) if self.table.sort else ()
+
+    @property
+    def prefix(self) -> bytes:
+        if self.index:
+            return layout.entries_prefix(self.table.number, self.index.number)
+        return layout.items_prefix(self.table.number)
+
+    @property
+    def start_key_attributes(self) -> dict[str, str]:
+        """What a LastEvaluatedKey consists of: the table's key and the index's."""
+        return dict(self.table.key_attributes + self.partition + self.sort)
+
+    def range(self, keys: KeyRange) -> tuple[bytes, bytes]:
+        if self.index:
+            return layout.index_range(self.table, self.index, keys)
+        return layout.table_range(self.table, keys)
+
+    def place(self, key: Item) -> bytes:
+        """Where an item with these key attributes stands, or would stand, in this source."""
+        item_key = layout.item_key(self.table, key)
+        if self.index is None:
+            return item_key
+        entry = layout.entry_key(self.table, self.index, key, layout.place_of(item_key))
+        assert entry is not None
+        return entry
+
+    def last_evaluated_key(self, body: bytes) -> Item:
+        item = decode(body)
+        return {name: item[name] for name in self.start_key_attributes}
+
+
+def find_source(context: ReadContext, request: Request) -> Source:
+    table = context.service.table(request["TableName"])
+    if "IndexName" not in request:
+        return Source(table, None)
+    index = table.index(request["IndexName"])
+    if index is None:
+        raise ValidationException(
+            f"The table does not have the specified index: {request['IndexName']}"
+        )
+    if not index.is_readable:
+        raise ValidationException(
+            f"Cannot read from backfilling global secondary index: {index.name}"
+        )
+    if request.get("ConsistentRead") and not index.is_local:
+        raise ValidationException("Consistent reads are not supported on global secondary indexes")
+    return Source(table, index)
+
+
+def check_select(request: Request) -> None:
+    """Select must agree with the attributes that are asked for, and with the source."""
+    select = request.get("Select")
+    asked = next(
+        (name for name in ("ProjectionExpression", "AttributesToGet") if name in request), None
+    )
+    if select == "SPECIFIC_ATTRIBUTES" and asked is None:
+        raise ValidationException(
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
+            "SPECIFIC_ATTRIBUTES"
+        )
+    if select not in (None, "SPECIFIC_ATTRIBUTES") and asked is not None:
+        chosen = "only the Count" if select == "COUNT" else select
+        raise ValidationException(f"Cannot specify the {asked} when choosing to get {chosen}")
+    if select == "ALL_PROJECTED_ATTRIBUTES" and "IndexName" not in request:
+        raise ValidationException(
+            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
+        )
+
+
+@dataclass(slots=True)
+class Selection:
+    """Which items of a page are shown, and how: filtered, projected, fetched from the table."""
+
+    snapshot: Snapshot
+    source: Source
+    expressions: Expressions
+    fetches: bool
+    fetched_bytes: list[int] = field(default_factory=list)
+
+    @property
+    def keep(self) -> Keep | None:
+        if self.fetches or self.expressions.filter or self.expressions.projection:
+            return self._keep
+        return None
+
+    def _keep(self, body: bytes) -> bytes | None:
+        condition, projection = self.expressions.filter, self.expressions.projection
+        item = decode(body)
+        if condition and not condition.holds(item, self.expressions.values):
+            return None
+        if self.fetches:
+            body, item = self._fetch(item)
+        return encode(projection.project(item)) if projection else body
+
+    def _fetch(self, entry: Item) -> tuple[bytes, Item]:
+        found = read_value(self.snapshot, layout.item_key(self.source.table, entry))
+        assert found is not None, "an index entry without its item"
+        self.fetched_bytes.append(found[1])
+        return found[0], decode(found[0])
+
+
+def select(
+    context: ReadContext, request: Request, source: Source, expressions: Expressions
+) -> Selection:
+    """Check what is selected against what the source projects."""
+    table, index = source.table, source.index
+    if expressions.projection:
+        check_scalar_paths(table, expressions.projection.paths)
+    if index is None or index.projection_type == ALL:
+        return Selection(context.snapshot, source, expressions, fetches=False)
+    projected = projected_names(table, index)
+    missing = sorted({str(path[0]) for path in _projection_paths(expressions)} - projected)
+    if not index.is_local:
+        if request.get("Select") == "ALL_ATTRIBUTES":
+            raise ValidationException(
+                f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index "
+                f"{index.name} because its projection type is not ALL"
+            )
+        if missing:
+            raise ValidationException(
+                f"{INVALID}Global secondary index {index.name} does not project "
+                f"[{', '.join(missing)}]"
+            )
+    unfiltered = sorted(expressions.filter.attributes - projected) if expressions.filter else []
+    if unfiltered:
+        raise ValidationException(
+            f"{INVALID}Secondary index {index.name} does not project one or more filter "
+            f"attributes: [{', '.join(unfiltered)}]"
+        )
+    fetches = bool(missing) or request.get("Select") == "ALL_ATTRIBUTES"
+    return Selection(context.snapshot, source, expressions, fetches)
+
+
+def _projection_paths(expressions: Expressions) -> Iterable[tuple[str | int, ...]]:
+    return expressions.projection.paths if expressions.projection else ()
+
+
+def start_values(request: Request) -> Item | None:
+    """The ExclusiveStartKey with its values checked."""
+    key = request.get("ExclusiveStartKey")
+    return None if key is None else normalize_item(key)
+
+
+def read(
+    context: ReadContext, request: Request, selection: Selection, start: bytes, stop: bytes
+) -> bytes:
+    """Read one page between two keys, and answer it."""
+    forward = request.get("ScanIndexForward", True)
+    pairs = context.snapshot.range(start, stop, reverse=not forward)
+    page = read_page(pairs, request.get("Limit"), selection.keep)
+    return _answer(request, selection, page)
+
+
+def _answer(request: Request, selection: Selection, page: Page) -> bytes:
+    source = selection.source
+    members = []
+    if request.get("Select") != "COUNT":
+        members.append(raw_member("Items", raw_list(page.items)))
+    members.append(b'"Count":%d,"ScannedCount":%d' % (len(page.items), page.scanned_count))
+    if page.last_evaluated is not None:
+        key = source.last_evaluated_key(page.last_evaluated)
+        members.append(member("LastEvaluatedKey", key))
+    if mode := request.get("ReturnConsumedCapacity"):
+        report = _consumed(request, selection, page).report(source.table.name, mode)
+        if report:
+            members.append(member("ConsumedCapacity", report))
+    return answer(members)
+
+
+def _consumed(request: Request, selection: Selection, page: Page) -> Consumed:
+    """An index read is charged to the index; what it fetches besides, to the table."""
+    consistent = request.get("ConsistentRead", False)
+    units = read_units(page.scanned_bytes, consistent=consistent)
+    index = selection.source.index
+    if index is None:
+        return Consumed(units)
+    consumed = Consumed()
+    if selection.fetched_bytes:
+        consumed.table = read_units(sum(selection.fetched_bytes), consistent=consistent)
+    consumed.add_index(index.name, units, is_local=index.is_local)
+    return consumed

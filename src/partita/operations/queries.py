@@ -1,0 +1,87 @@
+"""Query: the items of one partition, in the order of their sort keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from partita.errors import ValidationException
+from partita.expressions.key_condition import KeyRange
+from partita.item.values import Item
+from partita.operations.context import ReadContext, Request
+from partita.operations.expression_parameters import query_expressions
+from partita.operations.items import enveloped
+from partita.operations.pages import (
+    INVALID_START,
+    START_MISMATCH,
+    Source,
+    check_select,
+    find_source,
+    read,
+    select,
+    start_values,
+)
+from partita.tables.keys import KEY_MISMATCH
+
+OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
+NOT_IN_RANGE = "The provided starting key does not match the range key predicate"
+ONE_ROW = "The query can return at most one row and cannot be restarted"
+
+
+def query(context: ReadContext, request: Request) -> bytes:
+    if request.get("Select") == "SPECIFIC_ATTRIBUTES":
+        with enveloped():
+            check_select(request)
+    check_select(request)
+    expressions = query_expressions(request)
+    start_key = start_values(request)
+    source = find_source(context, request)
+    if start_key is not None:
+        _check_start_shape(source, start_key)
+    assert expressions.key_condition is not None
+    keys = expressions.key_condition.resolve(source.partition, source.sort, expressions.values)
+    start, stop = source.range(keys)
+    if start_key is not None:
+        _check_start_range(source, keys, start_key)
+        start, stop = _after(source, start_key, start, stop, request.get("ScanIndexForward", True))
+    if expressions.filter:
+        _check_filter(source, expressions.filter.attributes, request)
+    return read(context, request, select(context, request, source, expressions), start, stop)
+
+
+def _after(
+    source: Source, start_key: Item, start: bytes, stop: bytes, forward: bool
+) -> tuple[bytes, bytes]:
+    """The part of a range that lies behind the starting key, in the direction of reading."""
+    place = source.place(start_key)
+    return (max(start, place + b"\x00"), stop) if forward else (start, min(stop, place))
+
+
+def _check_filter(source: Source, attributes: frozenset[str], request: Request) -> None:
+    for name, _ in source.partition + source.sort:
+        if name in attributes:
+            subject = "Filter Expression" if "FilterExpression" in request else "QueryFilter"
+            raise ValidationException(
+                f"{subject} can only contain non-primary key attributes: "
+                f"Primary key attribute: {name}"
+            )
+
+
+def _check_start_shape(source: Source, start_key: Item) -> None:
+    expected = source.start_key_attributes
+    if start_key.keys() != expected.keys():
+        raise ValidationException(INVALID_START)
+    own = {name for name, _ in source.partition + source.sort}
+    for name, kind in expected.items():
+        if kind not in start_key[name]:
+            raise ValidationException(KEY_MISMATCH if name in own else START_MISMATCH)
+
+
+def _check_start_range(source: Source, keys: KeyRange, start_key: Item) -> None:
+    partition = tuple(start_key[name] for name, _ in source.partition)
+    has_sort_condition = bool(keys.equal or keys.comparison)
+    if has_sort_condition:
+        first, last = source.range(replace(keys, partition=partition))
+        if not first <= source.place(start_key) < last:
+            raise ValidationException(NOT_IN_RANGE)
+    if partition != keys.partition:
+        raise ValidationException(ONE_ROW if has_sort_condition else OUTSIDE)

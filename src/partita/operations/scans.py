@@ -1,0 +1,69 @@
+"""Scan: every item of a table or an index, partition by partition, alone or in parallel."""
+
+from __future__ import annotations
+
+from partita.errors import ValidationException
+from partita.item.values import Item
+from partita.operations.context import ReadContext, Request
+from partita.operations.expression_parameters import scan_expressions
+from partita.operations.pages import (
+    INVALID_START,
+    START_MISMATCH,
+    Source,
+    check_select,
+    find_source,
+    read,
+    select,
+    start_values,
+)
+from partita.tables import layout
+from partita.tables.keys import KEY_MISMATCH
+
+
+def scan(context: ReadContext, request: Request) -> bytes:
+    check_select(request)
+    _check_segments(request)
+    expressions = scan_expressions(request)
+    start_key = start_values(request)
+    source = find_source(context, request)
+    segment, total_segments = request.get("Segment", 0), request.get("TotalSegments", 1)
+    start, stop = layout.segment_range(source.prefix, segment, total_segments)
+    if start_key is not None:
+        _check_start_key(source, start_key)
+        place = source.place(start_key)
+        if not start <= place < stop:
+            raise ValidationException(
+                f"{INVALID_START}: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with "
+                f"correct Segment. TotalSegments: {total_segments} Segment: {segment}"
+            )
+        start = place + b"\x00"
+    return read(context, request, select(context, request, source, expressions), start, stop)
+
+
+def _check_segments(request: Request) -> None:
+    segment, total_segments = request.get("Segment"), request.get("TotalSegments")
+    if segment is not None and total_segments is None:
+        raise ValidationException(
+            "The TotalSegments parameter is required but was not present in the request when "
+            "Segment parameter is present"
+        )
+    if total_segments is not None and segment is None:
+        raise ValidationException(
+            "The Segment parameter is required but was not present in the request when "
+            "parameter TotalSegments is present"
+        )
+    if segment is not None and segment >= total_segments:
+        raise ValidationException(
+            "The Segment parameter is zero-based and must be less than parameter TotalSegments: "
+            f"Segment: {segment} is not less than TotalSegments: {total_segments}"
+        )
+
+
+def _check_start_key(source: Source, start_key: Item) -> None:
+    expected = source.start_key_attributes
+    if start_key.keys() != expected.keys():
+        raise ValidationException(INVALID_START if source.index else START_MISMATCH)
+    own = {name for name, _ in source.partition + source.sort} if source.index else set()
+    for name, kind in expected.items():
+        if kind not in start_key[name]:
+            raise ValidationException(KEY_MISMATCH if name in own else START_MISMATCH)

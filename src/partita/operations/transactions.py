@@ -1,0 +1,321 @@
+"""TransactGetItems and TransactWriteItems: all or nothing, over several tables.
+
+A transaction is decided against one state of the database, like every write, so it is
+serializable. Its items are held until its commit is on disk; whatever meets them meanwhile is
+told of a conflict, as in the service.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+import orjson
+
+from partita.capacity.units import Consumed, read_units
+from partita.errors import (
+    ConditionalCheckFailedException,
+    IdempotentParameterMismatchException,
+    ItemCollectionSizeLimitExceededException,
+    TransactionCanceledException,
+    ValidationException,
+)
+from partita.item.values import normalize_item
+from partita.limits import CLIENT_TOKEN_SECONDS, ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
+from partita.operations.actions import (
+    CONFLICT,
+    ITEM_TOO_LARGE,
+    Action,
+    ConditionCheck,
+    Delete,
+    Put,
+    Update,
+)
+from partita.operations.answers import (
+    answer,
+    consumed_by_write,
+    encode,
+    item_collection_metrics,
+    member,
+    raw_list,
+    raw_member,
+)
+from partita.operations.context import ReadContext, Request, WriteContext
+from partita.operations.expression_parameters import (
+    Expressions,
+    action_expressions,
+    get_expressions,
+)
+from partita.operations.items import shows_item_on_failure
+from partita.storage.commits import Draft
+from partita.tables import layout
+from partita.tables.keys import EmptyKeyError, KeyTypeError, check_key
+from partita.tables.read import read_value
+from partita.tables.schema import Table
+from partita.tables.stored import Stored, decode, pack
+from partita.tables.write import Written, load, write_item
+
+TRANSACTION_FACTOR = 2
+
+NOT_ONE_ACTION = (
+    "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
+)
+SEVERAL_ACTIONS_ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
+
+Reason = dict[str, Any]
+NO_REASON: Reason = {"Code": "None"}
+
+
+def transact_get_items(context: ReadContext, request: Request) -> bytes:
+    gets = [one["Get"] for one in request["TransactItems"]]
+    asked = [(normalize_item(get["Key"]), get_expressions(get).projection) for get in gets]
+    tables = [context.service.table(get["TableName"]) for get in gets]
+    reasons: list[Reason] = []
+    keys = []
+    for table, (key, _) in zip(tables, asked, strict=True):
+        try:
+            check_key(table, key)
+        except KeyTypeError as error:
+            reasons.append({"Code": "ValidationError", "Message": error.message})
+            continue
+        keys.append(layout.item_key(table, key))
+        held = context.is_held(keys[-1])
+        reasons.append({"Code": "TransactionConflict", "Message": CONFLICT} if held else NO_REASON)
+    _cancel_if_any(reasons)
+    _refuse_repeats(keys)
+    responses, consumed = [], _PerTable()
+    for table, key_bytes, (_, projection) in zip(tables, keys, asked, strict=True):
+        found = read_value(context.snapshot, key_bytes)
+        size = found[1] if found else 0
+        consumed.of(table).table += read_units(size, consistent=True) * TRANSACTION_FACTOR
+        body = found[0] if found else None
+        if body is not None and projection:
+            projected = projection.project(decode(body))
+            body = encode(projected) if projected else None
+        responses.append(b"{}" if body is None else answer([raw_member("Item", body)]))
+    members = consumed.members(request, "ReadCapacityUnits")
+    return answer([*members, raw_member("Responses", raw_list(responses))])
+
+
+def transact_write_items(context: WriteContext, request: Request) -> bytes:
+    actions = [_action(one) for one in request["TransactItems"]]
+    _check_payload(actions)
+    tables = [context.service.table(action.table_name) for action in actions]
+    token = request.get("ClientRequestToken")
+    if token is not None and (replay := _replayed(context, request, token, tables, actions)):
+        return replay
+    keys = _keys(tables, actions)
+    _refuse_repeats(keys)
+    decided = _decide(context.draft, tables, actions, keys)
+    written = _apply(context.draft, tables, keys, decided)
+    if token is not None:
+        _remember(context, request, token)
+    consumed = _PerTable()
+    metrics: dict[str, list[dict[str, Any]]] = {}
+    for table, one in zip(tables, written, strict=True):
+        consumed.add(table, consumed_by_write(table, [one], TRANSACTION_FACTOR))
+        if found := item_collection_metrics(table, one):
+            metrics.setdefault(table.name, []).append(found)
+    members = consumed.members(request, "WriteCapacityUnits")
+    if metrics and request.get("ReturnItemCollectionMetrics") == "SIZE":
+        members.append(member("ItemCollectionMetrics", metrics))
+    return answer(members)
+
+
+def _action(one: dict[str, Any]) -> Action:
+    """One member of TransactItems, checked as far as it can be without its table."""
+    if len(one) != 1:
+        raise ValidationException(NOT_ONE_ACTION)
+    ((kind, asked),) = one.items()
+    return _MAKERS[kind](asked, action_expressions(asked))
+
+
+def _put(asked: Request, expressions: Expressions) -> Action:
+    item = pack(normalize_item(asked["Item"]))
+    if item.size > ITEM_BYTES_MAX:
+        raise ValidationException(ITEM_TOO_LARGE)
+    return Put(item=item, **_common(asked, expressions))
+
+
+def _update(asked: Request, expressions: Expressions) -> Action:
+    key = normalize_item(asked["Key"])
+    return Update(item_key=key, update=expressions.update, **_common(asked, expressions))
+
+
+def _delete(asked: Request, expressions: Expressions) -> Action:
+    return Delete(item_key=normalize_item(asked["Key"]), **_common(asked, expressions))
+
+
+def _condition_check(asked: Request, expressions: Expressions) -> Action:
+    return ConditionCheck(item_key=normalize_item(asked["Key"]), **_common(asked, expressions))
+
+
+def _common(asked: Request, expressions: Expressions) -> dict[str, Any]:
+    return {
+        "table_name": asked["TableName"],
+        "condition": expressions.condition,
+        "values": expressions.values,
+        "shows_item_on_failure": shows_item_on_failure(asked),
+    }
+
+
+_MAKERS = {"Put": _put, "Update": _update, "Delete": _delete, "ConditionCheck": _condition_check}
+
+
+def _check_payload(actions: list[Action]) -> None:
+    size = sum(action.item.size for action in actions if isinstance(action, Put))
+    if size > TRANSACTION_BYTES_MAX:
+        raise ValidationException(
+            f"Transaction payload size cannot exceed 4MB. Payload Size: {size}"
+        )
+
+
+def _keys(tables: list[Table], actions: list[Action]) -> list[bytes]:
+    """Where the items lie; the first key that does not fit its table cancels the transaction."""
+    keys = []
+    for position, (table, action) in enumerate(zip(tables, actions, strict=True)):
+        try:
+            keys.append(action.key(table))
+        except KeyTypeError as error:
+            reasons = [NO_REASON] * len(actions)
+            reasons[position] = {"Code": "ValidationError", "Message": error.message}
+            _cancel_if_any(reasons)
+    return keys
+
+
+def _refuse_repeats(keys: list[bytes]) -> None:
+    if len(set(keys)) < len(keys):
+        raise ValidationException(SEVERAL_ACTIONS_ON_ONE_ITEM)
+
+
+@dataclass(slots=True)
+class _Decided:
+    old: Stored | None
+    new: Stored | None
+
+
+def _decide(
+    draft: Draft, tables: list[Table], actions: list[Action], keys: list[bytes]
+) -> list[_Decided]:
+    """The new items, or a cancellation that gives each action's reason in order."""
+    decided, reasons = [], []
+    for table, action, key in zip(tables, actions, keys, strict=True):
+        reason = NO_REASON
+        old = load(draft, key)
+        try:
+            if draft.is_held(key):
+                reason = {"Code": "TransactionConflict", "Message": CONFLICT}
+            else:
+                action.check_condition(old)
+                decided.append(_Decided(old, action.new(table, old)))
+        except ConditionalCheckFailedException as error:
+            reason = {"Code": "ConditionalCheckFailed", "Message": error.message, **error.members}
+        except EmptyKeyError:
+            raise
+        except ValidationException as error:
+            reason = {"Code": "ValidationError", "Message": error.message}
+        reasons.append(reason)
+    _cancel_if_any(reasons)
+    return decided
+
+
+def _apply(
+    draft: Draft, tables: list[Table], keys: list[bytes], decided: list[_Decided]
+) -> list[Written]:
+    written = []
+    for position, (table, key, one) in enumerate(zip(tables, keys, decided, strict=True)):
+        try:
+            written.append(write_item(draft, table, key, one.old, one.new))
+        except ItemCollectionSizeLimitExceededException as error:
+            reasons = [NO_REASON] * len(keys)
+            reasons[position] = {
+                "Code": "ItemCollectionSizeLimitExceeded",
+                "Message": error.message,
+            }
+            _cancel_if_any(reasons)
+        draft.hold(key)
+    return written
+
+
+def _cancel_if_any(reasons: list[Reason]) -> None:
+    if any(reason["Code"] != "None" for reason in reasons):
+        codes = ", ".join(reason["Code"] for reason in reasons)
+        raise TransactionCanceledException(
+            "Transaction cancelled, please refer cancellation reasons "
+            f"for specific reasons [{codes}]",
+            CancellationReasons=reasons,
+        )
+
+
+class _Token(msgspec.Struct):
+    """What is remembered of a request with a client token, for ten minutes."""
+
+    used_at: float
+    digest: str
+
+
+def _digest(request: Request) -> str:
+    return sha256(orjson.dumps(request["TransactItems"], option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _remember(context: WriteContext, request: Request, token: str) -> None:
+    now = context.service.clock()
+    used = msgspec.json.encode(_Token(now, _digest(request)))
+    context.draft.put(layout.token_key(token), used)
+    context.draft.put(layout.token_time_key(now, token), token.encode())
+
+
+def _replayed(
+    context: WriteContext,
+    request: Request,
+    token: str,
+    tables: list[Table],
+    actions: list[Action],
+) -> bytes | None:
+    """The answer to a request that was carried out before; it reports the cost of reading."""
+    remembered = context.draft.get(layout.token_key(token))
+    if remembered is None:
+        return None
+    used = msgspec.json.decode(remembered, type=_Token)
+    if context.service.clock() - used.used_at > CLIENT_TOKEN_SECONDS:
+        return None
+    if used.digest != _digest(request):
+        raise IdempotentParameterMismatchException(
+            "Request with the same ClientRequestToken but different parameters has been sent "
+            "in the last 10 minutes."
+        )
+    consumed = _PerTable()
+    for table, action in zip(tables, actions, strict=True):
+        stored = load(context.draft, action.key(table))
+        units = read_units(stored.size if stored else 0, consistent=True) * TRANSACTION_FACTOR
+        consumed.of(table).table += units
+    return answer(consumed.members(request, "ReadCapacityUnits"))
+
+
+class _PerTable:
+    """Units by table, in the order in which the tables are first named."""
+
+    def __init__(self) -> None:
+        self._consumed: dict[str, Consumed] = {}
+
+    def of(self, table: Table) -> Consumed:
+        return self._consumed.setdefault(table.name, Consumed())
+
+    def add(self, table: Table, consumed: Consumed) -> None:
+        total = self.of(table)
+        total.table += consumed.table
+        for name, units in consumed.local_indexes.items():
+            total.add_index(name, units, is_local=True)
+        for name, units in consumed.global_indexes.items():
+            total.add_index(name, units, is_local=False)
+
+    def members(self, request: Request, transaction_member: str) -> list[bytes]:
+        mode = request.get("ReturnConsumedCapacity")
+        reports = [
+            report
+            for name, consumed in self._consumed.items()
+            if (report := consumed.report(name, mode, transaction_member))
+        ]
+        return [member("ConsumedCapacity", reports)] if reports else []

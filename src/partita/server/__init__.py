@@ -1,0 +1,1 @@
+"""The listener, the dispatch of operations, and what they report about themselves."""

@@ -1,0 +1,228 @@
+"""From a complete HTTP request to the operation it names, in AWS's order of checks.
+
+Method and content type, JSON, target, credentials, then the operation's own validation. Any
+credentials are accepted and no signature is verified; a request without any is refused, as AWS
+refuses it. (Order and texts: recorded by dynalite's tests against AWS.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from time import perf_counter
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+from partita.errors import (
+    DynamoDBError,
+    IncompleteSignatureException,
+    InternalServerError,
+    InvalidSignatureException,
+    MissingAuthenticationTokenException,
+    SerializationException,
+    UnknownOperationException,
+)
+from partita.protocol import codec
+from partita.protocol.envelope import error_body
+from partita.protocol.model import TARGET_PREFIX
+from partita.protocol.validation import Validator, compile_validators
+from partita.server.http import Reply
+from partita.server.messages import JSON, JSON_1_0, Request, Response
+from partita.server.metrics import CONTENT_TYPE, Metrics
+
+log = logging.getLogger(__name__)
+
+Body = dict[str, Any]
+Handler = Callable[[Any, Body], bytes]
+"""`handler(context, request)`: the context is the database's own affair."""
+Done = Callable[[bytes | BaseException], None]
+
+
+class Database(Protocol):
+    """What the dispatcher needs of the database."""
+
+    def read(self, handler: Handler, request: Body) -> bytes:
+        """Run a read at once."""
+
+    def write(self, handler: Handler, request: Body, done: Done) -> None:
+        """Run a write and call `done` with its answer, or its error, when it is durable."""
+
+
+HEALTHY = b"healthy: dynamodb.us-east-1.amazonaws.com "
+UNKNOWN_PATH = Response(404, b"<UnknownOperationException/>\n", b"text/xml")
+UNKNOWN_NAME = "Unknown"
+PREFLIGHT_SECONDS = 172_800
+INTERNAL_ERROR = (
+    "The request processing has failed because of an unknown error, exception or failure."
+)
+
+MISSING_TOKEN = "Request is missing Authentication Token"
+BOTH_SIGNATURES = (
+    "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
+)
+HEADER_PARTS = ("Credential", "Signature", "SignedHeaders")
+QUERY_PARTS = (
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Signature",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Date",
+)
+
+
+class Operation:
+    """One operation of the registry, ready to be called."""
+
+    __slots__ = ("handler", "is_write", "name", "validate")
+
+    def __init__(self, name: str, handler: Handler, validate: Validator, is_write: bool) -> None:
+        self.name = name
+        self.handler = handler
+        self.validate = validate
+        self.is_write = is_write
+
+
+class Dispatcher:
+    """`dispatcher.handle` is what a Listener wants."""
+
+    def __init__(
+        self,
+        database: Database,
+        reads: Mapping[str, Handler],
+        writes: Mapping[str, Handler],
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self._database = database
+        validators = compile_validators([*reads, *writes])
+        self._operations = {
+            (TARGET_PREFIX + name).encode(): Operation(
+                name, handler, validators[name], name in writes
+            )
+            for name, handler in [*reads.items(), *writes.items()]
+        }
+        self._pages: dict[bytes, Callable[[], Response]] = {
+            b"/health": lambda: Response(200, b'{"status":"ok"}', JSON),
+            b"/metrics": lambda: Response(200, self.metrics.text().encode(), CONTENT_TYPE),
+        }
+
+    def handle(self, request: Request, reply: Reply) -> None:
+        if request.method != b"POST":
+            reply(self._without_operation(request))
+            return
+        content_type = _json_type(request.headers.get(b"content-type", b""))
+        if content_type is None and request.body:
+            reply(UNKNOWN_PATH)
+            return
+        started = perf_counter()
+        operation = self._operations.get(request.headers.get(b"x-amz-target", b""))
+        try:
+            body = codec.decode(request.body) if request.body else None
+            if operation is None:
+                raise UnknownOperationException
+            check_credentials(request)
+            if body is None:
+                raise SerializationException
+            operation.validate(body)
+            if operation.is_write:
+                done = self._answer_later(operation.name, content_type or JSON, started, reply)
+                self._database.write(operation.handler, body, done)
+                return
+            answer = self._database.read(operation.handler, body)
+            response = Response(200, answer, content_type or JSON)
+        except Exception as error:
+            response = _error_response(error, content_type or JSON)
+        name = operation.name if operation else UNKNOWN_NAME
+        self.metrics.observe(name, response.status, perf_counter() - started)
+        reply(response)
+
+    def _answer_later(self, name: str, content_type: bytes, started: float, reply: Reply) -> Done:
+        def done(result: bytes | BaseException) -> None:
+            if isinstance(result, bytes):
+                response = Response(200, result, content_type)
+            else:
+                response = _error_response(result, content_type)
+            self.metrics.observe(name, response.status, perf_counter() - started)
+            reply(response)
+
+        return done
+
+    def _without_operation(self, request: Request) -> Response:
+        if request.method == b"OPTIONS" and b"origin" in request.headers:
+            return _preflight(request)
+        if request.method in (b"GET", b"HEAD"):
+            page = self._pages.get(request.target.partition(b"?")[0])
+            return page() if page else Response(200, HEALTHY, b"text/plain")
+        return UNKNOWN_PATH
+
+
+@lru_cache(maxsize=256)
+def _json_type(content_type: bytes) -> bytes | None:
+    """Which of the two types of JSON a request has; the answer has the same."""
+    media_type = content_type.partition(b";")[0].strip()
+    return media_type if media_type in (JSON, JSON_1_0) else None
+
+
+def _error_response(error: BaseException, content_type: bytes) -> Response:
+    if not isinstance(error, DynamoDBError):
+        log.error("An operation failed unexpectedly", exc_info=error)
+        error = InternalServerError(INTERNAL_ERROR)
+    return Response(error.status, error_body(error), content_type)
+
+
+def _preflight(request: Request) -> Response:
+    """What a browser asks before it sends a request to another origin."""
+    lines = [b"access-control-max-age: %d\r\n" % PREFLIGHT_SECONDS]
+    for asked, allowed in (
+        (b"access-control-request-headers", b"access-control-allow-headers"),
+        (b"access-control-request-method", b"access-control-allow-methods"),
+    ):
+        if asked in request.headers:
+            lines.append(b"%b: %b\r\n" % (allowed, request.headers[asked]))
+    return Response(200, b"", JSON, b"".join(lines))
+
+
+def check_credentials(request: Request) -> None:
+    """Whether a signature is there, in the header or in the query; never whether it is right."""
+    authorization = request.headers.get(b"authorization")
+    query = request.target.partition(b"?")[2]
+    is_in_query = bool(query) and "X-Amz-Algorithm" in _query_names(query)
+    if authorization is not None and is_in_query:
+        raise InvalidSignatureException(BOTH_SIGNATURES)
+    if is_in_query:
+        _check_query_parts(query)
+    elif authorization is None or not authorization.startswith(b"AWS4-"):
+        raise MissingAuthenticationTokenException(MISSING_TOKEN)
+    elif not (
+        b"Credential=" in authorization
+        and b"Signature=" in authorization
+        and b"SignedHeaders=" in authorization
+        and (b"x-amz-date" in request.headers or b"date" in request.headers)
+    ):
+        raise IncompleteSignatureException(_incomplete(authorization.decode("latin-1"), request))
+
+
+def _query_names(query: bytes) -> set[str]:
+    return {name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
+
+
+def _check_query_parts(query: bytes) -> None:
+    given = {name for name, value in parse_qsl(query.decode("latin-1")) if value}
+    missing = [part for part in QUERY_PARTS if part not in given]
+    if missing:
+        text = "".join(f"AWS query-string parameters must include '{part}'. " for part in missing)
+        raise IncompleteSignatureException(text + "Re-examine the query-string parameters.")
+
+
+def _incomplete(authorization: str, request: Request) -> str:
+    text = "".join(
+        f"Authorization header requires '{part}' parameter. "
+        for part in HEADER_PARTS
+        if f"{part}=" not in authorization
+    )
+    if b"x-amz-date" not in request.headers and b"date" not in request.headers:
+        text += (
+            "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
+        )
+    return f"{text}Authorization={authorization}"

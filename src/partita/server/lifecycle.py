@@ -1,0 +1,54 @@
+"""The life of a server process: start, say so, serve until told to stop, stop cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+
+from partita.errors import PartitaError
+from partita.server.http import Listener
+
+log = logging.getLogger(__name__)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(
+    make_listener: Callable[[asyncio.AbstractEventLoop], Listener],
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        listener = make_listener(runner.get_loop())
+        runner.run(_serve(listener, host, port, ready))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+async def _serve(listener: Listener, host: str, port: int, ready: Callable[[str], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        chosen = await listener.start(host, port)
+    except OSError as error:
+        raise PartitaError(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
+    ready(f"http://{_shown_host(host)}:{chosen}")
+    await stop.wait()
+    await listener.stop()
+
+
+def _shown_host(host: str) -> str:
+    if host in ("", "0.0.0.0", "::"):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

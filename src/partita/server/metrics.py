@@ -1,0 +1,74 @@
+"""Counters of the server, in the text format that Prometheus reads."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
+STATM = Path("/proc/self/statm")
+
+
+class Latencies:
+    """A histogram: how many requests took at most each bound, and how long they took together."""
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(SECONDS_BOUNDS) + 1)
+        self.seconds = 0.0
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.connections = 0
+        self._started = monotonic()
+        self._requests: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self._latencies: defaultdict[str, Latencies] = defaultdict(Latencies)
+
+    def observe(self, operation: str, status: int, seconds: float) -> None:
+        self._requests[operation, status] += 1
+        latencies = self._latencies[operation]
+        latencies.counts[bisect_left(SECONDS_BOUNDS, seconds)] += 1
+        latencies.seconds += seconds
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield "# HELP partita_requests_total Requests answered, by operation and HTTP status."
+        yield "# TYPE partita_requests_total counter"
+        for (operation, status), count in sorted(self._requests.items()):
+            yield f'partita_requests_total{{operation="{operation}",code="{status}"}} {count}'
+        yield "# HELP partita_request_seconds Time from a request's last byte to its answer."
+        yield "# TYPE partita_request_seconds histogram"
+        for operation, latencies in sorted(self._latencies.items()):
+            yield from _histogram(operation, latencies)
+        yield "# HELP partita_connections Open client connections."
+        yield "# TYPE partita_connections gauge"
+        yield f"partita_connections {self.connections}"
+        yield "# HELP partita_uptime_seconds Time since the server started."
+        yield "# TYPE partita_uptime_seconds gauge"
+        yield f"partita_uptime_seconds {monotonic() - self._started:.3f}"
+        if STATM.exists():
+            yield "# HELP process_resident_memory_bytes Resident memory."
+            yield "# TYPE process_resident_memory_bytes gauge"
+            yield f"process_resident_memory_bytes {_resident_bytes()}"
+
+
+def _histogram(operation: str, latencies: Latencies) -> Iterator[str]:
+    total = 0
+    for bound, count in zip((*SECONDS_BOUNDS, "+Inf"), latencies.counts, strict=True):
+        total += count
+        yield f'partita_request_seconds_bucket{{operation="{operation}",le="{bound}"}} {total}'
+    yield f'partita_request_seconds_sum{{operation="{operation}"}} {latencies.seconds:.6f}'
+    yield f'partita_request_seconds_count{{operation="{operation}"}} {total}'
+
+
+def _resident_bytes() -> int:
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,167 @@
+"""Group commit: writes are decided one after the other, and those that wait share one commit.
+
+A write is a function of a `Draft`: it reads, decides, and records its changes there. While one
+commit is being written to disk by the writer thread, the next writes are decided on top of it and
+gathered; when the disk is ready they follow together. A write is answered only after its commit.
+
+A failed write leaves no trace, because a draft is merged only when its function returns. When the
+disk fails, everything that was decided on top of the lost commit fails with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from partita.errors import DynamoDBError, InternalServerError
+from partita.storage.engine import Engine, StorageError
+
+logger = logging.getLogger(__name__)
+
+Done = Callable[[Any], None]
+CallSoon = Callable[[Callable[[], None]], object]
+
+
+class Draft:
+    """One write in the making: its own changes over everything decided before it."""
+
+    __slots__ = ("_commits", "changes", "holds")
+
+    def __init__(self, commits: GroupCommit) -> None:
+        self._commits = commits
+        self.changes: dict[bytes, bytes | None] = {}
+        self.holds: list[bytes] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        if key in self.changes:
+            return self.changes[key]
+        return self._commits.get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.changes[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self.changes[key] = None
+
+    def hold(self, key: bytes) -> None:
+        """Mark an item as part of a transaction until that transaction is committed."""
+        self.holds.append(key)
+
+    def is_held(self, key: bytes) -> bool:
+        return self._commits.is_held(key)
+
+
+@dataclass(slots=True)
+class _Batch:
+    changes: dict[bytes, bytes | None] = field(default_factory=dict)
+    holds: set[bytes] = field(default_factory=set)
+    waiting: list[tuple[Done, Any]] = field(default_factory=list)
+
+
+class GroupCommit:
+    """The single writer. All of it runs on one thread, but for the waiting for the disk.
+
+    `call_soon` runs a function later on that thread, `call_from_thread` does so from another.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        call_soon: CallSoon,
+        call_from_thread: CallSoon,
+        on_lost_commit: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._snapshot = engine.snapshot()
+        self._call_soon = call_soon
+        self._call_from_thread = call_from_thread
+        self._on_lost_commit = on_lost_commit
+        self._gathering = _Batch()
+        self._committing: _Batch | None = None
+        self._scheduled = False
+        self._work: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._thread = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
+        self._thread.start()
+
+    def get(self, key: bytes) -> bytes | None:
+        """The newest value decided, committed or not."""
+        if key in self._gathering.changes:
+            return self._gathering.changes[key]
+        if self._committing is not None and key in self._committing.changes:
+            return self._committing.changes[key]
+        return self._snapshot.get(key)
+
+    def is_held(self, key: bytes) -> bool:
+        if key in self._gathering.holds:
+            return True
+        return self._committing is not None and key in self._committing.holds
+
+    def write(self, decide: Callable[[Draft], Any], done: Done) -> None:
+        """Run `decide`; call `done` with its result after the commit, or with its error."""
+        draft = Draft(self)
+        try:
+            outcome = decide(draft)
+        except DynamoDBError as error:
+            outcome = error
+        else:
+            self._gathering.changes.update(draft.changes)
+            self._gathering.holds.update(draft.holds)
+        if not self._gathering.changes and self._committing is None:
+            done(outcome)
+            return
+        # A refusal waits too: it may rest on a write whose commit is still under way.
+        self._gathering.waiting.append((done, outcome))
+        if self._committing is None and not self._scheduled:
+            self._scheduled = True
+            self._call_soon(self._start)
+
+    def close(self) -> None:
+        """Stop the writer thread, then keep what was gathered meanwhile."""
+        self._work.put(None)
+        self._thread.join()
+        if self._gathering.changes:
+            self._engine.commit(self._gathering.changes)
+
+    def _start(self) -> None:
+        self._scheduled = False
+        if self._committing is not None:
+            return
+        batch, self._gathering = self._gathering, _Batch()
+        self._committing = batch
+        self._work.put(batch)
+
+    def _commit_batches(self) -> None:
+        while (batch := self._work.get()) is not None:
+            failure: StorageError | None = None
+            try:
+                if batch.changes:
+                    self._engine.commit(batch.changes)
+            except StorageError as error:
+                failure = error
+            self._call_from_thread(partial(self._finish, batch, failure))
+
+    def _finish(self, batch: _Batch, failure: StorageError | None) -> None:
+        self._committing = None
+        if failure is not None:
+            self._lose(batch, failure)
+            return
+        self._engine.refresh()
+        if self._gathering.waiting:
+            self._start()
+        for done, outcome in batch.waiting:
+            done(outcome)
+
+    def _lose(self, batch: _Batch, failure: StorageError) -> None:
+        logger.error("%s The writes that waited for it were refused.", failure)
+        lost = batch.waiting + self._gathering.waiting
+        self._gathering = _Batch()
+        self._on_lost_commit()
+        for done, outcome in lost:
+            done(
+                outcome if isinstance(outcome, DynamoDBError) else InternalServerError(str(failure))
+            )

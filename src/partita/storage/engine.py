@@ -1,0 +1,57 @@
+"""What the rooms above know of an engine: reads from a snapshot, and one atomic commit.
+
+Keys are ordered bytes of any length. A snapshot shows what was committed when it was taken; its
+iterators are valid until the next `refresh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from partita.errors import PartitaError
+
+Changes = Mapping[bytes, bytes | None]
+
+
+class StorageError(PartitaError):
+    """The engine could not keep a commit, or could not open its folder."""
+
+
+class Reader(Protocol):
+    """Point reads: all that deciding a write needs."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+
+class Snapshot(Reader, Protocol):
+    """Point and range reads of what is committed."""
+
+    def range(
+        self, start: bytes, stop: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs with start <= key < stop, in key order or against it."""
+        ...
+
+
+class Engine(Protocol):
+    def snapshot(self) -> Snapshot:
+        """What is committed now. Used by one thread; `refresh` moves it forward."""
+        ...
+
+    def refresh(self) -> None:
+        """Let the snapshot show the commits that have happened since it was taken."""
+        ...
+
+    def commit(self, changes: Changes) -> None:
+        """Make all changes or none; `None` deletes. Returns when they are as safe as configured."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The first key after every key that starts with `prefix`."""
+    stripped = prefix.rstrip(b"\xff")
+    assert stripped, "a prefix of 0xff bytes has no end"
+    return stripped[:-1] + bytes([stripped[-1] + 1])

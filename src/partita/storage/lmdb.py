@@ -1,0 +1,183 @@
+"""The embedded engine: LMDB, memory-mapped, crash-safe, no server.
+
+LMDB takes keys of at most 511 bytes, DynamoDB has keys of more than 3,000. A long key is kept as
+its first bytes and a digest, with the whole key in front of the value. Long keys with the same
+first bytes lie side by side, so a range read collects such a group, sorts it by the whole keys,
+and the order is exact.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from partita.storage.engine import Changes, Snapshot, StorageError
+
+MAP_BYTES = 1 << 40
+RAW_KEY_BYTES_MAX = 511
+DIGEST_BYTES = 16
+HEAD_BYTES = RAW_KEY_BYTES_MAX - DIGEST_BYTES
+
+_LENGTH = struct.Struct(">I")
+
+
+class LmdbEngine:
+    """One data folder. `durable` commits are on disk when `commit` returns."""
+
+    def __init__(self, folder: Path, *, durable: bool = True) -> None:
+        self._lock = _lock_folder(folder)
+        try:
+            self._environment = lmdb.open(
+                str(folder),
+                map_size=MAP_BYTES,
+                sync=durable,
+                metasync=durable,
+                max_readers=8,
+                readahead=False,
+            )
+        except lmdb.Error as error:
+            self._lock.close()
+            raise StorageError(f"Cannot open the data folder {folder}: {error}.") from error
+        self._snapshot = LmdbSnapshot(self._environment)
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    def refresh(self) -> None:
+        self._snapshot.refresh()
+
+    def commit(self, changes: Changes) -> None:
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for key, value in changes.items():
+                    long = len(key) > HEAD_BYTES
+                    raw = _raw_key(key) if long else key
+                    if value is None:
+                        transaction.delete(raw)
+                    else:
+                        transaction.put(raw, _pack(key, value) if long else value)
+        except lmdb.Error as error:
+            raise StorageError(f"The commit could not be written to disk: {error}.") from error
+
+    def close(self) -> None:
+        self._snapshot.close()
+        self._environment.close()
+        self._lock.close()
+
+
+class LmdbSnapshot:
+    def __init__(self, environment: lmdb.Environment) -> None:
+        self._environment = environment
+        self._transaction = environment.begin()
+
+    def get(self, key: bytes) -> bytes | None:
+        if len(key) <= HEAD_BYTES:
+            value: bytes | None = self._transaction.get(key)
+            return value
+        packed = self._transaction.get(_raw_key(key))
+        return None if packed is None else _unpack(packed)[1]
+
+    def range(
+        self, start: bytes, stop: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        with self._transaction.cursor() as cursor:
+            if reverse:
+                for key, value in _whole_keys(_backward(cursor, stop), reverse=True):
+                    if key < start:
+                        return
+                    if key < stop:
+                        yield key, value
+            elif cursor.set_range(start[:HEAD_BYTES]):
+                forward: Any = cursor.iternext()
+                for key, value in _whole_keys(forward, reverse=False):
+                    if key >= stop:
+                        return
+                    if key >= start:
+                        yield key, value
+
+    def refresh(self) -> None:
+        # A new transaction; py-lmdb keeps the reader slot of the old one for it.
+        self._transaction.abort()
+        self._transaction = self._environment.begin()
+
+    def close(self) -> None:
+        self._transaction.abort()
+
+
+def _backward(cursor: Any, stop: bytes) -> Iterable[tuple[bytes, bytes]]:
+    """Raw pairs from just below `stop` towards the front."""
+    if len(stop) > HEAD_BYTES:
+        stop = stop[:HEAD_BYTES] + b"\xff" * (DIGEST_BYTES + 1)
+    found = cursor.prev() if cursor.set_range(stop[:RAW_KEY_BYTES_MAX]) else cursor.last()
+    return cursor.iterprev() if found else ()
+
+
+def _whole_keys(
+    pairs: Iterable[tuple[bytes, bytes]], *, reverse: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    """Raw pairs with whole keys; each group of long keys in the order of its whole keys."""
+    group: list[tuple[bytes, bytes]] = []
+    head = b""
+    for raw, value in pairs:
+        is_long = len(raw) == RAW_KEY_BYTES_MAX
+        if group and not (is_long and raw.startswith(head)):
+            yield from sorted(group, reverse=reverse)
+            group = []
+        if is_long:
+            head = raw[:HEAD_BYTES]
+            group.append(_unpack(value))
+        else:
+            yield raw, value
+    yield from sorted(group, reverse=reverse)
+
+
+def _raw_key(key: bytes) -> bytes:
+    return key[:HEAD_BYTES] + blake2b(key, digest_size=DIGEST_BYTES).digest()
+
+
+def _pack(key: bytes, value: bytes) -> bytes:
+    return _LENGTH.pack(len(key)) + key + value
+
+
+def _unpack(packed: bytes) -> tuple[bytes, bytes]:
+    (length,) = _LENGTH.unpack_from(packed)
+    end = _LENGTH.size + length
+    return packed[_LENGTH.size : end], packed[end:]
+
+
+def _lock_folder(folder: Path) -> _FolderLock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _FolderLock(folder / "partita.lock")
+    except BlockingIOError:
+        raise StorageError(
+            f"The data folder {folder} is in use by another Partita; "
+            "stop that one or choose another folder with --data."
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write to the data folder {folder} ({error.strerror}); "
+            "make it writable or choose another with --data."
+        ) from error
+
+
+class _FolderLock:
+    """One process per folder: the rooms above keep what they know of it in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise
+
+    def close(self) -> None:
+        os.close(self._file)

@@ -1,0 +1,1 @@
+"""Tables: what they are (schema, catalog), how items are read, and THE write path."""

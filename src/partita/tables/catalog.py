@@ -1,0 +1,99 @@
+"""The catalog: which tables there are. Kept in storage, and in memory for every request.
+
+A change is visible to the requests behind it as soon as it is decided; its own answer waits for
+the commit. When a commit is lost, the catalog is read again from what the disk has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from partita.errors import ResourceNotFoundException
+from partita.storage.commits import Draft
+from partita.storage.engine import Engine, Snapshot, StorageError, prefix_end
+from partita.tables import layout
+from partita.tables.schema import CREATING, DELETING, Table
+
+FORMAT_VERSION = 1
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(Table).decode
+
+
+class Catalog:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._tables: dict[str, Table] = {}
+        self.on_change: Callable[[], None] = _nobody_listens
+        self.reload()
+
+    def reload(self) -> None:
+        self._tables = {
+            table.name: table
+            for _, value in self._snapshot.range(layout.CATALOG, prefix_end(layout.CATALOG))
+            for table in [_decode(value)]
+        }
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(list(self._tables.values()))
+
+    def names(self) -> list[str]:
+        return sorted(self._tables)
+
+    def find(self, name: str) -> Table | None:
+        return self._tables.get(name)
+
+    def table(self, name: str, now: float) -> Table:
+        """The table that items are read from and written to."""
+        table = self._tables.get(name)
+        if table is None or (now < table.settles_at and table.transition in (CREATING, DELETING)):
+            raise ResourceNotFoundException("Requested resource not found")
+        return table
+
+    def described(self, name: str) -> Table:
+        """The table that the control plane shows or changes, whatever its status."""
+        table = self._tables.get(name)
+        if table is None:
+            raise ResourceNotFoundException(
+                f"Requested resource not found: Table: {name} not found"
+            )
+        return table
+
+    def save(self, draft: Draft, table: Table) -> None:
+        draft.put(layout.catalog_key(table.name), _encode(table))
+        self._tables[table.name] = table
+        self.on_change()
+
+    def remove(self, draft: Draft, table: Table) -> None:
+        """Forget a table; its data is removed in the background."""
+        draft.delete(layout.catalog_key(table.name))
+        for prefix in layout.table_prefixes(table.number):
+            draft.put(layout.leftover_key(prefix), b"")
+        del self._tables[table.name]
+        self.on_change()
+
+
+def _nobody_listens() -> None:
+    pass
+
+
+def next_table_number(draft: Draft) -> int:
+    number = int.from_bytes(draft.get(layout.NUMBERS_KEY) or b"", "big") + 1
+    draft.put(layout.NUMBERS_KEY, number.to_bytes(4, "big"))
+    return number
+
+
+def check_format(engine: Engine) -> None:
+    """A data folder says which version wrote it; a newer one is not touched."""
+    current = str(FORMAT_VERSION).encode()
+    found = engine.snapshot().get(layout.FORMAT_KEY)
+    if found is None:
+        engine.commit({layout.FORMAT_KEY: current})
+        engine.refresh()
+    elif found != current:
+        raise StorageError(
+            f"The data folder has format {found.decode(errors='replace')}, this Partita reads "
+            f"format {FORMAT_VERSION}; use the Partita that wrote it."
+        )

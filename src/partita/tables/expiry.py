@@ -1,0 +1,20 @@
+"""Time to live: when an item expires. (Guide, "Using time to live".)"""
+
+from __future__ import annotations
+
+from partita.item import numbers
+from partita.item.values import Item
+
+EXPIRED_SECONDS_MAX = 5 * 365 * 24 * 3600
+"""Items that expired longer ago than five years are left alone, as AWS does."""
+
+_EPOCH_SECONDS_MAX = 1 << 63
+
+
+def expires_at(ttl_attribute: str, item: Item) -> int | None:
+    """The second at which an item expires; None when its attribute is missing or no number."""
+    value = item.get(ttl_attribute)
+    if value is None or "N" not in value:
+        return None
+    seconds = numbers.parse(value["N"])
+    return int(seconds) if 0 < seconds < _EPOCH_SECONDS_MAX else None

@@ -1,0 +1,40 @@
+"""What an item looks like in an index: where its entry stands, and what is projected into it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from partita.item.values import Item
+from partita.tables import layout
+from partita.tables.schema import ALL, INCLUDE, Index, Table
+from partita.tables.stored import Stored, pack
+
+
+class Entry(NamedTuple):
+    key: bytes
+    size: int
+    value: bytes
+
+
+def entry_of(table: Table, index: Index, stored: Stored, place: bytes) -> Entry | None:
+    """The entry that an item has in an index, if it has all of the index's keys."""
+    key = layout.entry_key(table, index, stored.item, place)
+    if key is None:
+        return None
+    if index.projection_type == ALL:
+        return Entry(key, stored.size, stored.value)
+    projected = pack(project(table, index, stored.item))
+    return Entry(key, projected.size, projected.value)
+
+
+def project(table: Table, index: Index, item: Item) -> Item:
+    names = projected_names(table, index)
+    return {name: value for name, value in item.items() if name in names}
+
+
+def projected_names(table: Table, index: Index) -> set[str]:
+    """Attributes in an index that does not project all of them."""
+    names = {name for name, _ in table.key_attributes + index.key_attributes}
+    if index.projection_type == INCLUDE:
+        names.update(index.non_key_attributes)
+    return names

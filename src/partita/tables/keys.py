@@ -1,0 +1,132 @@
+"""The rules for key attributes, of tables and of indexes, and AWS's words for each breach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from partita.errors import ValidationException
+from partita.expressions.key_condition import KeyAttribute
+from partita.expressions.paths import Path
+from partita.item.keys import key_bytes
+from partita.item.values import AttributeValue, Item, type_of
+from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from partita.tables.schema import Index, Table
+
+INVALID = "One or more parameter values were invalid: "
+NOT_VALID = "One or more parameter values are not valid. "
+KEY_MISMATCH = "The provided key element does not match the schema"
+# "of2048": the service's own spelling (recorded).
+PARTITION_KEY_TOO_LONG = (
+    f"{INVALID}Size of hashkey has exceeded the maximum size limit of"
+    f"{PARTITION_KEY_BYTES_MAX} bytes"
+)
+SORT_KEY_TOO_LONG = (
+    f"{INVALID}Aggregated size of all range keys has exceeded the size limit of "
+    f"{SORT_KEY_BYTES_MAX} bytes"
+)
+
+
+class KeyTypeError(ValidationException):
+    """A key that does not fit the schema. A transaction is cancelled by it, not refused whole."""
+
+    code = "ValidationException"
+
+
+class EmptyKeyError(ValidationException):
+    """An empty key value. A transaction is refused whole because of it."""
+
+    code = "ValidationException"
+
+
+def check_key(table: Table, key: Item) -> None:
+    """A Key parameter must be exactly the table's key."""
+    if len(key) != len(table.key_attributes):
+        raise KeyTypeError(KEY_MISMATCH)
+    for name, kind in table.key_attributes:
+        if name not in key or kind not in key[name]:
+            raise KeyTypeError(KEY_MISMATCH)
+    _check_table_key(table, key)
+
+
+def check_item(table: Table, item: Item, *, in_batch: bool = False) -> None:
+    """An item must have its table's key, and what it has of its indexes' keys must fit."""
+    for name, kind in table.key_attributes:
+        value = item.get(name)
+        if value is None:
+            missing = f"{INVALID}Missing the key {name} in the item"
+            raise KeyTypeError(KEY_MISMATCH if in_batch else missing)
+        if kind not in value:
+            wrong = f"{INVALID}Type mismatch for key {name} expected: {kind} actual: "
+            raise KeyTypeError(KEY_MISMATCH if in_batch else wrong + type_of(value))
+    _check_table_key(table, item)
+    if table.indexes:
+        check_index_keys(table, item)
+
+
+def check_index_keys(table: Table, item: Item, *, is_update: bool = False) -> None:
+    for index in table.indexes_by_name():
+        for name, kind in index.key_attributes:
+            value = item.get(name)
+            if value is None:
+                continue
+            if kind not in value:
+                raise KeyTypeError(
+                    f"{INVALID}Type mismatch for Index Key {name} Expected: {kind} "
+                    f"Actual: {type_of(value)} IndexName: {index.name}"
+                )
+            if not value[kind]:
+                raise EmptyKeyError(_empty_index_key(index, name, kind, is_update))
+        _check_sizes(index.partition, index.sort, item)
+
+
+def check_scalar_paths(table: Table, paths: Iterable[Path]) -> None:
+    """A document path may name a key attribute, but not look inside it."""
+    index_keys = {name for index in table.indexes for name, _ in index.key_attributes}
+    for path in paths:
+        if len(path) > 1 and (path[0] in table.key_names or path[0] in index_keys):
+            kind = "Key" if path[0] in table.key_names else "IndexKey"
+            raise ValidationException(
+                "Key attributes must be scalars; list random access '[]' and map lookup '.' "
+                f"are not allowed: {kind}: {path[0]}"
+            )
+
+
+def _check_table_key(table: Table, key: Item) -> None:
+    for name, kind in table.key_attributes:
+        if not key[name][kind]:
+            raise EmptyKeyError(f"{NOT_VALID}{_empty(kind)} Key: {name}")
+    _check_sizes((table.partition,), (table.sort,) if table.sort else (), key)
+
+
+def _check_sizes(
+    partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute], item: Item
+) -> None:
+    if _size(partition, item) > PARTITION_KEY_BYTES_MAX:
+        raise ValidationException(PARTITION_KEY_TOO_LONG)
+    if _size(sort, item) > SORT_KEY_BYTES_MAX:
+        raise ValidationException(SORT_KEY_TOO_LONG)
+
+
+def _size(attributes: Sequence[KeyAttribute], item: Item) -> int:
+    return sum(_value_size(item[name]) for name, _ in attributes if name in item)
+
+
+def _value_size(value: AttributeValue) -> int:
+    return len(key_bytes(value))
+
+
+def _empty(kind: str) -> str:
+    noun = "string" if kind == "S" else "binary"
+    return f"The AttributeValue for a key attribute cannot contain an empty {noun} value."
+
+
+def _empty_index_key(index: Index, name: str, kind: str, is_update: bool) -> str:
+    if is_update:
+        return (
+            f"{NOT_VALID}The update expression attempted to update a secondary index key to a "
+            f"value that is not supported. {_empty(kind)}"
+        )
+    return (
+        f"{NOT_VALID}A value specified for a secondary index key is not supported. "
+        f"{_empty(kind)} IndexName: {index.name}, IndexKey: {name}"
+    )

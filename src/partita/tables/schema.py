@@ -1,0 +1,131 @@
+"""What a table is: its keys, its indexes and its settings, as they are kept in the catalog.
+
+All of it is immutable; a change makes a new `Table` and saves it through the catalog. Storage
+knows tables and indexes by number: names can come again, numbers never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from partita.expressions.key_condition import KeyAttribute
+
+KEYS_ONLY, INCLUDE, ALL = "KEYS_ONLY", "INCLUDE", "ALL"
+CREATING, ACTIVE, UPDATING, DELETING = "CREATING", "ACTIVE", "UPDATING", "DELETING"
+DAY = 24 * 3600
+PROVISIONED, PAY_PER_REQUEST = "PROVISIONED", "PAY_PER_REQUEST"
+
+
+class Throughput(msgspec.Struct, frozen=True):
+    """Provisioned units and when they last changed."""
+
+    read_units: int = 0
+    write_units: int = 0
+    increased_at: float | None = None
+    decreased_at: float | None = None
+    decreases: int = 0
+
+    def decreases_today(self, now: float) -> int:
+        """How often the units were lowered on the day that it is (UTC)."""
+        same_day = self.decreased_at is not None and self.decreased_at // DAY == now // DAY
+        return self.decreases if same_day else 0
+
+    def changed_to(self, read_units: int, write_units: int, now: float) -> Throughput:
+        lowered = read_units < self.read_units or write_units < self.write_units
+        raised = read_units > self.read_units or write_units > self.write_units
+        return Throughput(
+            read_units,
+            write_units,
+            now if raised else self.increased_at,
+            now if lowered else self.decreased_at,
+            self.decreases_today(now) + lowered,
+        )
+
+
+class Index(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    number: int
+    is_local: bool
+    partition: tuple[KeyAttribute, ...]
+    sort: tuple[KeyAttribute, ...]
+    projection_type: str
+    non_key_attributes: tuple[str, ...] = ()
+    status: str = ACTIVE
+    throughput: Throughput = Throughput()
+    on_demand_throughput: dict[str, int] | None = None
+    warm_throughput: dict[str, int] | None = None
+
+    @property
+    def key_attributes(self) -> tuple[KeyAttribute, ...]:
+        return self.partition + self.sort
+
+    @property
+    def is_readable(self) -> bool:
+        return self.status in (ACTIVE, UPDATING)
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    number: int
+    table_id: str
+    created_at: float
+    attribute_types: dict[str, str]
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[Index, ...] = ()
+    next_index_number: int = 1
+    transition: str = ACTIVE
+    settles_at: float = 0.0
+    billing_mode: str = PROVISIONED
+    on_demand_since: float | None = None
+    throughput: Throughput = Throughput()
+    on_demand_throughput: dict[str, int] | None = None
+    warm_throughput: dict[str, int] | None = None
+    deletion_protection: bool = False
+    table_class: str | None = None
+    table_class_changed_at: float | None = None
+    sse: dict[str, Any] | None = None
+    stream_view_type: str | None = None
+    stream_label: str | None = None
+    ttl_attribute: str | None = None
+    ttl_is_indexed: bool = False
+    tags: dict[str, str] = {}
+
+    @property
+    def key_attributes(self) -> tuple[KeyAttribute, ...]:
+        return (self.partition, self.sort) if self.sort else (self.partition,)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.key_attributes)
+
+    @property
+    def local_indexes(self) -> list[Index]:
+        return [index for index in self.indexes if index.is_local]
+
+    @property
+    def global_indexes(self) -> list[Index]:
+        return [index for index in self.indexes if not index.is_local]
+
+    def index(self, name: str) -> Index | None:
+        return next((index for index in self.indexes if index.name == name), None)
+
+    def status(self, now: float) -> str:
+        """CREATING, UPDATING and DELETING last until the table settles."""
+        return self.transition if now < self.settles_at else ACTIVE
+
+    def with_index(self, changed: Index) -> Table:
+        """This table with one index replaced."""
+        return msgspec.structs.replace(
+            self,
+            indexes=tuple(
+                changed if index.name == changed.name else index for index in self.indexes
+            ),
+        )
+
+    def indexes_by_name(self) -> Iterator[Index]:
+        """Errors name the first index in the order of names (recorded)."""
+        return iter(sorted(self.indexes, key=lambda index: index.name))

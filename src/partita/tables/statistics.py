@@ -1,0 +1,48 @@
+"""How many items and bytes a table or an index holds, counted in the transactions that change it."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from partita.storage.commits import Draft
+from partita.storage.engine import Reader
+from partita.tables import layout
+
+_PAIR = struct.Struct(">QQ")
+_SIZE = struct.Struct(">Q")
+
+
+class Statistics(NamedTuple):
+    item_count: int = 0
+    size_bytes: int = 0
+
+
+def read_statistics(reader: Reader, table_number: int, index_number: int = 0) -> Statistics:
+    value = reader.get(layout.statistics_key(table_number, index_number))
+    return Statistics(*_PAIR.unpack(value)) if value else Statistics()
+
+
+def add_statistics(
+    draft: Draft, table_number: int, index_number: int, items: int, size_bytes: int
+) -> None:
+    if items or size_bytes:
+        now = read_statistics(draft, table_number, index_number)
+        draft.put(
+            layout.statistics_key(table_number, index_number),
+            _PAIR.pack(now.item_count + items, now.size_bytes + size_bytes),
+        )
+
+
+def read_collection_size(reader: Reader, collection_key: bytes) -> int:
+    value = reader.get(collection_key)
+    return int.from_bytes(value, "big") if value else 0
+
+
+def add_collection_size(draft: Draft, collection_key: bytes, size_bytes: int) -> int:
+    size = read_collection_size(draft, collection_key) + size_bytes
+    if size:
+        draft.put(collection_key, _SIZE.pack(size))
+    else:
+        draft.delete(collection_key)
+    return size

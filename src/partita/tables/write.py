@@ -1,0 +1,141 @@
+"""THE write path: the only code that changes an item.
+
+`write_item` is given what is there and what shall be there. It works out index entries, counts,
+collection sizes and expiry, and records all of it in one draft. Whoever wants to change an item
+(an operation, a transaction, the TTL sweep) decides the new item and calls it, so items, indexes,
+figures and capacity can never disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from partita.capacity.units import write_units
+from partita.errors import ItemCollectionSizeLimitExceededException
+from partita.limits import ITEM_COLLECTION_BYTES_MAX
+from partita.storage.commits import Draft
+from partita.tables import layout
+from partita.tables.expiry import expires_at
+from partita.tables.indexes import Entry, entry_of
+from partita.tables.schema import CREATING, DELETING, Index, Table
+from partita.tables.statistics import add_collection_size, add_statistics, read_collection_size
+from partita.tables.stored import Stored, unpack
+
+
+@dataclass(slots=True)
+class Written:
+    """What one write changed, and what it costs before any doubling."""
+
+    old: Stored | None
+    new: Stored | None
+    table_units: int
+    index_units: dict[str, int] = field(default_factory=dict)
+    collection_bytes: int | None = None
+
+
+def load(draft: Draft, key: bytes) -> Stored | None:
+    value = draft.get(key)
+    return None if value is None else unpack(value)
+
+
+def write_item(
+    draft: Draft, table: Table, key: bytes, old: Stored | None, new: Stored | None
+) -> Written:
+    """Replace `old` by `new` under an item's key; either may be missing."""
+    written = Written(old, new, write_units(max(_size(old), _size(new))))
+    grown = 0
+    if _value(old) != _value(new):
+        if new:
+            draft.put(key, new.value)
+        else:
+            draft.delete(key)
+        grown = _count(draft, table, 0, old, new)
+        if table.indexes:
+            grown += _write_entries(draft, table, layout.place_of(key), written)
+        if table.ttl_attribute is not None:
+            _write_expiry(draft, table, table.ttl_attribute, layout.place_of(key), written)
+    if table.local_indexes:
+        written.collection_bytes = _grow_collection(draft, table, new or old, grown)
+    return written
+
+
+def _write_entries(draft: Draft, table: Table, place: bytes, written: Written) -> int:
+    """Bring every index up to date; returns by how many bytes the local ones grew."""
+    grown = 0
+    for index in table.indexes:
+        if index.status == DELETING:
+            continue
+        old = entry_of(table, index, written.old, place) if written.old else None
+        new = entry_of(table, index, written.new, place) if written.new else None
+        if old != new:
+            written.index_units[index.name] = _entry_units(old, new)
+            entry_grown = replace_entry(draft, table, index, old, new)
+            if index.is_local:
+                grown += entry_grown
+    return grown
+
+
+def replace_entry(
+    draft: Draft, table: Table, index: Index, old: Entry | None, new: Entry | None
+) -> int:
+    """Replace an index entry and count it; returns by how many bytes the index grew."""
+    # While an index is filled, an item's old entry may not be there yet.
+    if index.status == CREATING and old and draft.get(old.key) is None:
+        old = None
+    if old and not (new and new.key == old.key):
+        draft.delete(old.key)
+    if new:
+        draft.put(new.key, new.value)
+    return _count(draft, table, index.number, old, new)
+
+
+def _count(
+    draft: Draft,
+    table: Table,
+    index_number: int,
+    old: Stored | Entry | None,
+    new: Stored | Entry | None,
+) -> int:
+    grown = _size(new) - _size(old)
+    items = (new is not None) - (old is not None)
+    add_statistics(draft, table.number, index_number, items, grown)
+    return grown
+
+
+def _entry_units(old: Entry | None, new: Entry | None) -> int:
+    """A changed entry costs its larger size; a moved one is a delete and a put."""
+    if old and new and old.key != new.key:
+        return write_units(old.size) + write_units(new.size)
+    return write_units(max(_size(old), _size(new)))
+
+
+def _grow_collection(draft: Draft, table: Table, stored: Stored | None, grown: int) -> int | None:
+    if stored is None:
+        return None
+    key = layout.collection_key(table, stored.item)
+    if not grown:
+        return read_collection_size(draft, key)
+    size = add_collection_size(draft, key, grown)
+    if grown > 0 and size > ITEM_COLLECTION_BYTES_MAX:
+        raise ItemCollectionSizeLimitExceededException("Collection size exceeded.")
+    return size
+
+
+def _write_expiry(
+    draft: Draft, table: Table, attribute: str, place: bytes, written: Written
+) -> None:
+    old = expires_at(attribute, written.old.item) if written.old else None
+    new = expires_at(attribute, written.new.item) if written.new else None
+    if old != new:
+        if old is not None:
+            draft.delete(layout.expiry_key(table, old, place))
+        if new is not None:
+            draft.put(layout.expiry_key(table, new, place), b"")
+
+
+def _size(thing: Stored | Entry | None) -> int:
+    return thing.size if thing else 0
+
+
+def _value(stored: Stored | None) -> bytes | None:
+    return stored.value if stored else None

@@ -1,0 +1,1 @@
+"""Background work: filling new indexes, removing what was deleted, expiring items."""

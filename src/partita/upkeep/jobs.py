@@ -1,0 +1,160 @@
+"""The background jobs: each does a small piece of its work in one draft, and says if it had any.
+
+Jobs keep no position in storage: an index that is being filled, or data that is being removed, is
+found again after a restart, and doing a piece twice does no harm.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from msgspec.structs import replace
+
+from partita.clock import Clock
+from partita.limits import CLIENT_TOKEN_SECONDS
+from partita.storage.commits import Draft
+from partita.storage.engine import Snapshot, prefix_end
+from partita.tables import layout
+from partita.tables.catalog import Catalog
+from partita.tables.expiry import EXPIRED_SECONDS_MAX, expires_at
+from partita.tables.indexes import entry_of
+from partita.tables.schema import ACTIVE, CREATING, DELETING, Index, Table
+from partita.tables.write import load, replace_entry, write_item
+
+PIECE = 200
+"""Keys that one piece of work looks at: a few milliseconds."""
+
+
+class Jobs:
+    def __init__(self, catalog: Catalog, snapshot: Snapshot, clock: Clock) -> None:
+        self._catalog = catalog
+        self._snapshot = snapshot
+        self._clock = clock
+        self._filled_to: dict[tuple[int, int], bytes] = {}
+
+    def work(self, draft: Draft) -> bool:
+        """One piece of the first job that has something to do."""
+        jobs = (
+            self._settle_deletions,
+            self._remove_leftovers,
+            self._change_indexes,
+            self._index_expiries,
+            self._expire_items,
+            self._forget_tokens,
+        )
+        return any(job(draft) for job in jobs)
+
+    def _settle_deletions(self, draft: Draft) -> bool:
+        """Remove the tables whose DELETING is over."""
+        gone = [
+            table
+            for table in self._catalog
+            if table.transition == DELETING and table.settles_at <= self._clock()
+        ]
+        for table in gone:
+            self._catalog.remove(draft, table)
+        return bool(gone)
+
+    def _remove_leftovers(self, draft: Draft) -> bool:
+        """Remove the data of deleted tables and indexes."""
+        leftovers = self._snapshot.range(layout.LEFTOVERS, prefix_end(layout.LEFTOVERS))
+        leftover = next(leftovers, None)
+        if leftover is None:
+            return False
+        prefix = layout.leftover_prefix(leftover[0])
+        keys = [key for key, _ in islice(self._snapshot.range(prefix, prefix_end(prefix)), PIECE)]
+        for key in keys:
+            draft.delete(key)
+        if len(keys) < PIECE:
+            draft.delete(leftover[0])
+        return True
+
+    def _change_indexes(self, draft: Draft) -> bool:
+        for table in self._catalog:
+            for index in table.indexes:
+                if index.status == CREATING:
+                    self._fill(draft, table, index)
+                    return True
+                if index.status == DELETING:
+                    self._drop(draft, table, index)
+                    return True
+        return False
+
+    def _fill(self, draft: Draft, table: Table, index: Index) -> None:
+        """Give the next items of a table their entries in a new index."""
+        for key in self._next_items(table, index.number):
+            # The draft knows of writes that the snapshot does not show yet.
+            stored = load(draft, key)
+            entry = entry_of(table, index, stored, layout.place_of(key)) if stored else None
+            if entry and draft.get(entry.key) is None:
+                replace_entry(draft, table, index, None, entry)
+        if self._is_through(table, index.number):
+            self._catalog.save(draft, table.with_index(replace(index, status=ACTIVE)))
+
+    def _drop(self, draft: Draft, table: Table, index: Index) -> None:
+        for prefix in layout.index_prefixes(table.number, index.number):
+            draft.put(layout.leftover_key(prefix), b"")
+        kept = tuple(other for other in table.indexes if other.number != index.number)
+        used = {name for other in kept for name, _ in other.key_attributes}
+        used.update(table.key_names)
+        types = {name: kind for name, kind in table.attribute_types.items() if name in used}
+        self._catalog.save(draft, replace(table, indexes=kept, attribute_types=types))
+
+    def _index_expiries(self, draft: Draft) -> bool:
+        """Note when the items of a table expire whose TTL was switched on."""
+        for table in self._catalog:
+            if table.ttl_attribute is not None and not table.ttl_is_indexed:
+                for key in self._next_items(table, 0):
+                    stored = load(draft, key)
+                    when = expires_at(table.ttl_attribute, stored.item) if stored else None
+                    if when is not None:
+                        draft.put(layout.expiry_key(table, when, layout.place_of(key)), b"")
+                if self._is_through(table, 0):
+                    self._catalog.save(draft, replace(table, ttl_is_indexed=True))
+                return True
+        return False
+
+    def _expire_items(self, draft: Draft) -> bool:
+        now = int(self._clock())
+        for table in self._catalog:
+            if table.ttl_attribute is None:
+                continue
+            start = layout.expiry_key(table, max(0, now - EXPIRED_SECONDS_MAX), b"")
+            stop = layout.expiry_key(table, now, b"")
+            expired = [key for key, _ in islice(self._snapshot.range(start, stop), PIECE)]
+            if sum(self._expire(draft, table, key) for key in expired):
+                return True
+        return False
+
+    def _expire(self, draft: Draft, table: Table, expiry_key: bytes) -> bool:
+        """Delete one item through the write path, unless it has changed or is being written."""
+        key = layout.item_key_at(table, layout.expiry_place(expiry_key))
+        if draft.get(expiry_key) is None or draft.is_held(key):
+            return False
+        write_item(draft, table, key, load(draft, key), None)
+        draft.delete(expiry_key)
+        return True
+
+    def _forget_tokens(self, draft: Draft) -> bool:
+        """Forget the client request tokens that are older than their ten minutes."""
+        oldest = layout.token_time_key(self._clock() - CLIENT_TOKEN_SECONDS)
+        old = list(islice(self._snapshot.range(layout.TOKEN_TIMES, oldest), PIECE))
+        for key, token in old:
+            draft.delete(key)
+            draft.delete(layout.token_key(token.decode()))
+        return bool(old)
+
+    def _next_items(self, table: Table, job: int) -> list[bytes]:
+        """The keys of the next items that a job over a whole table has to look at."""
+        prefix = layout.items_prefix(table.number)
+        start = self._filled_to.get((table.number, job), prefix)
+        pairs = islice(self._snapshot.range(start, prefix_end(prefix)), PIECE)
+        keys = [key for key, _ in pairs]
+        if len(keys) == PIECE:
+            self._filled_to[table.number, job] = keys[-1] + b"\x00"
+        else:
+            self._filled_to.pop((table.number, job), None)
+        return keys
+
+    def _is_through(self, table: Table, job: int) -> bool:
+        return (table.number, job) not in self._filled_to

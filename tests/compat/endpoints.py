@@ -1,0 +1,133 @@
+"""Plays a case to one server: its setup, its requests, and away with the tables it made."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from .answers import Answer, all_pages, normalised
+from .notation import Body, Case, Step
+
+TABLE_SECONDS_MAX = 30
+REQUEST_SECONDS_MAX = 60
+PAGES_MAX = 500
+
+HEADERS = {
+    "Content-Type": "application/x-amz-json-1.0",
+    "Authorization": (
+        "AWS4-HMAC-SHA256 Credential=compat/20260101/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host;x-amz-date, Signature=0"
+    ),
+    "X-Amz-Date": "20260101T000000Z",
+}
+
+# Where a page says that there is another one, and how that one is asked for.
+CONTINUATIONS = (
+    ("LastEvaluatedKey", "ExclusiveStartKey"),
+    ("LastEvaluatedTableName", "ExclusiveStartTableName"),
+)
+
+
+class Endpoint:
+    """A server, over one connection that is kept open."""
+
+    def __init__(self, url: str) -> None:
+        address = urlsplit(url)
+        self._connection = http.client.HTTPConnection(
+            address.hostname or "", address.port, timeout=REQUEST_SECONDS_MAX
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def post(self, operation: str, body: Body | str) -> tuple[int, bytes]:
+        content = body if isinstance(body, str) else json.dumps(body)
+        target = f"DynamoDB_20120810.{operation}"
+        headers = {**HEADERS, "X-Amz-Target": target}
+        self._connection.request("POST", "/", content.encode(), headers)
+        response = self._connection.getresponse()
+        return response.status, response.read()
+
+    def play(self, case: Case) -> list[Answer]:
+        """The answers to the steps of the case."""
+        created: list[str] = []
+        try:
+            for step in case.setup:
+                answer = self._answer(step, created)
+                assert answer.status == 200, f"setup: {step.operation} {step.body}: {answer}"
+            return [self._answer(step, created) for step in case.steps]
+        finally:
+            for table in created:
+                self._remove(table)
+
+    def _answer(self, step: Step, created: list[str]) -> Answer:
+        if step.to_the_end:
+            return all_pages(self._pages(step), step.unordered)
+        status, content = self.post(step.operation, step.body)
+        if status == 200 and step.operation in SETTLED:
+            assert isinstance(step.body, dict)
+            table = step.body["TableName"]
+            if step.operation == "CreateTable":
+                created.append(table)
+            SETTLED[step.operation](self, table)
+        return normalised(status, content, step.unordered)
+
+    def _pages(self, step: Step) -> list[Answer]:
+        assert isinstance(step.body, dict)
+        pages: list[Answer] = []
+        body: Body | None = dict(step.body)
+        while body is not None:
+            assert len(pages) < PAGES_MAX, "the pages do not end"
+            status, content = self.post(step.operation, body)
+            pages.append(normalised(status, content, step.unordered))
+            body = _next_request(body, json.loads(content))
+        return pages
+
+    def _remove(self, table: str) -> None:
+        status, content = self.post("DeleteTable", {"TableName": table})
+        if status != 200 and b"protected against deletion" in content:
+            self.post("UpdateTable", {"TableName": table, "DeletionProtectionEnabled": False})
+            self.post("DeleteTable", {"TableName": table})
+        self.wait_until_gone(table)
+
+    def wait_until_active(self, table: str) -> None:
+        self._wait(table, _is_active)
+
+    def wait_until_gone(self, table: str) -> None:
+        self._wait(table, lambda description: description is None)
+
+    def _wait(self, table: str, reached: Any) -> None:
+        deadline = time.monotonic() + TABLE_SECONDS_MAX
+        while True:
+            status, content = self.post("DescribeTable", {"TableName": table})
+            description = json.loads(content)["Table"] if status == 200 else None
+            if reached(description):
+                return
+            assert time.monotonic() < deadline, f"{table} is still {description}"
+            time.sleep(0.002)
+
+
+# After these requests a table needs a moment; the next request comes when it is over.
+SETTLED = {
+    "CreateTable": Endpoint.wait_until_active,
+    "UpdateTable": Endpoint.wait_until_active,
+    "DeleteTable": Endpoint.wait_until_gone,
+}
+
+
+def _is_active(description: Body | None) -> bool:
+    if description is None:
+        return False
+    indexes = description.get("GlobalSecondaryIndexes", [])
+    statuses = [description["TableStatus"], *(index["IndexStatus"] for index in indexes)]
+    return all(status == "ACTIVE" for status in statuses)
+
+
+def _next_request(request: Body, answer: Body) -> Body | None:
+    for last, start in CONTINUATIONS:
+        if last in answer:
+            return {**request, start: answer[last]}
+    return None

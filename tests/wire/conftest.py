@@ -1,0 +1,207 @@
+"""What every black-box test is given: an endpoint, a boto3 client, raw requests, tables.
+
+The tests speak to a server over the wire and know nothing of what is behind it: with
+PARTITA_ENDPOINT set they run against that server, otherwise against one of our own that keeps its
+data in memory.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+from botocore.config import Config
+
+READY_SECONDS_MAX = 20
+TABLE_SECONDS_MAX = 30
+REGION = "us-east-1"
+
+SIGNED: Mapping[str, str] = {
+    "Content-Type": "application/x-amz-json-1.0",
+    "Authorization": (
+        "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host;x-amz-date, Signature=0"
+    ),
+    "X-Amz-Date": "20260101T000000Z",
+}
+
+
+class Answer(NamedTuple):
+    """A raw response: `status, headers, body = raw(...)`; header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+Raw = Callable[..., Answer]
+TableFactory = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    given = os.environ.get("PARTITA_ENDPOINT")
+    if given:
+        yield given.rstrip("/")
+        return
+    command = [sys.executable, "-m", "partita.cli", "serve", "--port", "0", "--in-memory"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield _ready_url(server)
+        finally:
+            server.terminate()
+            server.wait(timeout=READY_SECONDS_MAX)
+
+
+def _ready_url(server: subprocess.Popen[str]) -> str:
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    match = re.search(r"http://\S+", line)
+    assert match, f"the server did not say that it is ready: {line!r}"
+    return match.group().rstrip("/.")
+
+
+@pytest.fixture(scope="session")
+def client(endpoint: str) -> Any:
+    """A boto3 client that sends what it is told: nothing checked, nothing repeated."""
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=endpoint,
+        region_name=REGION,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=Config(
+            parameter_validation=False,
+            retries={"total_max_attempts": 1},
+            max_pool_connections=64,
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def raw(endpoint: str) -> Raw:
+    """`raw("PutItem", {...})`: the body as given (text and bytes untouched), the answer parsed."""
+    address = urlsplit(endpoint)
+
+    def post(
+        operation: str,
+        body: object = None,
+        headers: Mapping[str, str | None] | None = None,
+        method: str = "POST",
+        path: str = "/",
+    ) -> Answer:
+        sent = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", **SIGNED, **(headers or {})}
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
+        try:
+            connection.request(
+                method,
+                path,
+                body=_encoded(body),
+                headers={name: value for name, value in sent.items() if value is not None},
+            )
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        received = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, received, _parsed(content))
+
+    return post
+
+
+def _encoded(body: object) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    return b"" if body is None else json.dumps(body).encode()
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content
+
+
+@pytest.fixture(scope="session")
+def table_names() -> Iterator[str]:
+    """Names that no other run uses."""
+    run = f"{os.getpid()}_{int(time.time())}"
+    return (f"t_{run}_{number}" for number in itertools.count(1))
+
+
+@pytest.fixture
+def table(client: Any, table_names: Iterator[str]) -> Iterator[TableFactory]:
+    """`table()` has a string key `pk`; `table(sk="N")` a sort key too; more as in CreateTable.
+
+    `table(pk="S", sk="S", attributes={"g": "S"}, GlobalSecondaryIndexes=[...])`. The table is
+    ACTIVE when its name is returned and is deleted after the test.
+    """
+    created: list[str] = []
+
+    def create(
+        pk: str = "S",
+        sk: str | None = None,
+        attributes: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> str:
+        name = more.pop("TableName", None) or next(table_names)
+        types = {"pk": pk, **({"sk": sk} if sk else {}), **(attributes or {})}
+        schema = [{"AttributeName": "pk", "KeyType": "HASH"}]
+        if sk:
+            schema.append({"AttributeName": "sk", "KeyType": "RANGE"})
+        if "ProvisionedThroughput" not in more:
+            more.setdefault("BillingMode", "PAY_PER_REQUEST")
+        client.create_table(
+            TableName=name,
+            KeySchema=more.pop("KeySchema", schema),
+            AttributeDefinitions=more.pop(
+                "AttributeDefinitions",
+                [{"AttributeName": key, "AttributeType": kind} for key, kind in types.items()],
+            ),
+            **more,
+        )
+        created.append(name)
+        wait_until_active(client, name)
+        return name
+
+    yield create
+    for name in created:
+        _delete(client, name)
+
+
+def wait_until_active(client: Any, name: str) -> dict[str, Any]:
+    """The table's description, once it and its indexes are ACTIVE."""
+    deadline = time.monotonic() + TABLE_SECONDS_MAX
+    while True:
+        description: dict[str, Any] = client.describe_table(TableName=name)["Table"]
+        indexes = description.get("GlobalSecondaryIndexes", [])
+        statuses = [description["TableStatus"], *(index["IndexStatus"] for index in indexes)]
+        if all(status == "ACTIVE" for status in statuses):
+            return description
+        assert time.monotonic() < deadline, f"{name} is still {statuses}"
+        time.sleep(0.02)
+
+
+def _delete(client: Any, name: str) -> None:
+    try:
+        client.delete_table(TableName=name)
+    except client.exceptions.ResourceNotFoundException:
+        return
+    except client.exceptions.ClientError as error:
+        if "protected against deletion" not in str(error):
+            raise
+        client.update_table(TableName=name, DeletionProtectionEnabled=False)
+        client.delete_table(TableName=name)
