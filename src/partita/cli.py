@@ -15,6 +15,7 @@ from partita.errors import PartitaError
 HOST = "127.0.0.1"
 PORT = 8000
 DATA = Path("partita-data")
+TRANSIENT_SECONDS = 1.0
 PORT_RANGE = click.IntRange(0, 65_535)
 
 
@@ -68,14 +69,23 @@ def local(flags: tuple[str, ...]) -> None:
         click.echo(choice.page)
         return
     data = None if choice.in_memory else choice.data
-    _serve(choice.host, choice.port, data, choice.in_memory)
+    _serve(choice.host, choice.port, data, choice.in_memory, choice.transient_seconds)
 
 
-def _serve(host: str, port: int, data: Path | None, in_memory: bool) -> None:
+def _serve(
+    host: str, port: int, data: Path | None, in_memory: bool, transient_seconds: float = 0.0
+) -> None:
     # Imported late: `partita --help` need not load the server.
     from partita import assembly
 
-    assembly.serve(host=host, port=port, data=data, in_memory=in_memory, say=click.echo)
+    assembly.serve(
+        host=host,
+        port=port,
+        data=data,
+        in_memory=in_memory,
+        transient_seconds=transient_seconds,
+        say=click.echo,
+    )
 
 
 # DynamoDB Local's flags
@@ -89,6 +99,7 @@ class Local:
     port: int = PORT
     data: Path = DATA
     in_memory: bool = False
+    transient_seconds: float = 0.0
     page: str | None = None
     """A text to print instead of serving."""
 
@@ -119,7 +130,10 @@ LOCAL_FLAGS: dict[str, Flag] = {
     "-port": Flag(f"Port to listen on ({PORT}); 0 takes a free one.", _port, "N"),
     "-sharedDb": Flag("One database for all keys and regions: always so here."),
     "-cors": Flag("Origins that browsers may call from: all of them here.", value="ORIGINS"),
-    "-delayTransientStatuses": Flag("Accepted, without effect."),
+    "-delayTransientStatuses": Flag(
+        "Let tables be CREATING and DELETING for a while.",
+        lambda choice, _: replace(choice, transient_seconds=TRANSIENT_SECONDS),
+    ),
     "-optimizeDbBeforeStartup": Flag("Accepted, without effect."),
     "-disableTelemetry": Flag("Accepted: there is none."),
     "-version": Flag(

@@ -1,7 +1,8 @@
 """An answer in a form in which two servers can be compared; the ONE place that leaves things out.
 
-What goes: what no two servers could share (times, ids, ARNs, statuses of work that goes on), and
-the known differences between the envelope of DynamoDB Local and that of the service.
+What goes is what no two servers could share (times, ids, ARNs, how far they are with their work)
+and where the envelope of DynamoDB Local is known to be another than that of the service. Both are
+listed here, with the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ VOLATILE = frozenset(
         "CreationDateTime",
         "IndexArn",
         "LastUpdateToPayPerRequestDateTime",
-        "LastUpdateDateTime",
         "LatestStreamArn",
         "LatestStreamLabel",
         "TableArn",
@@ -26,13 +26,24 @@ VOLATILE = frozenset(
         # DynamoDB Local sends 0 for never; the service leaves the member out.
         "LastDecreaseDateTime",
         "LastIncreaseDateTime",
+        # DynamoDB Local does not count, and has it only for tables.
+        "NumberOfDecreasesToday",
+        # DynamoDB Local does not know it (it is younger).
+        "WarmThroughput",
     )
 )
+
+# In the answers of CreateTable, UpdateTable and DeleteTable, whose work goes on afterwards:
+# DynamoDB Local is mostly done when it answers. What comes of it is compared in DescribeTable.
+UNFINISHED = frozenset(("TableStatus", "IndexStatus", "Backfilling", "IndexSizeBytes", "ItemCount"))
+
+# The service gives the members of these in an order of its own.
+UNORDERED = ("AttributeDefinitions", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A success has a body, a refusal a type, a message and perhaps more members (`body`)."""
+    """A success has a body; a refusal a type, a message and perhaps more members (`body`)."""
 
     status: int
     body: Any = field(default_factory=dict)
@@ -40,12 +51,15 @@ class Answer:
     message: str | None = None
 
     def __str__(self) -> str:
-        said = [str(self.status)]
-        if self.type is not None:
-            said.append(f"{self.type}: {self.message!r}")
-        if self.body or self.type is None:
-            said.append(json.dumps(self.body, sort_keys=True, ensure_ascii=False))
-        return " ".join(said)
+        """One line that says everything, the form that `differences.py` uses."""
+        if self.type is None:
+            return f"{self.status} {canonical(self.body)}"
+        said = f"{self.status} {self.type}" + ("" if self.message is None else f": {self.message}")
+        return f"{said} {canonical(self.body)}" if self.body else said
+
+
+def canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def normalised(status: int, content: bytes, unordered: Iterable[str] = ()) -> Answer:
@@ -56,32 +70,51 @@ def normalised(status: int, content: bytes, unordered: Iterable[str] = ()) -> An
         return Answer(status, content.decode(errors="replace"))
     if status != 200:
         return _refusal(status, body)
-    body = without_volatile(body)
+    body = _without_volatile(body)
+    for name in ("Table", "TableDescription"):
+        if name in body:
+            body[name] = _description(body[name], finished=name == "Table")
     for path in unordered:
         _sort_list(body, path.split("."))
     return Answer(status, body)
 
 
 def _refusal(status: int, body: Body) -> Answer:
-    """`__type` without its namespace; the text, that is `message` or `Message`, by its own name."""
+    """`__type` without its namespace, which DynamoDB Local chooses otherwise for some errors."""
     members = dict(body)
     kind = members.pop("__type", "").rpartition("#")[2]
     # DynamoDB Local writes Message where the service writes message.
     texts = [members.pop(name, None) for name in ("message", "Message")]
     message = next((text for text in texts if text is not None), None)
-    return Answer(status, without_volatile(members), kind, message)
+    return Answer(status, _without_volatile(members), kind, message)
 
 
-def without_volatile(value: Any) -> Any:
+def _without_volatile(value: Any) -> Any:
     if isinstance(value, dict):
-        return {
-            name: without_volatile(member)
-            for name, member in value.items()
-            if name not in VOLATILE
-        }
+        kept = {name: member for name, member in value.items() if name not in VOLATILE}
+        return {name: _without_volatile(member) for name, member in kept.items()}
     if isinstance(value, list):
-        return [without_volatile(member) for member in value]
+        return [_without_volatile(member) for member in value]
     return value
+
+
+def _description(table: Body, *, finished: bool) -> Body:
+    """A table as CreateTable or DescribeTable tells of it."""
+    for name in UNORDERED:
+        _sort_list(table, [name])
+    for index in table.get("GlobalSecondaryIndexes", ()):
+        # The service has zeros for an index on demand; DynamoDB Local has nothing.
+        if not any(index.get("ProvisionedThroughput", {}).values()):
+            index.pop("ProvisionedThroughput", None)
+    return table if finished else _without_unfinished(table)
+
+
+def _without_unfinished(table: Body) -> Body:
+    kept = {name: member for name, member in table.items() if name not in UNFINISHED}
+    for name in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+        if name in kept:
+            kept[name] = [_without_unfinished(index) for index in kept[name]]
+    return kept
 
 
 def _sort_list(body: Any, path: list[str]) -> None:
@@ -90,10 +123,6 @@ def _sort_list(body: Any, path: list[str]) -> None:
         body = body.get(name, {})
     if isinstance(body.get(last), list):
         body[last] = sorted(body[last], key=canonical)
-
-
-def canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
 
 
 def all_pages(pages: list[Answer], unordered: Iterable[str]) -> Answer:

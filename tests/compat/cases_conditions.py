@@ -33,7 +33,7 @@ ITEM = {
     "m": N("-1.50"),
     "b": B("AQID"),
     "yes": TRUE,
-    "no": FALSE,
+    "nay": FALSE,
     "nil": NULL,
     "ss": SS("a", "b", "c"),
     "ns": NS("1", "2"),
@@ -53,16 +53,16 @@ VALUES: dict[str, Value] = {
     ":ly": L(S("y")), ":ssa": SS("a"),
 }  # fmt: skip
 
-NAMES = {"#s": "s", "#ma": "ma", "#k": "k", "#size": "size", "#none": "none"}
+NAMES = {"#s": "s", "#ma": "ma", "#k": "k", "#size": "size", "#nope": "nope"}
 
 CONDITIONS = (
     # Comparators, with the same type, another type, and nothing there.
     "s = :hello", "s = :hell", "s <> :hello", "s <> :ten", "s < :help", "s <= :hello", "s > :hell", "s >= :help",
     "n = :ten", "n = :tenb", "n <> :nine", "n > :nine", "n < :nine", "n <= :tenb", "n >= :ten", "m < :zero",
-    "b = :bytes", "b > :byte", "b < :byte", "yes = :true", "no = :false", "yes <> :false", "nil = :nil",
+    "b = :bytes", "b > :byte", "b < :byte", "yes = :true", "nay = :false", "yes <> :false", "nil = :nil",
     "ss = :ss", "ns = :ns", "bs = :bs", "li = :li", "ma = :ma", "ss <> :ssa", "li <> :li", "ma <> :ma",
-    "n = :hello", "n <> :hello", "n < :hello", "none = :ten", "none <> :ten", "none < :ten", "none >= :ten",
-    "none = nothing", "none <> nothing", "s = s", "n < m", "m < n", ":ten = n", ":nine < n", ":one = :one",
+    "n = :hello", "n <> :hello", "n < :hello", "nope = :ten", "nope <> :ten", "nope < :ten", "nope >= :ten",
+    "nope = nothing", "nope <> nothing", "s = s", "n < m", "m < n", ":ten = n", ":nine < n", ":one = :one",
     ":one < :two", "n > ma.n", "ma.k = :x", "ma.deep.l[0] = :seven", "li[1] = :one", "li[2][0] = :hello",
     "li[9] = :one", "li[9] <> :one", "s.x = :x", "s[0] = :x", "#s = :hello", "#ma.#k = :x", "e = :empty",
     # Order comparators with types that have no order.
@@ -70,31 +70,31 @@ CONDITIONS = (
     # BETWEEN and IN.
     "n BETWEEN :nine AND :ten", "n between :one and :nine", "s BETWEEN :hell AND :help", "b BETWEEN :byte AND :bytes",
     "n BETWEEN :ten AND :nine", "n BETWEEN :hello AND :help", "n BETWEEN :hello AND :ten", "n BETWEEN m AND :ten",
-    "n BETWEEN n AND n", "none BETWEEN :one AND :two", ":five BETWEEN m AND n", "n BETWEEN :ss AND :ss",
+    "n BETWEEN n AND n", "nope BETWEEN :one AND :two", ":five BETWEEN m AND n", "n BETWEEN :ss AND :ss",
     "NOT n BETWEEN :one AND :two", "n IN (:ten)", "n IN (:nine, :tenb)", "n IN (:nine, :hello)", "s IN (:hello, n)",
-    "none IN (:ten)", "n in (m, n)", "ss IN (:ss)", "n IN (:one, :two, :three, :five)", "n IN ()", "n IN :ten",
+    "nope IN (:ten)", "n in (m, n)", "ss IN (:ss)", "n IN (:one, :two, :three, :five)", "n IN ()", "n IN :ten",
     "n IN (:ten,)", "NOT n IN (:ten)",
     # Functions.
-    "attribute_exists(s)", "attribute_exists(none)", "attribute_exists(ma.k)", "attribute_exists(ma.none)",
+    "attribute_exists(s)", "attribute_exists(nope)", "attribute_exists(ma.k)", "attribute_exists(ma.nope)",
     "attribute_exists(li[0])", "attribute_exists(li[7])", "attribute_exists(nil)", "attribute_not_exists(s)",
-    "attribute_not_exists(none)", "attribute_not_exists(ma.none.x)", "attribute_exists(e)",
+    "attribute_not_exists(nope)", "attribute_not_exists(ma.nope.x)", "attribute_exists(e)",
     "attribute_type(s, :S)", "attribute_type(s, :N)", "attribute_type(n, :N)", "attribute_type(ss, :SS)",
     "attribute_type(ns, :NS)", "attribute_type(bs, :BS)", "attribute_type(b, :B)", "attribute_type(yes, :BOOL)",
-    "attribute_type(nil, :NULL)", "attribute_type(li, :L)", "attribute_type(ma, :M)", "attribute_type(none, :S)",
+    "attribute_type(nil, :NULL)", "attribute_type(li, :L)", "attribute_type(ma, :M)", "attribute_type(nope, :S)",
     "attribute_type(s, :bad)", "attribute_type(s, :ten)", "attribute_type(s, n)", "attribute_type(:hello, :S)",
     "begins_with(s, :hell)", "begins_with(s, :help)", "begins_with(s, :empty)", "begins_with(b, :byte)",
-    "begins_with(n, :hell)", "begins_with(none, :hell)", "begins_with(s, :ten)", "begins_with(s, e)",
+    "begins_with(n, :hell)", "begins_with(nope, :hell)", "begins_with(s, :ten)", "begins_with(s, e)",
     "begins_with(:hello, :hell)", "begins_with(ma.k, :x)", "begins_with(s, n)",
     "contains(s, :hell)", "contains(s, :x)", "contains(s, :empty)", "contains(ss, :a)", "contains(ss, :x)",
     "contains(ns, :one)", "contains(ns, :three)", "contains(bs, :byte)", "contains(b, :byte)", "contains(li, :x)",
-    "contains(li, :one)", "contains(li, :ly)", "contains(ma, :x)", "contains(n, :one)", "contains(none, :x)",
+    "contains(li, :one)", "contains(li, :ly)", "contains(ma, :x)", "contains(n, :one)", "contains(nope, :x)",
     "contains(ss, :ssa)", "contains(ss, :one)", "contains(:hello, s)", "contains(s, s)", "contains(ss, s)",
     "size(s) = :five", "size(u) = :three", "size(b) = :three", "size(ss) = :three", "size(li) = :three",
-    "size(ma) = :three", "size(n) = :two", "size(yes) = :one", "size(nil) = :one", "size(none) = :zero",
+    "size(ma) = :three", "size(n) = :two", "size(yes) = :one", "size(nil) = :one", "size(nope) = :zero",
     "size(e) = :zero", "size(s) > size(b)", "size(s) BETWEEN :three AND :ten", "size(s) IN (:five)",
     "size(:hello) = :five", "size(:ten) = :two", "size(s) = :hello", "size(ma.k) = :one", "size(s)", "size(s) < :x",
     # Logic.
-    "NOT s = :hello", "NOT (s = :hello)", "not attribute_exists(none)", "s = :hello AND n = :ten",
+    "NOT s = :hello", "NOT (s = :hello)", "not attribute_exists(nope)", "s = :hello AND n = :ten",
     "s = :x OR n = :ten", "s = :x or n = :nine", "s = :x AND n = :nine OR yes = :true",
     "s = :x AND (n = :nine OR yes = :true)", "NOT s = :x AND n = :ten", "NOT (s = :x OR n = :ten)", "NOT NOT s = :x",
     "(s = :hello) AND (n = :ten)", "(s = :hello AND (n = :ten))", "((s = :hello) OR (n = :ten))",
@@ -149,7 +149,7 @@ CASES: list[Case] = [
                 scan(text, mentioned(text, VALUES), table="Things", names=mentioned(text, NAMES)),  # type: ignore[arg-type]
             )
             for text in (
-                "n BETWEEN :nine AND :ten", "contains(ss, :a)", "size(u) = :three", "none <> :ten", "yes < :true",
+                "n BETWEEN :nine AND :ten", "contains(ss, :a)", "size(u) = :three", "nope <> :ten", "yes < :true",
                 "((s = :hello))", "begins_with(s, :ten)", "attribute_type(s, :bad)", "s = :undefined",
                 "#undefined = :a", "contains(s, s)", "n BETWEEN :ten AND :nine", "s = :hello AND", "whatever",
                 "size(s)", "status = :a", "attribute_exist(s)", "n IN (:nine, :tenb)",

@@ -24,7 +24,7 @@ ITEM = {**KEY, "v": S("old"), "n": N("1")}
 CASES: list[Case] = [
     *given(THINGS, put(ITEM))(
         case("an item is deleted", delete(KEY), get(KEY), scan(table="Things")),
-        case("an absent item is deleted without a word", delete({"pk": S("none")})),
+        case("an absent item is deleted without a word", delete({"pk": S("nope")})),
         case("ALL_OLD is the item that was deleted", delete(KEY, ReturnValues="ALL_OLD")),
         case("ALL_OLD of an absent item is nothing", delete({"pk": S("b")}, ReturnValues="ALL_OLD")),
         case("NONE returns nothing", delete(KEY, ReturnValues="NONE")),

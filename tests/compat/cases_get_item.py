@@ -36,7 +36,7 @@ ITEM = {
 PROJECTIONS = (
     "pk", "s", "s, n", "pk,s , n", "m", "m.a", "m.b.c", "m.b.c, m.b.d", "m.b.d, m.a", "m.l[1]", "m.l[0], m.l[1]",
     "l[0]", "l[2], l[0]", "l[3].x", "l[3].x, l[3].y", "l[3].z[1], l[3].z[0]", "l[3].x, l[0], l[3].z[0]",
-    "l[9]", "m.none", "none", "none.x", "s.x", "s[0]", "l.x", "m[0]", "set", "none, s", "n.x.y",
+    "l[9]", "m.nope", "nope", "nope.x", "s.x", "s[0]", "l.x", "m[0]", "set", "nope, s", "n.x.y",
     "m.b, m.l", "L[0]", "l[0][0]", "m.l[0].x",
 )  # fmt: skip
 
@@ -44,8 +44,8 @@ BAD_PROJECTIONS = (
     "", " ", ",", "s,", ",s", "s,,n", "s n", "m..a", "m.", ".m", "l[", "l[]", "l[x]", "l[-1]", "l[1.5]",
     "l[0", "(s)", "(s, n)", "s + n", ":v", "s = n", "!!! INVALID !!!", "size(s)", "whatever(s)", "m-a",
     "1s", "_s", "$s", "s, s", "m, m.a", "m.a, m", "m.b.c, m.b", "l, l[0]", "l[0], l[0]", "l[3].x, l[3]",
-    "m.a, m[0]", "l[0], l.x", "name", "m.name", "STATUS", "size", "l[99999999999]", "#", "#none", "s, #none",
-    "m.#none", "attribute_exists(s)", "s as t", "*", "m.*", "\"s\"", "é",
+    "m.a, m[0]", "l[0], l.x", "name", "m.name", "STATUS", "size", "l[99999999999]", "#", "#nope", "s, #nope",
+    "m.#nope", "attribute_exists(s)", "s as t", "*", "m.*", "\"s\"", "é",
 )  # fmt: skip
 
 NAMED = (
@@ -70,8 +70,8 @@ CASES: list[Case] = [
     *given(THINGS, put(ITEM))(
         case("the whole item is read", get(KEY)),
         case("a consistent read", get(KEY, ConsistentRead=True)),
-        case("an absent item is an empty answer", get({"pk": S("none")})),
-        case("an absent item with a projection", get({"pk": S("none")}, "s")),
+        case("an absent item is an empty answer", get({"pk": S("nope")})),
+        case("an absent item with a projection", get({"pk": S("nope")}, "s")),
         *(case(f"projection {text}", get(KEY, text)) for text in PROJECTIONS),
         *(case(f"bad projection {text!r}", get(KEY, text)) for text in BAD_PROJECTIONS),
         *(
@@ -111,11 +111,11 @@ CASES: list[Case] = [
         case("ReturnConsumedCapacity of a small item",
              get(KEY, ReturnConsumedCapacity="TOTAL"),
              get(KEY, ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
-             get({"pk": S("none")}, ReturnConsumedCapacity="TOTAL"),
-             get({"pk": S("none")}, ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
+             get({"pk": S("nope")}, ReturnConsumedCapacity="TOTAL"),
+             get({"pk": S("nope")}, ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
              get(KEY, ReturnConsumedCapacity="NONE")),
         case("AttributesToGet", get(KEY, AttributesToGet=["s", "n"])),
-        case("AttributesToGet of what is not there", get(KEY, AttributesToGet=["none"])),
+        case("AttributesToGet of what is not there", get(KEY, AttributesToGet=["nope"])),
         case("AttributesToGet takes names as they are", get(KEY, AttributesToGet=["a.b", "m.a", "l[0]"])),
         case("AttributesToGet of nothing", get(KEY, AttributesToGet=[])),
         case("AttributesToGet of one name twice", get(KEY, AttributesToGet=["s", "s"])),

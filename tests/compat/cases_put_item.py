@@ -135,7 +135,7 @@ CASES: list[Case] = [
         case(
             "an index key of a wrong type is refused",
             put({**KEY, "sk": S("1"), "city": N("1")}, table="Indexed"),
-            put({**KEY, "sk": S("1"), "rank": S("1")}, table="Indexed"),
+            put({**KEY, "sk": S("1"), "points": S("1")}, table="Indexed"),
             put({**KEY, "sk": S("1"), "nick": L(S("a"))}, table="Indexed"),
             put({**KEY, "sk": S("1"), "city": M()}, table="Indexed"),
         ),

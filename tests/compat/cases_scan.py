@@ -35,11 +35,11 @@ CASES: list[Case] = [
         case("a consistent read", scan(ConsistentRead=True)),
         case("a filter", scan("t = :t AND v > :v", {**ODD, ":v": N("9")})),
         case("a filter on a key", scan("pk = :p", {":p": S("p1")})),
-        case("a filter that nothing meets", scan("attribute_exists(none)")),
+        case("a filter that nothing meets", scan("attribute_exists(nope)")),
         case("a projection", scan(ProjectionExpression="sk")),
         case("a projection and a filter", scan("t = :t", ODD, ProjectionExpression="pk, v")),
-        case("a projection of what is not there", scan(ProjectionExpression="none")),
-        case("a projection with an undefined name", scan("attribute_exists(none)", ProjectionExpression="#u")),
+        case("a projection of what is not there", scan(ProjectionExpression="nope")),
+        case("a projection with an undefined name", scan("attribute_exists(nope)", ProjectionExpression="#u")),
         case("a projection of one path twice", scan(ProjectionExpression="v, v")),
         *(case(f"pages of {limit}", to_the_end(scan(Limit=limit))) for limit in (1, 3, 7, 10, 19, 21)),
         case("pages with a filter", to_the_end(scan("t = :t", ODD, Limit=6))),
@@ -65,7 +65,7 @@ CASES: list[Case] = [
         case("an undefined value", scan("t = :u")),
         case("a filter of 4097 bytes", scan("t = :t".ljust(4097), ODD)),
         case("an absent table", scan(table="Absent")),
-        case("an absent index", scan(IndexName="none")),
+        case("an absent index", scan(IndexName="nope")),
         case("nothing is given", send("Scan")),
         case("a table name that is empty", scan(table="")),
         case("a table name that is bad", scan(table="a;b")),
@@ -84,7 +84,7 @@ CASES: list[Case] = [
         case("no segments", scan(Segment=0, TotalSegments=0)),
         case("too many segments", scan(Segment=0, TotalSegments=1_000_001)),
         case("capacity of a scan", scan(ReturnConsumedCapacity="TOTAL"), scan(ReturnConsumedCapacity="INDEXES", ConsistentRead=True)),
-        case("capacity of a scan is that before the filter", scan("attribute_exists(none)", ReturnConsumedCapacity="TOTAL")),
+        case("capacity of a scan is that before the filter", scan("attribute_exists(nope)", ReturnConsumedCapacity="TOTAL")),
     ),
     *given(THINGS)(
         case("an empty table", scan(table="Things"), scan(table="Things", ReturnConsumedCapacity="INDEXES")),
@@ -96,9 +96,9 @@ CASES: list[Case] = [
     *given(INDEXED, PEOPLE)(
         *(
             case(f"the index {name}", scan(table="Indexed", IndexName=name), to_the_end(scan(table="Indexed", IndexName=name, Limit=2)))
-            for name in ("byRank", "byNick", "byCity", "byCityNick", "byNickKeys")
+            for name in ("byPoints", "byNick", "byCity", "byCityNick", "byNickKeys")
         ),
-        case("a local index, consistent", scan(table="Indexed", IndexName="byRank", ConsistentRead=True)),
+        case("a local index, consistent", scan(table="Indexed", IndexName="byPoints", ConsistentRead=True)),
         case("a global index, consistent", scan(table="Indexed", IndexName="byCity", ConsistentRead=True)),
         case("a local index that fetches the rest", scan(table="Indexed", IndexName="byNick", Select="ALL_ATTRIBUTES")),
         case("a global index that lacks some, ALL_ATTRIBUTES", scan(table="Indexed", IndexName="byCityNick", Select="ALL_ATTRIBUTES")),
@@ -109,7 +109,7 @@ CASES: list[Case] = [
         case("a filter on an index key", scan("city = :c", {":c": S("rome")}, table="Indexed", IndexName="byCity")),
         case("a start without the index key", scan(table="Indexed", IndexName="byCity", ExclusiveStartKey={"pk": S("a"), "sk": S("1")})),
         case("a start of a wrong type of index key", scan(table="Indexed", IndexName="byCity", ExclusiveStartKey={"pk": S("a"), "sk": S("1"), "city": N("1")})),
-        case("capacity of a scan of an index", scan(table="Indexed", IndexName="byCityNick", ReturnConsumedCapacity="INDEXES"), scan(table="Indexed", IndexName="byRank", ReturnConsumedCapacity="INDEXES")),
+        case("capacity of a scan of an index", scan(table="Indexed", IndexName="byCityNick", ReturnConsumedCapacity="INDEXES"), scan(table="Indexed", IndexName="byPoints", ReturnConsumedCapacity="INDEXES")),
         case("the table without items of the index", scan(table="Indexed", Select="COUNT")),
     ),
     *given(INDEXED, TOWNS)(

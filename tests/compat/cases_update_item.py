@@ -62,11 +62,11 @@ APPLIED = (
     "SET m.b = :m", "SET m.l[0] = :one", "SET m.l[5] = :one", "SET m = :m", "SET #n = :one, #x = :two",
     "SET #m.#a = :one", "SET #status = :s, #dot = :s", "SET n=(n-:one)", "SET n = (n) + (:one)", "SET s = :es",
     "SET nil = :true", "SET x = :nil", "SET x = :m, y = :l, z = :ss",
-    "REMOVE n", "REMOVE n, s", "REMOVE none", "REMOVE m.a", "REMOVE m.none", "REMOVE m.b.c, m.l[0]", "REMOVE l[0]",
+    "REMOVE n", "REMOVE n, s", "REMOVE nope", "REMOVE m.a", "REMOVE m.nope", "REMOVE m.b.c, m.l[0]", "REMOVE l[0]",
     "REMOVE l[0], l[2]", "REMOVE l[9]", "REMOVE l[1], l[0]", "REMOVE m", "remove #n",
     "ADD n :one", "ADD x :one", "ADD ss :ss", "ADD x :ss", "ADD ns :ns", "ADD bs :bs", "ADD m.a :one", "ADD m.x :two",
     "ADD l[0] :one", "ADD n :one, ss :ss", "ADD ss :ab", "add n :neg", "ADD m.set :ss",
-    "DELETE ss :ss", "DELETE ss :ab", "DELETE x :ss", "DELETE ns :ns", "DELETE bs :bs", "DELETE m.none :ss",
+    "DELETE ss :ss", "DELETE ss :ab", "DELETE x :ss", "DELETE ns :ns", "DELETE bs :bs", "DELETE m.nope :ss",
     "SET n = :one REMOVE s", "REMOVE s SET n = :one ADD x :two DELETE ss :ss", "ADD n :one DELETE ss :ab REMOVE l[0]",
     "REMOVE l[1] SET l[3] = :s", "SET m.a = :two REMOVE m.b.c", "SET x = :one ADD y :two",
 )  # fmt: skip
@@ -85,7 +85,7 @@ REFUSED = (
     "REMOVE (n)", "ADD n", "ADD n = :one", "ADD n :one :two", "ADD n s", "ADD :one n", "ADD n :s", "ADD n :true",
     "ADD n :l", "ADD n :m", "ADD n :nil", "ADD n :b", "DELETE ss", "DELETE ss :one", "DELETE ss :s", "DELETE ss :l",
     "DELETE ss :m", "DELETE ss = :ss", "SET status = :s", "REMOVE name", "SET m.size = :s", "SET n.value = :one",
-    "SET #none = :s", "SET n = :none", "SET #none = :none", "SET n = #none", "REMOVE #none", "ADD n :none",
+    "SET #nope = :s", "SET n = :nope", "SET #nope = :nope", "SET n = #nope", "REMOVE #nope", "ADD n :nope",
     "SET n = :one, n = :two", "SET n = :one REMOVE n", "SET m = :m, m.a = :one", "SET m.a = :one, m = :m",
     "SET m.b.c = :one REMOVE m.b", "SET m.a = :one, m[0] = :two", "SET l[0] = :one, l.x = :two",
     "SET l[0] = :one, l[0] = :two", "REMOVE l[0], l[0]", "SET l[0].x = :one, l[0] = :two", "SET #n = :one, n = :two",
@@ -97,13 +97,13 @@ REFUSED = (
 
 # Well formed, and wrong for this item.
 UNFIT = (
-    "SET x = none", "SET x = n + none", "SET x = m.none", "SET x = l[9]", "SET x = list_append(none, :l)",
+    "SET x = nope", "SET x = n + nope", "SET x = m.nope", "SET x = l[9]", "SET x = list_append(nope, :l)",
     "SET x = list_append(s, :l)", "SET n = s + :one", "SET n = l + :one", "SET n = n + s", "SET x = nil + :one",
-    "SET none.x = :one", "SET none[0] = :one", "SET s.x = :one", "SET s[0] = :one", "SET l.x = :one", "SET m[0] = :one",
-    "SET m.none.x = :one", "SET m.b.c.d = :one", "SET n.x = :one", "REMOVE none.x", "REMOVE none[0]", "REMOVE s.x",
-    "REMOVE s[0]", "REMOVE l.x", "REMOVE m[0]", "REMOVE m.none.x", "ADD s :one", "ADD ss :one", "ADD n :ss",
-    "ADD ss :ns", "ADD l :ss", "ADD none.x :one", "ADD m :one", "DELETE n :ss", "DELETE ss :ns", "DELETE l :ss",
-    "DELETE none.x :ss", "DELETE m.a :ss", "ADD l[9] :one", "DELETE s :ss",
+    "SET nope.x = :one", "SET nope[0] = :one", "SET s.x = :one", "SET s[0] = :one", "SET l.x = :one", "SET m[0] = :one",
+    "SET m.nope.x = :one", "SET m.b.c.d = :one", "SET n.x = :one", "REMOVE nope.x", "REMOVE nope[0]", "REMOVE s.x",
+    "REMOVE s[0]", "REMOVE l.x", "REMOVE m[0]", "REMOVE m.nope.x", "ADD s :one", "ADD ss :one", "ADD n :ss",
+    "ADD ss :ns", "ADD l :ss", "ADD nope.x :one", "ADD m :one", "DELETE n :ss", "DELETE ss :ns", "DELETE l :ss",
+    "DELETE nope.x :ss", "DELETE m.a :ss", "ADD l[9] :one", "DELETE s :ss",
 )  # fmt: skip
 
 
@@ -220,7 +220,7 @@ CASES: list[Case] = [
             for text in (
                 "SET city = :s", "REMOVE city", "SET city = :one", "SET city = :l", "SET city = :es", "SET city = n",
                 "SET city = l[0]", "ADD city :one", "SET city.x = :s", "SET city[0] = :s", "SET x = city.y", "REMOVE city.x",
-                "SET nick = :es", "SET rank = :s", "ADD rank :one", "SET rank = n + :one", "SET city = city",
+                "SET nick = :es", "SET points = :s", "ADD points :one", "SET points = n + :one", "SET city = city",
             )
         ),
     ),

@@ -51,6 +51,9 @@ def M(**members: Value) -> Value:
     return {"M": members}
 
 
+# In a request: what the ARNs of the server that is asked begin with. In an answer: the same.
+ARNS = "{arns}"
+
 TRUE: Value = {"BOOL": True}
 FALSE: Value = {"BOOL": False}
 NULL: Value = {"NULL": True}
@@ -188,8 +191,8 @@ INDEXED = create(
     "pk:S",
     "sk:S",
     local=(
-        index("byRank", "pk:S", "rank:N"),
-        index("byNick", "pk:S", "nick:S", projection=["rank"]),
+        index("byPoints", "pk:S", "points:N"),
+        index("byNick", "pk:S", "nick:S", projection=["points"]),
     ),
     across=(
         index("byCity", "city:S"),

@@ -20,7 +20,7 @@ from partita.expressions.parse import (
     ValueNode,
     parse_condition,
 )
-from partita.expressions.paths import printed, reader
+from partita.expressions.paths import Path, printed, reader
 from partita.expressions.resolution import (
     COMPILED_EXPRESSIONS_MAX,
     Check,
@@ -60,10 +60,15 @@ class Condition:
     parameter: str
     names_used: frozenset[str]
     values_used: frozenset[str]
-    attributes: frozenset[str]
-    """The top-level attributes that it reads."""
+    paths: frozenset[Path]
+    """The document paths that it reads."""
     checks: tuple[Check, ...]
     predicate: Predicate
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The top-level attributes that it reads."""
+        return frozenset(str(path[0]) for path in self.paths)
 
     def check(self, values: Values) -> None:
         """Refuses values that are missing or of a type that an operator cannot take."""
@@ -89,7 +94,7 @@ def _compiled(text: str, names: tuple[tuple[str, str], ...], parameter: str) -> 
         parameter,
         frozenset(scope.names_used),
         frozenset(scope.values_used),
-        frozenset(scope.attributes),
+        frozenset(scope.paths),
         tuple(scope.checks),
         predicate,
     )
@@ -145,7 +150,7 @@ class ConditionScope(Scope):
 
     def __init__(self, names: Names) -> None:
         super().__init__(names)
-        self.attributes: set[str] = set()
+        self.paths: set[Path] = set()
 
     def whole(self, node: ConditionNode) -> Predicate:
         """The predicate; a refusal that depends on no value waits its turn among those that do."""
@@ -199,8 +204,7 @@ class ConditionScope(Scope):
 
     def operand(self, node: Operand) -> Evaluate:
         if isinstance(node, PathNode):
-            path = self.resolve(node)
-            self.attributes.add(str(path[0]))
+            self.paths.add(self.resolve(node))
             return self.path(node)
         if isinstance(node, ValueNode):
             return self.value(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from partita.expressions.resolution import (
     invalid,
     run_checks,
 )
-from partita.item.values import AttributeValue, type_of
+from partita.item.values import AttributeValue
 
 PARAMETER = "KeyConditionExpression"
 
@@ -37,6 +37,7 @@ TYPE_MISMATCH = (
     "One or more parameter values were invalid: Condition parameter type does not match schema type"
 )
 RANGE_OPERATORS = frozenset((*MIRRORED, "BETWEEN", "begins_with"))
+CONDITION_COUNT = "Conditions can be of length 1 or 2 only"
 NOT_SUPPORTED = "Query key condition not supported"
 
 
@@ -95,10 +96,9 @@ class KeyCondition:
     ) -> KeyRange:
         """The range of a table's or index's key; refuses conditions that its key cannot serve."""
         self.check_shape()
-        if self.own_values is None:
-            _check_test_count(self.tests, partition, sort)
-            return key_range(self.tests, partition, sort, values)
-        return key_range(self.tests, partition, sort, self.own_values)
+        is_expression = self.own_values is None
+        plan = _plan(self.tests, tuple(partition), tuple(sort), is_expression)
+        return plan.fill(values if self.own_values is None else self.own_values)
 
 
 def compile_key_condition(text: str, names: Names) -> KeyCondition:
@@ -194,47 +194,82 @@ def _invalid_condition(problem: str) -> Refusal:
     return Refusal(f"Invalid condition in KeyConditionExpression: {problem}")
 
 
-def key_range(
-    tests: Sequence[KeyTest],
-    partition: Sequence[KeyAttribute],
-    sort: Sequence[KeyAttribute],
-    values: Values,
-) -> KeyRange:
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A range with the places of its values, for one condition and one key."""
+
+    partition: tuple[str, ...]
+    equal: tuple[str, ...]
+    comparison: str | None
+    operands: tuple[str, ...]
+    types: tuple[tuple[str, str], ...]
+    """Each place and the type that its key attribute has."""
+    refusal: str | None
+    """What is wrong with the condition even when all types are right."""
+
+    def fill(self, values: Values) -> KeyRange:
+        for place, kind in self.types:
+            if kind not in values[place]:
+                raise ValidationException(TYPE_MISMATCH)
+        if self.refusal:
+            raise ValidationException(self.refusal)
+        return KeyRange(
+            tuple([values[place] for place in self.partition]),
+            tuple([values[place] for place in self.equal]),
+            self.comparison,
+            tuple([values[place] for place in self.operands]),
+        )
+
+
+@lru_cache(COMPILED_EXPRESSIONS_MAX)
+def _plan(
+    tests: tuple[KeyTest, ...],
+    partition: tuple[KeyAttribute, ...],
+    sort: tuple[KeyAttribute, ...],
+    is_expression: bool,
+) -> _Plan:
+    _check_test_count(tests, partition, sort, is_expression)
     by_attribute = {test.attribute: test for test in tests}
     _check_coverage(by_attribute, partition, sort)
     if any(test.operator not in RANGE_OPERATORS for test in tests):
         raise ValidationException("Attempted conditional constraint is not an indexable operation")
-    _check_operand_types(by_attribute, (*partition, *sort), values)
-    if any(by_attribute[attribute.name].operator != "=" for attribute in partition):
-        raise ValidationException(NOT_SUPPORTED)
-    hashed = tuple(values[by_attribute[attribute.name].operands[0]] for attribute in partition)
-    given = [by_attribute[attribute.name] for attribute in sort if attribute.name in by_attribute]
-    equal = tuple(values[test.operands[0]] for test in given if test.operator == "=")
-    if len(equal) == len(given):
-        return KeyRange(hashed, equal)
-    last = given[-1]
-    operands = tuple(values[name] for name in last.operands)
-    return KeyRange(hashed, equal, last.operator, operands)
+    types = tuple(
+        (place, attribute.type)
+        for attribute in (*partition, *sort)
+        if attribute.name in by_attribute
+        for place in by_attribute[attribute.name].operands
+    )
+    hashed = [by_attribute[attribute.name] for attribute in partition]
+    sorted_by = [
+        by_attribute[attribute.name] for attribute in sort if attribute.name in by_attribute
+    ]
+    equal = tuple(test.operands[0] for test in sorted_by if test.operator == "=")
+    last = sorted_by[-1] if len(equal) < len(sorted_by) else None
+    return _Plan(
+        tuple(test.operands[0] for test in hashed),
+        equal,
+        last.operator if last else None,
+        last.operands if last else (),
+        types,
+        NOT_SUPPORTED if any(test.operator != "=" for test in hashed) else None,
+    )
 
 
 def _check_test_count(
-    tests: Sequence[KeyTest], partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute]
+    tests: Sequence[KeyTest],
+    partition: Sequence[KeyAttribute],
+    sort: Sequence[KeyAttribute],
+    is_expression: bool,
 ) -> None:
     key_size = len(partition) + len(sort)
-    if len(tests) > key_size:
+    if not is_expression:
+        if len(tests) > max(key_size, 2):
+            raise ValidationException(CONDITION_COUNT)
+    elif len(tests) > key_size:
         raise ValidationException(
             f"The number of query conditions ({len(tests)}) exceeds the number of key attributes "
             f"defined in the schema ({key_size})"
         )
-
-
-def _check_operand_types(
-    by_attribute: Mapping[str, KeyTest], key: Iterable[KeyAttribute], values: Values
-) -> None:
-    for attribute in key:
-        test = by_attribute.get(attribute.name)
-        if test and any(type_of(values[name]) != attribute.type for name in test.operands):
-            raise ValidationException(TYPE_MISMATCH)
 
 
 def _check_coverage(
@@ -242,6 +277,8 @@ def _check_coverage(
     partition: Sequence[KeyAttribute],
     sort: Sequence[KeyAttribute],
 ) -> None:
+    if len(partition) > 1:
+        _check_partition_equality(by_attribute, [attribute.name for attribute in partition])
     for attribute in partition:
         if attribute.name not in by_attribute:
             raise ValidationException(
@@ -254,6 +291,20 @@ def _check_coverage(
             raise ValidationException(NOT_SUPPORTED)
         raise ValidationException(f"Query condition missed key schema element: {missed[0]}")
     _check_sort_order(by_attribute, [attribute.name for attribute in sort])
+
+
+def _check_partition_equality(
+    by_attribute: Mapping[str, KeyTest], partition: Sequence[str]
+) -> None:
+    """The service's words are not recorded; that they name HASH and equality is."""
+    lacking = [
+        name for name in partition if name not in by_attribute or by_attribute[name].operator != "="
+    ]
+    if lacking:
+        raise ValidationException(
+            f"HASH key attributes {', '.join(lacking)} must have equality conditions specified in "
+            "the query"
+        )
 
 
 def _check_sort_order(by_attribute: Mapping[str, KeyTest], sort: Sequence[str]) -> None:

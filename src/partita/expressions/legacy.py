@@ -13,10 +13,11 @@ from typing import Any
 from partita.errors import ValidationException
 from partita.expressions import comparison
 from partita.expressions.condition import Condition, Predicate
-from partita.expressions.key_condition import KeyCondition, KeyTest
+from partita.expressions.key_condition import CONDITION_COUNT, KeyCondition, KeyTest
 from partita.expressions.projection import Projection, attributes_projection, shape_of
 from partita.expressions.resolution import Values
 from partita.expressions.update import Action, Compute, Update, added, without
+from partita.item.sizes import string_size
 from partita.item.values import (
     INVALID,
     SET_TYPES,
@@ -26,6 +27,7 @@ from partita.item.values import (
     normalize_value,
     type_of,
 )
+from partita.limits import ATTRIBUTE_NAME_BYTES_MAX
 
 TYPE_MISMATCH = "Type mismatch for attribute to update"
 NO_OPERAND = 0
@@ -105,7 +107,8 @@ def attribute_updates(updates: Mapping[str, Mapping[str, Any]], wording: Wording
     for name, entry in updates.items():
         _check_name(name)
         value = normalize_value(entry["Value"], wording) if "Value" in entry else None
-        actions.append(Action((name,), _action(entry.get("Action", "PUT"), value)))
+        section = entry.get("Action", "PUT")
+        actions.append(Action(section, (name,), _action(section, value)))
     paths = tuple(action.path for action in actions)
     return Update(frozenset(), frozenset(), paths, (), (), tuple(actions), shape_of(paths))
 
@@ -118,7 +121,10 @@ def attributes_to_get(attributes: Sequence[str]) -> Projection:
     return attributes_projection(attributes)
 
 
-def key_conditions(conditions: Mapping[str, Mapping[str, Any]], wording: Wording) -> KeyCondition:
+def key_conditions(
+    conditions: Mapping[str, Mapping[str, Any]], wording: Wording, *, is_index: bool = False
+) -> KeyCondition:
+    """KeyConditions; only an index may turn out to have a key of more than two attributes."""
     tests = []
     values: dict[str, AttributeValue] = {}
     for position, (name, entry) in enumerate(conditions.items()):
@@ -128,8 +134,8 @@ def key_conditions(conditions: Mapping[str, Mapping[str, Any]], wording: Wording
         values.update(zip(places, arguments, strict=True))
         operator = entry["ComparisonOperator"]
         tests.append(KeyTest(name, KEY_OPERATORS.get(operator, operator), places))
-    if not 1 <= len(tests) <= 2:
-        raise ValidationException("Conditions can be of length 1 or 2 only")
+    if not tests or (not is_index and len(tests) > 2):
+        raise ValidationException(CONDITION_COUNT)
     return KeyCondition(frozenset(), frozenset(), (), tuple(tests), None, own_values=values)
 
 
@@ -147,6 +153,8 @@ def check_conditional_operator(operator: str | None, conditions: Mapping[str, An
 def _check_name(name: str) -> None:
     if not name:
         raise ValidationException("Empty attribute name")
+    if string_size(name) > ATTRIBUTE_NAME_BYTES_MAX:
+        raise ValidationException("Attribute name is too large, must be less than 65536 bytes")
 
 
 def _expectation(name: str, entry: Mapping[str, Any], wording: Wording) -> tuple[str, Arguments]:
@@ -218,14 +226,14 @@ def _condition(
     conditional_operator: str | None,
 ) -> Condition:
     tests = list(tests)
-    attributes = frozenset(name for name, _, _ in tests)
+    paths = frozenset((name,) for name, _, _ in tests)
     combine = any if conditional_operator == "OR" else all
     predicates = [_predicate(*test) for test in tests]
     return Condition(
         parameter,
         frozenset(),
         frozenset(),
-        attributes,
+        paths,
         (),
         lambda item, values: combine(predicate(item, values) for predicate in predicates),
     )

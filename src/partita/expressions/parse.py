@@ -131,6 +131,7 @@ def _action(parser: _Parser, section: str) -> ActionNode:
         return ActionNode(section, target, parser.value())
     parser.expect("=")
     value = parser.nested(_Sum(is_whole=True))
+    parser.settle()
     assert isinstance(value, Assigned)
     return ActionNode(section, target, value)
 
@@ -141,6 +142,7 @@ class _Parser:
         self.tokens = tokenize(text)
         self.position = 0
         self.operator_count = 0
+        self.is_redundant = False
 
     @property
     def token(self) -> Token:
@@ -169,12 +171,22 @@ class _Parser:
     def finish(self) -> None:
         if self.token.kind is not Kind.END:
             self.refuse()
+        self.settle()
+
+    def settle(self) -> None:
+        """Refuses redundant parentheses.
+
+        Those around an operand wait until what it belongs to is known: an error before that point
+        is found first, because the service looks ahead to tell operands from conditions.
+        """
+        if self.is_redundant:
+            raise Refusal(REDUNDANT_PARENTHESES)
 
     def path(self) -> PathNode:
         elements: list[str | int] = [self.take(Kind.WORD, Kind.NAME)]
         while True:
             if self.accept("."):
-                # The service's grammar takes a value placeholder here, and no name is defined for it.
+                # The service takes a value placeholder here, and then finds no such name.
                 elements.append(self.take(Kind.WORD, Kind.NAME, Kind.VALUE))
             elif self.accept("["):
                 elements.append(int(self.take(Kind.INDEX)))
@@ -220,8 +232,9 @@ class _Parser:
 
     def close(self, node: Node, is_wrapped: bool) -> Node:
         self.expect(")")
-        if is_wrapped:
-            raise Refusal(REDUNDANT_PARENTHESES)
+        self.is_redundant |= is_wrapped
+        if not isinstance(node, Operand):
+            self.settle()
         return node
 
 
@@ -323,6 +336,7 @@ class _Conditions(_Level):
     def receive(self, parser: _Parser, node: Node, is_wrapped: bool) -> Node | _Level | None:
         if isinstance(node, Operand):
             if self.operator:
+                parser.settle()
                 self.operands.append(node)
                 if self.operator == "BETWEEN" and len(self.operands) == 2:
                     parser.expect("AND")
@@ -331,9 +345,11 @@ class _Conditions(_Level):
                 parser.operator_count += 1
                 self.operator, self.operands = "", []
             elif parser.accept("IN"):
+                parser.settle()
                 parser.expect("(")
                 return _Operands(node)
             elif parser.token.sign in COMPARATORS or parser.token.sign == "BETWEEN":
+                parser.settle()
                 self.operator, self.operands = parser.token.sign, [node]
                 parser.position += 1
                 return None
@@ -351,9 +367,11 @@ class _Conditions(_Level):
         self.negations = 0
         self.alternatives[-1].append(node)
         if parser.accept("AND"):
+            parser.settle()
             parser.operator_count += 1
             return None
         if parser.accept("OR"):
+            parser.settle()
             parser.operator_count += 1
             self.alternatives.append([])
             return None

@@ -27,7 +27,7 @@ def reader(path: Path) -> Read:
 
 
 def find(item: Item, path: Path) -> AttributeValue | None:
-    value = item.get(path[0])  # type: ignore[call-overload]
+    value = item.get(str(path[0]))
     for element in path[1:]:
         if value is None:
             return None

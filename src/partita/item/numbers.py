@@ -128,5 +128,16 @@ def encode(text: str) -> bytes:
 
 
 def size(text: str) -> int:
-    """Bytes that a canonical number counts in an item: one, plus one for two digits."""
-    return len(encode(text))
+    """Bytes that a canonical number counts in an item: the length of its encoding."""
+    if text == "0":
+        return 1
+    is_negative = text[0] == "-"
+    whole, _, fraction = text.lstrip("-").partition(".")
+    # Pairs of digits lie on either side of the point; pairs of zeros at the ends are not kept.
+    if not fraction:
+        pairs = (len(whole) + 1) // 2 - (len(whole) - len(whole.rstrip("0"))) // 2
+    elif whole == "0":
+        pairs = (len(fraction) + 1) // 2 - (len(fraction) - len(fraction.lstrip("0"))) // 2
+    else:
+        pairs = (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
+    return 1 + pairs + (is_negative and pairs < PAIRS_MAX)

@@ -53,6 +53,12 @@ class Family:
     wraps_values: bool = False
     names_absent: bool = True
     """Whether the refusal of superfluous values says which expressions are missing."""
+    members: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        placeholders = ("ExpressionAttributeNames", "ExpressionAttributeValues")
+        members = frozenset((*self.legacy, *self.expressions, *placeholders))
+        object.__setattr__(self, "members", members)
 
 
 PUT_OR_DELETE = Family(
@@ -99,8 +105,13 @@ class Expressions:
     values: Values = field(default_factory=dict)
 
 
+NOTHING = Expressions()
+
+
 def check_parameters(request: Request, family: Family) -> None:
     """Refuses expressions beside what they replaced, and placeholders without expressions."""
+    if family.members.isdisjoint(request):
+        return
     old = [name for name in family.legacy if name in request]
     new = [name for name in family.expressions if name in request]
     if old and new and not (old == ["KeyConditions"] and "KeyConditionExpression" not in new):
@@ -152,6 +163,8 @@ def action_expressions(action: Request) -> Expressions:
 
 
 def read_expressions(request: Request, family: Family) -> Expressions:
+    if family is not QUERY and family.members.isdisjoint(request):
+        return NOTHING
     check_parameters(request, family)
     replaced = _legacy(request, family)
     if "KeyConditions" in family.legacy and not (
@@ -198,7 +211,7 @@ def _legacy(request: Request, family: Family) -> Expressions:
     """The parameters that expressions replaced; none of them is given beside its expression."""
     given = {name: request[name] for name in family.legacy if name in request}
     if not given:
-        return Expressions()
+        return NOTHING
     wording = family.wording
     operator = given.get("ConditionalOperator")
     conditions = given.get("Expected", given.get("QueryFilter", given.get("ScanFilter")))
@@ -208,14 +221,22 @@ def _legacy(request: Request, family: Family) -> Expressions:
         update = legacy.attribute_updates(given["AttributeUpdates"], wording)
     if given.get("Expected"):
         condition = legacy.expected_condition(given["Expected"], operator, wording)
-    for name in ("QueryFilter", "ScanFilter"):
-        if given.get(name):
-            filtering = legacy.filter_condition(name, given[name], operator, wording)
+    if given.get("QueryFilter"):
+        filtering = _filter(given, "QueryFilter", wording)
+    # A Scan's filter comes after its attributes, a Query's before (recorded).
     if "AttributesToGet" in given:
         projection = legacy.attributes_to_get(given["AttributesToGet"])
+    if given.get("ScanFilter"):
+        filtering = _filter(given, "ScanFilter", wording)
     if "KeyConditions" in given:
-        key_condition = legacy.key_conditions(given["KeyConditions"], wording)
+        is_index = "IndexName" in request
+        key_condition = legacy.key_conditions(given["KeyConditions"], wording, is_index=is_index)
     return Expressions(condition, filtering, key_condition, projection, update)
+
+
+def _filter(given: Request, name: str, wording: Wording) -> Condition:
+    operator = given.get("ConditionalOperator")
+    return legacy.filter_condition(name, given[name], operator, wording)
 
 
 def _names(request: Request) -> Names:
@@ -281,14 +302,18 @@ def _check_used(
     values: Values,
     compiled: list[Update | Condition | Projection | KeyCondition],
 ) -> None:
-    unused_names = [key for key in names if not any(key in one.names_used for one in compiled)]
-    unused_values = [key for key in values if not any(key in one.values_used for one in compiled)]
-    for parameter, unused in (
-        ("ExpressionAttributeNames", unused_names),
-        ("ExpressionAttributeValues", unused_values),
-    ):
-        if unused:
-            raise ValidationException(
-                f"Value provided in {parameter} unused in expressions: keys: "
-                f"{{{', '.join(unused)}}}"
-            )
+    unused_names, unused_values = set(names), set(values)
+    for expression in compiled:
+        unused_names -= expression.names_used
+        unused_values -= expression.values_used
+    if unused_names:
+        raise _unused("ExpressionAttributeNames", names, unused_names)
+    if unused_values:
+        raise _unused("ExpressionAttributeValues", values, unused_values)
+
+
+def _unused(parameter: str, given: Mapping[str, Any], unused: set[str]) -> ValidationException:
+    keys = ", ".join(key for key in given if key in unused)
+    return ValidationException(
+        f"Value provided in {parameter} unused in expressions: keys: {{{keys}}}"
+    )

@@ -53,7 +53,7 @@ def _compile(described: Model, amended: Model, operation: str) -> Validator:
 
 def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoReturn:
     """Say what is wrong with a request that is known to be wrong."""
-    _refuse_table_name(operation, request)
+    _refuse_resource(operation, request)
     replaced: dict[str, str] = {}
     order = members_in_order(shape)
     if _is_for_newer_generation(shape, request):
@@ -74,14 +74,14 @@ def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoR
     raise ValidationException(_listed(found[: wording.LISTED_MAX]))
 
 
-def _refuse_table_name(operation: str, request: Request) -> None:
-    if operation not in wording.TABLE_NAME_FIRST:
-        return
-    if "TableName" not in request:
-        raise ValidationException(wording.TABLE_NAME_REQUIRED)
-    name = request["TableName"]
-    if operation in wording.TABLE_NAME_LENGTH_FIRST and not name.startswith(wording.ARN_PREFIX):
-        if not TABLE_NAME_CHARS_MIN <= len(name) <= TABLE_NAME_CHARS_MAX:
+def _refuse_resource(operation: str, request: Request) -> None:
+    member, text = wording.MISSING_FIRST.get(operation, ("", ""))
+    if member and member not in request:
+        raise ValidationException(text)
+    if operation in wording.TABLE_NAME_LENGTH_FIRST:
+        name = request["TableName"]
+        is_long_enough = TABLE_NAME_CHARS_MIN <= len(name) <= TABLE_NAME_CHARS_MAX
+        if not is_long_enough and not name.startswith(wording.ARN_PREFIX):
             raise ValidationException(wording.TABLE_NAME_LENGTH)
 
 

@@ -36,6 +36,7 @@ MAP_VALUE = "Map value must satisfy constraint: [{}]"
 FAILED = "failed to satisfy constraint: "
 
 TABLE_NAME_REQUIRED = "The parameter 'TableName' is required but was not present in the request"
+RESOURCE_ARN_REQUIRED = "Invalid TableArn"
 TABLE_NAME_LENGTH = "TableName must be at least 3 characters long and at most 255 characters long"
 TABLE_CLASS = (
     "Invalid table-class parameter provided. Please try again with a valid table-class value: "
@@ -54,11 +55,23 @@ ENUM_ORDERS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Control plane: the absence of TableName is told alone, before everything else (recorded for
-# CreateTable, the others from dynalite).
-TABLE_NAME_FIRST = frozenset(("CreateTable", "UpdateTable", "DeleteTable", "DescribeTable"))
+# Control plane: the absence of the member that names the resource is told alone, before
+# everything else (CreateTable recorded, the others from dynalite).
+MISSING_FIRST: dict[str, tuple[str, str]] = {
+    "CreateTable": ("TableName", TABLE_NAME_REQUIRED),
+    "UpdateTable": ("TableName", TABLE_NAME_REQUIRED),
+    "DeleteTable": ("TableName", TABLE_NAME_REQUIRED),
+    "DescribeTable": ("TableName", TABLE_NAME_REQUIRED),
+    "UpdateTimeToLive": ("TableName", TABLE_NAME_REQUIRED),
+    "DescribeTimeToLive": ("TableName", TABLE_NAME_REQUIRED),
+    "TagResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
+    "UntagResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
+    "ListTagsOfResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
+}
 # dynalite; CreateTable has been recorded since with the length among the listed violations.
-TABLE_NAME_LENGTH_FIRST = frozenset(("UpdateTable", "DeleteTable", "DescribeTable"))
+TABLE_NAME_LENGTH_FIRST = frozenset(
+    ("UpdateTable", "DeleteTable", "DescribeTable", "UpdateTimeToLive", "DescribeTimeToLive")
+)
 
 
 def amend(model: Model) -> Model:
@@ -79,7 +92,9 @@ def amend(model: Model) -> Model:
 _AMENDMENTS: dict[str, dict[str, Any]] = {
     # dynalite: still required; the description made them optional for replicas of global tables.
     "CreateTableInput": {"required": ("TableName", "AttributeDefinitions", "KeySchema")},
-    # Wrong tags are refused in the operation's own words (recorded).
+    # Wrong tags, ARNs and attributes are refused in the operations' own words (recorded).
+    "ResourceArnString": {"least": None, "most": None},
+    "TimeToLiveAttributeName": {"least": None},
     "Tag": {"required": ()},
     "TagKeyString": {"least": None, "most": None},
     "TagValueString": {"least": None, "most": None},
@@ -96,6 +111,8 @@ _RETARGETED: dict[tuple[str, str], str] = {
     ("UpdateTableInput", "TableName"): "LongerTableArn",
     ("DeleteTableInput", "TableName"): "LongerTableArn",
     ("DescribeTableInput", "TableName"): "LongerTableArn",
+    ("UpdateTimeToLiveInput", "TableName"): "LongerTableArn",
+    ("DescribeTimeToLiveInput", "TableName"): "LongerTableArn",
     # Only keys of global indexes may have several attributes (recorded).
     ("CreateTableInput", "KeySchema"): "TwoKeySchema",
     ("LocalSecondaryIndex", "KeySchema"): "TwoKeySchema",
@@ -178,8 +195,8 @@ TOLD_FIRST: dict[str, tuple[str, ...]] = {
 def hash_order(names: tuple[str, ...]) -> list[str]:
     """The order in which a Java hash map or set of strings gives its members.
 
-    It explains every recorded order of violations (by member name, first letter in lower case)
-    and most of the printed enum sets.
+    Every order of violations that was recorded verbatim is this one (of member names, first
+    letter in lower case), and most of the printed enum sets are.
     """
     buckets = 16
     while len(names) > buckets * 3 // 4:

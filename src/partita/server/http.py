@@ -53,6 +53,8 @@ class Exchange:
         self.answer: bytes | None = None
 
     def __call__(self, response: Response) -> None:
+        if self.connection.ends_with(self):
+            self.request.keep_alive = False
         self.answer = encode(response, self.request)
         self.connection.answered(len(self.answer))
 
@@ -242,6 +244,10 @@ class Connection(asyncio.Protocol):
             self._handle(self._waiting.popleft())
         self._is_corked = False
         self._flush()
+
+    def ends_with(self, exchange: Exchange) -> bool:
+        """Whether this is the last answer before a stop that came after its request."""
+        return self._listener.is_stopping and exchange is self._exchanges[-1]
 
     def _is_busy(self) -> bool:
         return (

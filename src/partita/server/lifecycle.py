@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable
 
@@ -42,7 +43,8 @@ async def _serve(listener: Listener, host: str, port: int, ready: Callable[[str]
     try:
         chosen = await listener.start(host, port)
     except OSError as error:
-        raise PartitaError(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise PartitaError(f"Cannot listen on {host}:{port}: {reason}.") from error
     ready(f"http://{_shown_host(host)}:{chosen}")
     await stop.wait()
     await listener.stop()

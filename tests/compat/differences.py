@@ -1,0 +1,1 @@
+"""Where Partita answers otherwise than DynamoDB Local on purpose."""

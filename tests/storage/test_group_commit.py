@@ -1,0 +1,367 @@
+"""Group commit: writes are decided at once, committed together, and lost together.
+
+The clock of these tests is a hand-cranked loop: `soon` holds what the event loop would call next,
+and the disk of the fake engine is opened and closed by the test.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from threading import Semaphore
+from typing import Any
+
+import pytest
+
+from partita.errors import ConditionalCheckFailedException, DynamoDBError, InternalServerError
+from partita.storage.commits import Draft, GroupCommit
+from partita.storage.engine import Changes, StorageError
+
+WAIT_SECONDS = 5.0
+
+
+class FakeEngine:
+    """Keeps commits in a dict. A closed disk makes `commit` wait; a broken one makes it fail."""
+
+    def __init__(self) -> None:
+        self.stored: dict[bytes, bytes] = {}
+        self.shown: dict[bytes, bytes] = {}
+        self.commits: list[dict[bytes, bytes | None]] = []
+        self.is_broken = False
+        self.is_slow = False
+        self._turns = Semaphore(0)
+
+    def snapshot(self) -> FakeEngine:
+        return self
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.shown.get(key)
+
+    def range(
+        self, start: bytes, stop: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        pairs = sorted((key, value) for key, value in self.shown.items() if start <= key < stop)
+        return iter(pairs[::-1] if reverse else pairs)
+
+    def refresh(self) -> None:
+        self.shown = dict(self.stored)
+
+    def commit(self, changes: Changes) -> None:
+        if self.is_slow:
+            assert self._turns.acquire(timeout=WAIT_SECONDS)
+        if self.is_broken:
+            raise StorageError("The disk is full.")
+        self.commits.append(dict(changes))
+        for key, value in changes.items():
+            if value is None:
+                self.stored.pop(key, None)
+            else:
+                self.stored[key] = value
+
+    def close(self) -> None:
+        pass
+
+    def let_one_commit_through(self) -> None:
+        self._turns.release()
+
+
+class Bench:
+    """A group commit over a fake engine, with a loop that a test turns by hand."""
+
+    def __init__(self) -> None:
+        self.engine = FakeEngine()
+        self.soon: deque[Callable[[], None]] = deque()
+        self.from_thread: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.answers: list[Any] = []
+        self.reloads = 0
+        self.commits = GroupCommit(
+            self.engine, self.soon.append, self.from_thread.put, self._reload
+        )
+
+    def _reload(self) -> None:
+        self.reloads += 1
+
+    def write(self, decide: Callable[[Draft], Any]) -> None:
+        self.commits.write(decide, self.answers.append)
+
+    def put(self, key: bytes, value: bytes, answer: Any = "done") -> None:
+        def decide(draft: Draft) -> Any:
+            draft.put(key, value)
+            return answer
+
+        self.write(decide)
+
+    def read(self, key: bytes) -> bytes | None:
+        found: list[bytes | None] = []
+        self.write(lambda draft: found.append(draft.get(key)))
+        return found[0]
+
+    def turn(self) -> None:
+        """One turn of the loop: what was due, without waiting for the disk."""
+        for _ in range(len(self.soon)):
+            self.soon.popleft()()
+
+    def finish_commit(self) -> None:
+        """Wait until the writer thread has done one commit, and hear of it."""
+        self.engine.let_one_commit_through()
+        self.from_thread.get(timeout=WAIT_SECONDS)()
+
+    def settle(self) -> None:
+        self.turn()
+        while self.commits._committing is not None:
+            self.finish_commit()
+            self.turn()
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    yield bench
+    bench.engine.is_slow = False
+    for _ in range(10):
+        bench.engine.let_one_commit_through()
+    bench.commits.close()
+
+
+def test_a_write_is_answered_only_after_its_commit(bench: Bench) -> None:
+    bench.put(b"k", b"v")
+    assert bench.answers == []
+    bench.turn()
+    assert bench.answers == []
+    bench.finish_commit()
+    assert bench.answers == ["done"]
+    assert bench.engine.stored == {b"k": b"v"}
+
+
+def test_writes_that_wait_share_one_commit(bench: Bench) -> None:
+    for number in range(5):
+        bench.put(b"k%d" % number, b"v", answer=number)
+    bench.settle()
+    assert bench.answers == [0, 1, 2, 3, 4]
+    assert len(bench.engine.commits) == 1
+
+
+def test_writes_that_come_during_a_commit_share_the_next(bench: Bench) -> None:
+    bench.engine.is_slow = True
+    bench.put(b"a", b"1", answer="first")
+    bench.turn()
+    bench.put(b"b", b"2", answer="second")
+    bench.put(b"c", b"3", answer="third")
+    bench.turn()
+    bench.finish_commit()
+    assert bench.answers == ["first"]
+    bench.finish_commit()
+    assert bench.answers == ["first", "second", "third"]
+    assert bench.engine.commits == [{b"a": b"1"}, {b"b": b"2", b"c": b"3"}]
+
+
+def test_a_write_sees_what_was_decided_before_it(bench: Bench) -> None:
+    def increment(draft: Draft) -> int:
+        number = int(draft.get(b"n") or b"0") + 1
+        draft.put(b"n", b"%d" % number)
+        return number
+
+    bench.engine.is_slow = True
+    bench.write(increment)  # decided, and being committed
+    bench.turn()
+    bench.write(increment)  # decided on the one being committed
+    bench.write(increment)  # decided on the one that waits
+    bench.settle()
+    bench.write(increment)  # decided on what is stored
+    bench.settle()
+    assert bench.answers == [1, 2, 3, 4]
+    assert bench.engine.stored == {b"n": b"4"}
+
+
+def test_a_draft_sees_its_own_changes(bench: Bench) -> None:
+    def decide(draft: Draft) -> list[bytes | None]:
+        before = draft.get(b"k")
+        draft.put(b"k", b"v")
+        between = draft.get(b"k")
+        draft.delete(b"k")
+        return [before, between, draft.get(b"k")]
+
+    bench.write(decide)
+    bench.settle()
+    assert bench.answers == [[None, b"v", None]]
+
+
+def test_nobody_sees_a_draft_before_its_function_returns(bench: Bench) -> None:
+    def decide(draft: Draft) -> bytes | None:
+        draft.put(b"k", b"v")
+        return bench.commits.get(b"k")
+
+    bench.write(decide)
+    bench.settle()
+    assert bench.answers == [None]
+
+
+def test_a_deletion_hides_what_is_stored_at_once(bench: Bench) -> None:
+    bench.put(b"k", b"v")
+    bench.settle()
+    bench.write(lambda draft: draft.delete(b"k"))
+    assert bench.read(b"k") is None
+    bench.settle()
+    assert bench.engine.stored == {}
+
+
+def test_a_refused_write_leaves_no_trace(bench: Bench) -> None:
+    def refuse(draft: Draft) -> None:
+        draft.put(b"k", b"v")
+        draft.hold(b"k")
+        raise ConditionalCheckFailedException("no")
+
+    bench.write(refuse)
+    assert bench.read(b"k") is None
+    assert not bench.commits.is_held(b"k")
+    bench.settle()
+    assert isinstance(bench.answers[0], ConditionalCheckFailedException)
+    assert bench.engine.commits == []
+
+
+def test_a_refused_write_does_not_spoil_those_that_share_its_commit(bench: Bench) -> None:
+    def refuse(draft: Draft) -> None:
+        draft.put(b"a", b"spoilt")
+        raise ConditionalCheckFailedException("no")
+
+    bench.put(b"a", b"1", answer="first")
+    bench.write(refuse)
+    bench.put(b"b", b"2", answer="third")
+    bench.settle()
+    first, second, third = bench.answers
+    assert (first, third) == ("first", "third")
+    assert isinstance(second, ConditionalCheckFailedException)
+    assert bench.engine.stored == {b"a": b"1", b"b": b"2"}
+
+
+def test_a_write_that_changes_nothing_is_answered_at_once(bench: Bench) -> None:
+    bench.write(lambda draft: "nothing")
+    assert bench.answers == ["nothing"]
+    assert bench.engine.commits == []
+
+
+def test_an_answer_that_rests_on_a_pending_write_waits_for_it(bench: Bench) -> None:
+    bench.engine.is_slow = True
+    bench.put(b"k", b"v", answer="put")
+    bench.turn()
+
+    def refuse(draft: Draft) -> None:
+        assert draft.get(b"k") == b"v"
+        raise ConditionalCheckFailedException("it is there")
+
+    bench.write(refuse)
+    assert bench.answers == []
+    bench.settle()
+    assert bench.answers[0] == "put"
+    assert isinstance(bench.answers[1], ConditionalCheckFailedException)
+
+
+def test_an_unexpected_error_leaves_no_trace(bench: Bench) -> None:
+    def fail(draft: Draft) -> None:
+        draft.put(b"k", b"v")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.write(fail)
+    bench.put(b"other", b"v")
+    bench.settle()
+    assert bench.answers == ["done"]
+    assert bench.engine.stored == {b"other": b"v"}
+
+
+def test_a_lost_commit_refuses_everything_decided_on_top_of_it(bench: Bench) -> None:
+    bench.put(b"safe", b"v", answer="safe")
+    bench.settle()
+    bench.engine.is_slow = True
+    bench.put(b"a", b"1")
+    bench.turn()
+    bench.put(b"b", b"2")
+    bench.put(b"c", b"3")
+    bench.engine.is_broken = True
+    bench.settle()
+    assert bench.answers[0] == "safe"
+    assert [type(answer) for answer in bench.answers[1:]] == [InternalServerError] * 3
+    assert bench.reloads == 1
+    assert [bench.read(key) for key in (b"safe", b"a", b"b", b"c")] == [b"v", None, None, None]
+
+
+def test_writes_go_on_after_a_lost_commit(bench: Bench) -> None:
+    bench.engine.is_broken = True
+    bench.put(b"a", b"1")
+    bench.settle()
+    bench.engine.is_broken = False
+    bench.put(b"b", b"2", answer="kept")
+    bench.settle()
+    assert isinstance(bench.answers[0], InternalServerError)
+    assert bench.answers[1] == "kept"
+    assert bench.engine.stored == {b"b": b"2"}
+
+
+def test_the_catalog_is_read_again_before_a_lost_write_is_answered(bench: Bench) -> None:
+    bench.engine.is_broken = True
+    seen: list[int] = []
+    bench.commits.write(
+        lambda draft: draft.put(b"a", b"1"), lambda answer: seen.append(bench.reloads)
+    )
+    bench.settle()
+    assert seen == [1]
+
+
+def test_a_refusal_stays_an_error_when_the_commit_it_waits_for_is_lost(bench: Bench) -> None:
+    def refuse(draft: Draft) -> None:
+        raise ConditionalCheckFailedException("no")
+
+    bench.engine.is_broken = True
+    bench.put(b"a", b"1")
+    bench.write(refuse)
+    bench.settle()
+    assert isinstance(bench.answers[0], InternalServerError)
+    assert isinstance(bench.answers[1], DynamoDBError)
+
+
+def test_a_key_is_held_until_its_transaction_is_committed(bench: Bench) -> None:
+    def transaction(draft: Draft) -> None:
+        draft.put(b"k", b"v")
+        draft.hold(b"k")
+        assert not draft.is_held(b"k")
+
+    bench.engine.is_slow = True
+    bench.write(transaction)
+    assert bench.commits.is_held(b"k")
+    bench.turn()
+    assert bench.commits.is_held(b"k")
+    assert not bench.commits.is_held(b"other")
+    bench.finish_commit()
+    assert not bench.commits.is_held(b"k")
+
+
+def test_a_lost_transaction_holds_nothing(bench: Bench) -> None:
+    bench.engine.is_slow = True
+    bench.put(b"a", b"1")
+    bench.turn()
+    bench.write(lambda draft: draft.hold(b"k"))
+    bench.engine.is_broken = True
+    bench.settle()
+    assert not bench.commits.is_held(b"k")
+
+
+def test_a_commit_is_visible_to_reads_before_its_write_is_answered(bench: Bench) -> None:
+    seen: list[bytes | None] = []
+    bench.commits.write(
+        lambda draft: draft.put(b"k", b"v"),
+        lambda answer: seen.append(bench.engine.snapshot().get(b"k")),
+    )
+    bench.settle()
+    assert seen == [b"v"]
+
+
+def test_closing_keeps_what_was_gathered(bench: Bench) -> None:
+    bench.put(b"k", b"v")
+    bench.commits.close()
+    assert bench.engine.stored == {b"k": b"v"}
+    with pytest.raises(Empty):
+        bench.from_thread.get_nowait()
+    bench.commits = GroupCommit(
+        bench.engine, bench.soon.append, bench.from_thread.put, lambda: None
+    )

@@ -1,0 +1,487 @@
+"""The wire itself: HTTP, headers, JSON, targets, credentials; and clients that mean harm.
+
+Statuses, bodies and checksums are those that dynalite's tests recorded from AWS, unless a comment
+says that the behaviour is ours.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import socket
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+MIB = 1024 * 1024
+AUTHORIZATION = (
+    "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
+    "SignedHeaders=host, Signature=0"
+)
+UNREADABLE = {"__type": "com.amazon.coral.service#SerializationException"}
+UNKNOWN = {"__type": "com.amazon.coral.service#UnknownOperationException"}
+NOT_FOUND = b"<UnknownOperationException/>\n"
+
+Raw = Callable[..., Any]
+Connect = Callable[[], socket.socket]
+
+
+@pytest.fixture
+def connect(endpoint: str) -> Iterator[Connect]:
+    address = urlsplit(endpoint)
+    with ExitStack() as opened:
+
+        def connected() -> socket.socket:
+            target = (address.hostname or "", address.port or 80)
+            return opened.enter_context(socket.create_connection(target, timeout=30))
+
+        yield connected
+
+
+def message(
+    operation: str = "ListTables",
+    body: bytes = b"{}",
+    *headers: str,
+    version: str = "1.1",
+    length: int | None = None,
+) -> bytes:
+    lines = [
+        f"POST / HTTP/{version}",
+        "Host: localhost",
+        "Content-Type: application/x-amz-json-1.0",
+        f"X-Amz-Target: DynamoDB_20120810.{operation}",
+        f"Authorization: {AUTHORIZATION}",
+        "X-Amz-Date: 20260101T000000Z",
+        *headers,
+    ]
+    if "Transfer-Encoding: chunked" not in headers:
+        lines.append(f"Content-Length: {len(body) if length is None else length}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    received = bytearray()
+    while part := connection.recv(65_536):
+        received += part
+    return bytes(received)
+
+
+def read_answer(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
+    """One answer with a content length."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        part = connection.recv(65_536)
+        assert part, received
+        received += part
+    head, _, body = received.partition(b"\r\n\r\n")
+    status_line, *lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    while len(body) < int(headers["content-length"]):
+        body += connection.recv(65_536)
+    return int(status_line.split()[1]), headers, body
+
+
+def is_alive(raw: Raw) -> bool:
+    status: int = raw("ListTables", {}).status
+    return status == 200
+
+
+class TestHeaders:
+    def test_every_answer_has_an_id_a_checksum_and_a_length(self, raw: Raw) -> None:
+        for operation, body in (("ListTables", {}), ("ListTables", "{"), ("Nothing", {})):
+            headers = raw(operation, body).headers
+            assert re.fullmatch("[0-9A-Z]{52}", headers["x-amzn-requestid"])
+            assert headers["x-amz-crc32"].isdigit()
+            assert headers["content-type"] == "application/x-amz-json-1.0"
+
+    def test_ids_differ(self, raw: Raw) -> None:
+        assert len({raw("ListTables", {}).headers["x-amzn-requestid"] for _ in range(20)}) == 20
+
+    def test_the_checksum_is_that_of_the_body(self, raw: Raw) -> None:
+        headers = raw("ListTables", "{").headers
+        assert headers["x-amz-crc32"] == "3948637019"
+
+    @pytest.mark.parametrize(
+        ("sent", "answered"),
+        [
+            ("application/json", "application/json"),
+            ("application/x-amz-json-1.0", "application/x-amz-json-1.0"),
+            ("application/json;charset=asfdsaf", "application/json"),
+            ("application/x-amz-json-1.0;blahblah", "application/x-amz-json-1.0"),
+            ("  application/json  ;   asfd", "application/json"),
+        ],
+    )
+    def test_the_answer_has_the_content_type_of_the_request(
+        self, raw: Raw, sent: str, answered: str
+    ) -> None:
+        answer = raw("ListTables", {}, {"Content-Type": sent})
+        assert (answer.status, answer.headers["content-type"]) == (200, answered)
+
+    @pytest.mark.parametrize(
+        "content_type", [None, "whatever", "application/x-amz-json-1.1", "application/jsonasdf"]
+    )
+    def test_another_content_type_is_not_found(self, raw: Raw, content_type: str | None) -> None:
+        answer = raw("ListTables", {}, {"Content-Type": content_type})
+        assert (answer.status, answer.body) == (404, NOT_FOUND)
+        assert answer.headers["x-amz-crc32"] == "3552371480"
+        assert answer.headers["content-length"] == "29"
+
+
+class TestMethods:
+    @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH"])
+    def test_another_method_is_not_found(self, raw: Raw, method: str) -> None:
+        answer = raw("ListTables", {}, method=method)
+        assert (answer.status, answer.body) == (404, NOT_FOUND)
+
+    def test_get_says_that_the_service_is_healthy(self, raw: Raw) -> None:
+        answer = raw("", None, {"Authorization": None}, method="GET")
+        assert answer.status == 200
+        assert answer.body == b"healthy: dynamodb.us-east-1.amazonaws.com "
+        assert answer.headers["x-amz-crc32"] == "3128867991"
+
+    def test_health_needs_no_signature(self, raw: Raw) -> None:
+        answer = raw("", None, {"Authorization": None}, method="GET", path="/health")
+        assert (answer.status, answer.body) == (200, {"status": "ok"})
+
+    def test_metrics_count_requests(self, raw: Raw) -> None:
+        raw("ListTables", {})
+        answer = raw("", None, {"Authorization": None}, method="GET", path="/metrics")
+        text = answer.body.decode()
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert re.search(r'partita_requests_total\{operation="ListTables",code="200"\} \d+', text)
+        assert 'partita_request_seconds_bucket{operation="ListTables",le="+Inf"}' in text
+        assert re.search(r"partita_connections [1-9]", text)
+        assert "partita_uptime_seconds" in text
+
+    def test_a_browser_may_ask_before_it_sends(self, raw: Raw) -> None:
+        asked = {
+            "Origin": "http://example.com",
+            "Access-Control-Request-Headers": "x-amz-target",
+            "Access-Control-Request-Method": "POST",
+        }
+        answer = raw("", None, asked, method="OPTIONS")
+        assert (answer.status, answer.body) == (200, b"")
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert answer.headers["access-control-max-age"] == "172800"
+        assert answer.headers["access-control-allow-headers"] == "x-amz-target"
+        assert answer.headers["access-control-allow-methods"] == "POST"
+        assert answer.headers["content-length"] == "0"
+
+    def test_answers_to_another_origin_may_be_read_by_it(self, raw: Raw) -> None:
+        for body in ("{}", "{"):
+            answer = raw("ListTables", body, {"Origin": "http://example.com"})
+            assert answer.headers["access-control-allow-origin"] == "*"
+        assert "access-control-allow-origin" not in raw("ListTables", {}).headers
+
+
+class TestOrderOfChecks:
+    @pytest.mark.parametrize("body", ["{", "[]", "hello", b'{"a":"\xff"}', '{"a":"\\ud800"}'])
+    def test_unreadable_json_comes_before_target_and_credentials(
+        self, raw: Raw, body: str | bytes
+    ) -> None:
+        answer = raw("Nothing", body, {"Authorization": None})
+        assert (answer.status, answer.body) == (400, UNREADABLE)
+
+    @pytest.mark.parametrize(
+        "target",
+        ["whatever", "DynamoDB_20120810.ListTable", "DynamoDB_20111205.ListTables", None],
+    )
+    def test_an_unknown_target_comes_before_credentials(self, raw: Raw, target: str | None) -> None:
+        answer = raw("", {}, {"X-Amz-Target": target, "Authorization": None})
+        assert (answer.status, answer.body) == (400, UNKNOWN)
+        assert answer.headers["x-amz-crc32"] == "1368724161"
+
+    @pytest.mark.parametrize("operation", ["CreateGlobalTable", "RestoreTableFromBackup"])
+    def test_an_operation_that_is_not_built_is_unknown(self, raw: Raw, operation: str) -> None:
+        assert raw(operation, {}).body == UNKNOWN
+
+    @pytest.mark.parametrize("authorization", [None, "X", "AWS4"])
+    def test_missing_credentials(self, raw: Raw, authorization: str | None) -> None:
+        answer = raw("ListTables", {"Limit": "x"}, {"Authorization": authorization})
+        assert answer.status == 400
+        assert answer.body == {
+            "__type": "com.amazon.coral.service#MissingAuthenticationTokenException",
+            "message": "Request is missing Authentication Token",
+        }
+
+    def test_incomplete_credentials(self, raw: Raw) -> None:
+        sent = {"Authorization": "AWS4-HMAC-SHA256 Signature=a", "X-Amz-Date": None}
+        assert raw("ListTables", {}, sent).body == {
+            "__type": "com.amazon.coral.service#IncompleteSignatureException",
+            "message": (
+                "Authorization header requires 'Credential' parameter. "
+                "Authorization header requires 'SignedHeaders' parameter. "
+                "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' "
+                "header. Authorization=AWS4-HMAC-SHA256 Signature=a"
+            ),
+        }
+
+    def test_credentials_in_the_query(self, raw: Raw) -> None:
+        unsigned: dict[str, str | None] = {"Authorization": None, "X-Amz-Date": None}
+        complete = (
+            "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a&X-Amz-Signature=b"
+            "&X-Amz-SignedHeaders=host&X-Amz-Date=20260101T000000Z"
+        )
+        assert raw("ListTables", {}, unsigned, path=complete).status == 200
+        half = raw("ListTables", {}, unsigned, path="/?X-Amz-Algorithm=a&X-Amz-Date=b")
+        assert half.body["message"] == (
+            "AWS query-string parameters must include 'X-Amz-Credential'. "
+            "AWS query-string parameters must include 'X-Amz-Signature'. "
+            "AWS query-string parameters must include 'X-Amz-SignedHeaders'. "
+            "Re-examine the query-string parameters."
+        )
+        both = raw("ListTables", {}, path="/?X-Amz-Algorithm")
+        assert both.body == {
+            "__type": "com.amazon.coral.service#InvalidSignatureException",
+            "message": (
+                "Found both 'X-Amz-Algorithm' as a query-string param "
+                "and 'Authorization' as HTTP header."
+            ),
+        }
+
+    def test_no_body_is_unreadable_once_the_rest_is_right(self, raw: Raw) -> None:
+        assert raw("ListTables", None).body == UNREADABLE
+        assert "MissingAuth" in raw("ListTables", None, {"Authorization": None}).body["__type"]
+
+    def test_types_come_before_constraints(self, raw: Raw) -> None:
+        answer = raw("GetItem", {"TableName": "", "Key": 1})
+        assert answer.body == {**UNREADABLE, "Message": "Unexpected field type"}
+
+    def test_constraints_come_before_the_table(self, raw: Raw) -> None:
+        answer = raw("GetItem", {"TableName": "no-such-table", "ReturnConsumedCapacity": "x"})
+        assert answer.body["message"].startswith("2 validation errors detected: ")
+
+    def test_boto3_sees_the_errors_as_its_own(self, client: Any) -> None:
+        with pytest.raises(client.exceptions.ClientError) as refused:
+            client.get_item(TableName="bad name", Key={"pk": {"S": "a"}})
+        assert refused.value.response["Error"]["Code"] == "ValidationException"
+        with pytest.raises(client.exceptions.ResourceNotFoundException):
+            client.get_item(TableName="no-such-table", Key={"pk": {"S": "a"}})
+
+
+class TestBodies:
+    def test_the_largest_body_is_read(self, raw: Raw) -> None:
+        assert raw("ListTables", b"{}" + b" " * (16 * MIB - 2)).status == 200
+
+    def test_one_byte_more_is_too_large(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"{}" + b" " * (16 * MIB - 1)))
+        answer = read_to_end(connection)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"transfer-encoding: chunked" in answer
+        assert answer.endswith(b"\r\n\r\n0\r\n\r\n")
+
+    def test_a_length_that_is_too_large_is_refused_before_the_body(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"", "Expect: 100-continue", length=20 * MIB))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 413 ")
+
+    def test_chunks_are_joined(self, connect: Connect) -> None:
+        connection = connect()
+        chunks = b"1\r\n{\r\n1\r\n}\r\n0\r\nX-Amz-Target: Trailer\r\n\r\n"
+        connection.sendall(message("ListTables", chunks, "Transfer-Encoding: chunked"))
+        assert read_answer(connection)[0] == 200
+
+    def test_endless_chunks_are_refused(self, connect: Connect, raw: Raw) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"", "Transfer-Encoding: chunked"))
+        with suppress(OSError):
+            for _ in range(20):
+                connection.sendall(b"100000\r\n" + b" " * MIB + b"\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+        assert is_alive(raw)
+
+    def test_a_compressed_body_is_read(self, raw: Raw) -> None:
+        answer = raw("ListTables", gzip.compress(b"{}"), {"Content-Encoding": "gzip"})
+        assert answer.status == 200
+
+    def test_a_bomb_is_refused(self, connect: Connect, raw: Raw) -> None:
+        connection = connect()
+        bomb = gzip.compress(b" " * (100 * MIB))
+        connection.sendall(message("ListTables", bomb, "Content-Encoding: gzip"))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 413 ")
+        assert is_alive(raw)
+
+    @pytest.mark.parametrize("body", [b"\x1f\x8bgarbage", gzip.compress(b"{}")[:-4], b"{}x"])
+    def test_a_body_that_is_not_what_it_says_is_unreadable(self, raw: Raw, body: bytes) -> None:
+        assert raw("ListTables", body, {"Content-Encoding": "gzip"}).body == UNREADABLE
+
+    def test_a_large_answer_is_compressed_when_asked(
+        self, connect: Connect, client: Any, table: Callable[..., str]
+    ) -> None:
+        name = table()
+        client.put_item(TableName=name, Item={"pk": {"S": "a"}, "v": {"S": "x" * 20_000}})
+        body = json.dumps({"TableName": name}).encode()
+        connection = connect()
+        connection.sendall(message("Scan", body, "Accept-Encoding: gzip"))
+        _, headers, packed = read_answer(connection)
+        assert headers["content-encoding"] == "gzip"
+        assert int(headers["x-amz-crc32"]) == zlib.crc32(packed)
+        assert json.loads(gzip.decompress(packed))["Count"] == 1
+        connection.sendall(message("Scan", body))
+        assert "content-encoding" not in read_answer(connection)[1]
+
+    def test_a_client_may_ask_before_it_sends_the_body(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"", "Expect: 100-continue", length=2))
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"{}")
+        assert read_answer(connection)[0] == 200
+
+
+class TestConnections:
+    def test_a_connection_is_used_again(self, connect: Connect) -> None:
+        connection = connect()
+        for _ in range(3):
+            connection.sendall(message())
+            assert read_answer(connection)[0] == 200
+
+    def test_an_error_does_not_end_the_connection(self, connect: Connect) -> None:
+        connection = connect()
+        for body, status in ((b"{", 400), (b"{}", 200)):
+            connection.sendall(message("ListTables", body))
+            assert read_answer(connection)[0] == status
+
+    def test_a_connection_ends_when_asked(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"{}", "Connection: close"))
+        assert b"\r\nconnection: close\r\n" in read_to_end(connection)
+
+    def test_http_1_0_ends_the_connection_unless_asked(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"{}", "Connection: keep-alive", version="1.0"))
+        assert read_answer(connection)[1]["connection"] == "keep-alive"
+        connection.sendall(message(version="1.0"))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 200 ")
+
+    def test_pipelined_requests_are_answered_in_order(
+        self, connect: Connect, table: Callable[..., str]
+    ) -> None:
+        name = table()
+        connection = connect()
+        requests = []
+        for number in range(50):
+            put = {"TableName": name, "Item": {"pk": {"S": str(number)}}}
+            requests.append(message("PutItem", json.dumps(put).encode()))
+            get = {"TableName": name, "Key": {"pk": {"S": str(number)}}, "ConsistentRead": True}
+            requests.append(message("GetItem", json.dumps(get).encode()))
+        connection.sendall(b"".join(requests))
+        connection.shutdown(socket.SHUT_WR)
+        answers = read_to_end(connection).split(b"HTTP/1.1 200 OK\r\n")[1:]
+        bodies = [json.loads(answer.partition(b"\r\n\r\n")[2]) for answer in answers]
+        assert len(bodies) == 100
+        assert bodies[0::2] == [{}] * 50
+
+    def test_a_request_may_arrive_byte_by_byte(self, connect: Connect) -> None:
+        connection = connect()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in message():
+            connection.sendall(bytes([byte]))
+        assert read_answer(connection)[0] == 200
+
+    def test_an_offer_of_http_2_is_declined(self, connect: Connect) -> None:
+        connection = connect()
+        offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AA")
+        connection.sendall(message("ListTables", b"{}", *offer) + message())
+        assert read_answer(connection)[0] == 200
+
+    def test_a_client_that_stops_sending_still_gets_its_answer(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message())
+        connection.shutdown(socket.SHUT_WR)
+        assert read_to_end(connection).startswith(b"HTTP/1.1 200 ")
+
+    def test_a_thousand_connections(self, endpoint: str) -> None:
+        address = urlsplit(endpoint)
+        target = (address.hostname or "", address.port or 80)
+        with ExitStack() as opened:
+            connections = [
+                opened.enter_context(closing(socket.create_connection(target, timeout=30)))
+                for _ in range(1000)
+            ]
+            for connection in connections:
+                connection.sendall(message())
+            assert all(read_answer(connection)[0] == 200 for connection in connections)
+
+
+class TestHarm:
+    """Ours: AWS is not known to answer these in a particular way."""
+
+    @pytest.mark.parametrize(
+        "garbage",
+        [
+            b"\x00\xff\x12\x00 garbage\r\n\r\n",
+            b"hello\r\n" * 10,
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+            b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+        ],
+    )
+    def test_garbage_is_refused(self, connect: Connect, raw: Raw, garbage: bytes) -> None:
+        connection = connect()
+        connection.sendall(garbage)
+        assert read_to_end(connection).startswith(b"HTTP/1.1 400 ")
+        assert is_alive(raw)
+
+    def test_garbage_after_a_request_does_not_spoil_its_answer(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message() + b"garbage\r\n\r\n")
+        answers = read_to_end(connection)
+        assert answers.startswith(b"HTTP/1.1 200 ") and b"HTTP/1.1 400 " in answers
+
+    @pytest.mark.parametrize("size", [20_000, 2_000_000])
+    def test_a_header_that_is_too_long_is_refused(self, connect: Connect, size: int) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"{}", "X-Long: " + "x" * size))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 431 ")
+
+    def test_too_many_headers_are_refused(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"{}", *(f"X-{n}: y" for n in range(3000))))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 431 ")
+
+    @pytest.mark.parametrize("levels", [250, 10_000, 1_000_000])
+    def test_nesting_without_end_is_unreadable(self, raw: Raw, levels: int) -> None:
+        value = b'{"L":[' * levels + b'{"S":"x"}' + b"]}" * levels
+        body = b'{"TableName":"abc","Item":{"pk":' + value + b"}}"
+        assert raw("PutItem", body).body == UNREADABLE
+        assert is_alive(raw)
+
+    def test_a_number_of_a_million_digits_is_no_string(self, raw: Raw) -> None:
+        body = b'{"TableName":"abc","Item":{"pk":{"N":' + b"1" * 1_000_000 + b"}}}"
+        expected = {**UNREADABLE, "Message": "NUMBER_VALUE cannot be converted to String"}
+        assert raw("PutItem", body).body == expected
+
+    def test_a_client_that_does_not_read_costs_the_others_nothing(
+        self, connect: Connect, client: Any, raw: Raw, table: Callable[..., str]
+    ) -> None:
+        name = table()
+        client.put_item(TableName=name, Item={"pk": {"S": "a"}, "v": {"S": "x" * 390_000}})
+        scan = message("Scan", json.dumps({"TableName": name}).encode())
+        connection = connect()
+        connection.setblocking(False)
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            try:
+                connection.send(scan * 50)
+            except BlockingIOError:
+                time.sleep(0.02)
+        assert is_alive(raw)
+        metrics = raw("", None, method="GET", path="/metrics").body.decode()
+        resident = re.search(r"process_resident_memory_bytes (\d+)", metrics)
+        assert resident is None or int(resident.group(1)) < 512 * MIB
+
+    def test_unfinished_requests_cost_the_others_nothing(self, connect: Connect, raw: Raw) -> None:
+        for _ in range(50):
+            connect().sendall(message("ListTables", b"{", length=2))
+            connect().sendall(b"POST / HTTP/1.1\r\nHost: loc")
+        assert is_alive(raw)
