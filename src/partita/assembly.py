@@ -28,7 +28,7 @@ def serve(
     transient_seconds: float = 0.0,
     say: Callable[[str], None],
 ) -> None:
-    """Serve one database until the process is told to stop; `say` gets the line that it is ready."""
+    """Serve one database until the process is told to stop; `say` gets one line when it is ready."""
     with open_engine(None if in_memory else data) as engine:
         databases: list[Database] = []
 

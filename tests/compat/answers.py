@@ -18,6 +18,7 @@ VOLATILE = frozenset(
     (
         "CreationDateTime",
         "IndexArn",
+        "LastUpdateDateTime",
         "LastUpdateToPayPerRequestDateTime",
         "LatestStreamArn",
         "LatestStreamLabel",
@@ -100,13 +101,17 @@ def _without_volatile(value: Any) -> Any:
 
 def _description(table: Body, *, finished: bool) -> Body:
     """A table as CreateTable or DescribeTable tells of it."""
-    for name in UNORDERED:
-        _sort_list(table, [name])
     for index in table.get("GlobalSecondaryIndexes", ()):
-        # The service has zeros for an index on demand; DynamoDB Local has nothing.
+        # The service has zeros for an index on demand; DynamoDB Local has nothing, or no limits.
         if not any(index.get("ProvisionedThroughput", {}).values()):
             index.pop("ProvisionedThroughput", None)
-    return table if finished else _without_unfinished(table)
+        if set(index.get("OnDemandThroughput", {}).values()) == {-1}:
+            del index["OnDemandThroughput"]
+    if not finished:
+        table = _without_unfinished(table)
+    for name in UNORDERED:
+        _sort_list(table, [name])
+    return table
 
 
 def _without_unfinished(table: Body) -> Body:

@@ -85,6 +85,7 @@ CASES: list[Case] = [
                 delete(PAIR, table="Indexed", ReturnItemCollectionMetrics="SIZE"),
             )
         ),
+        case("ItemCollectionMetrics of an item that is deleted", put(PAIR, table="Indexed"), delete(PAIR, table="Indexed", ReturnItemCollectionMetrics="SIZE")),
         case("ItemCollectionMetrics NONE", put(BOTH, table="Indexed", ReturnItemCollectionMetrics="NONE")),
         case(
             "reads of indexes",

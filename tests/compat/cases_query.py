@@ -18,6 +18,7 @@ from .notation import (
     Value,
     case,
     create,
+    definitions,
     given,
     index,
     put,
@@ -112,6 +113,27 @@ LARGE = [
     for number in range(10)
 ]
 
+MANY = create(
+    "Many",
+    "pk:S",
+    AttributeDefinitions=definitions("pk:S", "a:S", "b:N", "c:S", "d:N"),
+    GlobalSecondaryIndexes=[
+        {
+            "IndexName": "byAll",
+            "KeySchema": [
+                {"AttributeName": name, "KeyType": kind}
+                for name, kind in (("a", "HASH"), ("b", "HASH"), ("c", "RANGE"), ("d", "RANGE"))
+            ],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+)
+MANY_ITEMS = [
+    put({"pk": S(f"{c}{d}"), "a": S("a"), "b": N("1"), "c": S(c), "d": N(d)}, table="Many")
+    for c, d in (("x", "10"), ("x", "9"), ("y", "1"), ("w", "5"), ("x", "-1"))
+]
+MANY_VALUES = {":a": S("a"), ":b": N("1"), ":c": S("x"), ":d": N("0"), ":x": S("x")}
+
 CASES: list[Case] = [
     *given(PAIRS, LINES)(
         *(case(f"key condition {text}", query(text, mentioned(text))) for text in CONDITIONS),
@@ -129,6 +151,7 @@ CASES: list[Case] = [
         case("pages with a filter that nothing meets", to_the_end(query("pk = :a", {**A, ":t": S("no")}, "t = :t", Limit=4))),
         case("pages with a range", to_the_end(query("pk = :a AND sk BETWEEN :l AND :h", {**A, ":l": S("10"), ":h": S("ab")}, Limit=2))),
         case("pages with COUNT", to_the_end(query("pk = :a", A, Limit=4, Select="COUNT"))),
+        case("one item by its whole key, and a limit of one", query("pk = :a AND sk = :s", {**A, ":s": S("B")}, Limit=1)),
         case("Limit 0", query("pk = :a", A, Limit=0)),
         case("Limit -1", query("pk = :a", A, Limit=-1)),
         case("Limit as a text", query("pk = :a", A, Limit="1")),
@@ -242,5 +265,18 @@ CASES: list[Case] = [
             to_the_end(query("h = :h", {":h": S("h")}, table="Wide", IndexName="byH", Limit=5)),
             query("h = :h", {":h": S("h")}, table="Wide", IndexName="byH"),
         ),
+    ),
+    *given(MANY, *MANY_ITEMS)(
+        *(
+            case(f"a key of several attributes: {text}", query(text, mentioned(text, MANY_VALUES), table="Many", IndexName="byAll"))
+            for text in (
+                "a = :a AND b = :b", "b = :b AND a = :a", "a = :a AND b = :b AND c = :c", "a = :a AND b = :b AND c > :c",
+                "a = :a AND b = :b AND c = :c AND d > :d", "a = :a AND b = :b AND c = :c AND d = :d", "a = :a",
+                "a = :a AND b > :b", "a = :a AND b = :b AND d = :d", "a = :a AND b = :b AND c > :c AND d = :d",
+                "a = :a AND c = :c", "a = :a AND b = :b AND x = :x",
+            )
+        ),
+        case("a key of several attributes, descending", query("a = :a AND b = :b", mentioned(":a :b", MANY_VALUES), table="Many", IndexName="byAll", ScanIndexForward=False)),
+        case("a key of several attributes in pages", to_the_end(query("a = :a AND b = :b", mentioned(":a :b", MANY_VALUES), table="Many", IndexName="byAll", Limit=2))),
     ),
 ]  # fmt: skip

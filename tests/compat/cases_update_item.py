@@ -50,7 +50,7 @@ VALUES: dict[str, Value] = {
 
 NAMES = {"#n": "n", "#m": "m", "#a": "a", "#status": "status", "#dot": "a.b", "#pk": "pk", "#x": "x"}
 
-# Each is sent with ALL_NEW, and again, to a fresh item, with UPDATED_OLD and UPDATED_NEW.
+# Each is sent three times, to a fresh item: ALL_NEW, UPDATED_OLD, UPDATED_NEW.
 APPLIED = (
     "SET n = :one", "SET x = :s", "set n = n + :one", "SET n = n - :one", "SET n = :one - n", "SET n = n + n",
     "SET n = n - :neg", "SET x = n, n = :one", "SET x = n + :one, y = s", "SET n = if_not_exists(n, :one)",
@@ -115,18 +115,12 @@ def used(text: str) -> tuple[dict[str, str] | None, dict[str, Value] | None]:
     return names or None, values or None
 
 
-def sent(text: str, returned: str | None = None) -> object:
+def applied(text: str, returned: str) -> Case:
     names, values = used(text)
-    return update(KEY, text, names=names, values=values, ReturnValues=returned)
-
-
-def applied(text: str) -> Case:
-    names, values = used(text)
-    fresh = put(ITEM)
-    steps = []
-    for returned in ("ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"):
-        steps += [fresh, update(KEY, text, names=names, values=values, ReturnValues=returned)]
-    return case(f"update {text}", *steps[1:])
+    return case(
+        f"update {text}, returned {returned}",
+        update(KEY, text, names=names, values=values, ReturnValues=returned),
+    )
 
 
 def refused(text: str) -> Case:
@@ -138,7 +132,11 @@ NEW = {"pk": S("new")}
 
 CASES: list[Case] = [
     *given(THINGS, put(ITEM))(
-        *(applied(text) for text in APPLIED),
+        *(
+            applied(text, returned)
+            for text in APPLIED
+            for returned in ("ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")
+        ),
         *(refused(text) for text in REFUSED),
         *(refused(text) for text in UNFIT),
         case("ALL_OLD is the item before", update(KEY, "SET n = :one", values={":one": N("1")}, ReturnValues="ALL_OLD"), get(KEY)),

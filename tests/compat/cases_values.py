@@ -26,7 +26,7 @@ from .notation import (
     nested,
     put,
     query,
-    send,
+    scan,
     update,
 )
 
@@ -115,6 +115,21 @@ BAD_VALUES: tuple[tuple[str, object], ...] = (
     ("a number where a binary is expected", {"B": 1}),
     ("null that is false", {"NULL": False}),
 )  # fmt: skip
+
+EXPRESSION_VALUES = (
+    ("an empty set of texts", SS()),
+    ("an empty set of numbers", NS()),
+    ("an empty set of binaries", BS()),
+    ("a text twice in a set", SS("b", "a", "b")),
+    ("a number twice in a set", NS("1", "1")),
+    ("a binary twice in a set", BS("AA==", "AA==")),
+    ("a bad number", N("x")),
+    ("a number that is too large", N("1e126")),
+    ("a value without a type", {}),
+    ("a value of two types", {"S": "a", "N": "1"}),
+    ("a list of 32 levels", nested(32)),
+    ("null that is false", {"NULL": False}),
+)
 
 # A key of 2 + 1 bytes and the name of the attribute leave this much for a text of 409,600 bytes.
 ROOM_BYTES = 409_600 - len("pk" + "a" + "v")
@@ -243,25 +258,19 @@ CASES: list[Case] = [
             "a difference of nothing is zero",
             update(KEY, "SET n = n - n", ReturnValues="UPDATED_NEW"),
         ),
-        case(
-            "a value of an update is checked like one of an item",
-            update(KEY, "SET v = :v", values={":v": SS()}),
-            update(KEY, "SET v = :v", values={":v": NS("1", "1")}),
-            update(KEY, "SET v = :v", values={":v": SS("a", "a")}),
-            update(KEY, "SET v = :v", values={":v": N("x")}),
-            update(KEY, "SET v = :v", values={":v": {}}),
-            update(KEY, "SET v = :v", values={":v": {"S": "a", "N": "1"}}),
-            update(KEY, "SET v = :v", values={":v": nested(32)}),
-            update(KEY, "SET v = :v", values={":v": {"NULL": False}}),
+        *(
+            case(
+                f"a value of an update: {what} is refused",
+                update(KEY, "SET v = :v", values={":v": value}),
+            )
+            for what, value in EXPRESSION_VALUES
         ),
-        case(
-            "a value of a scan is checked like one of an item",
-            send("Scan", TableName="Things", FilterExpression="n = :v",
-                 ExpressionAttributeValues={":v": N("x")}),
-            send("Scan", TableName="Things", FilterExpression="n = :v",
-                 ExpressionAttributeValues={":v": SS("b", "a", "b")}),
-            send("Scan", TableName="Things", FilterExpression="n = :v",
-                 ExpressionAttributeValues={":v": NS()}),
+        *(
+            case(
+                f"a value of a scan: {what} is refused",
+                scan("n = :v", {":v": value}, table="Things"),
+            )
+            for what, value in EXPRESSION_VALUES
         ),
     ),
 ]  # fmt: skip

@@ -39,6 +39,12 @@ TOO_DEEP = (
 INVALID = "One or more parameter values were invalid: "
 
 
+class MalformedValue(ValidationException):
+    """A value that is none at all. A starting key is refused with a word more because of it."""
+
+    code = "ValidationException"
+
+
 class Wording(Enum):
     """Two generations of the service word the same refusal differently, by operation (recorded)."""
 
@@ -73,10 +79,10 @@ def normalize_value(
         rule = _RULES.get(kind)
         checked = {kind: rule(content, wording, level)} if rule else value
         if normalized is not None:
-            raise ValidationException(SEVERAL_TYPES)
+            raise MalformedValue(SEVERAL_TYPES)
         normalized = checked
     if normalized is None:
-        raise ValidationException(EMPTY)
+        raise MalformedValue(EMPTY)
     return (
         normalized if len(normalized) == 1 else {kind: normalized[kind] for kind in _given(value)}
     )
@@ -94,9 +100,7 @@ def _number(text: str, wording: Wording, level: int) -> str:
 
 def _null(flag: bool, wording: Wording, level: int) -> bool:
     if not flag:
-        raise ValidationException(
-            INVALID + "Null attribute value types must have the value of true"
-        )
+        raise MalformedValue(INVALID + "Null attribute value types must have the value of true")
     return flag
 
 
@@ -121,7 +125,7 @@ def _map(members: Item, wording: Wording, level: int) -> Item:
 def _string_set(members: list[str], wording: Wording, level: int) -> list[str]:
     # The two blanks are AWS's (recorded).
     if not members:
-        raise ValidationException(INVALID + "An string set  may not be empty")
+        raise MalformedValue(INVALID + "An string set  may not be empty")
     if len(set(members)) < len(members):
         if wording is Wording.CURRENT:
             shown = ", ".join(f'"{member}"' for member in _up_to_repeat(members, str.encode))
@@ -144,7 +148,7 @@ def _number_set(members: list[str], wording: Wording, level: int) -> list[str]:
 
 def _binary_set(members: list[str], wording: Wording, level: int) -> list[str]:
     if not members:
-        raise ValidationException(INVALID + "Binary sets should not be empty")
+        raise MalformedValue(INVALID + "Binary sets should not be empty")
     if len(set(members)) < len(members):
         if wording is Wording.CURRENT:
             shown = ",".join(f'"{member}"' for member in _up_to_repeat(members, b64decode))

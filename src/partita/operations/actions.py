@@ -46,7 +46,13 @@ class Action:
     shows_item_on_failure: bool = False
 
     def key(self, table: Table) -> bytes:
-        """Check the action's keys against the table; where its item lies in storage."""
+        """Where the action's item lies; refuses keys and paths that do not fit the table."""
+        key = self.check_keys(table)
+        if self.condition:
+            check_scalar_paths(table, self.condition.paths)
+        return layout.item_key(table, key)
+
+    def check_keys(self, table: Table) -> Item:
         raise NotImplementedError
 
     def new(self, table: Table, old: Stored | None) -> Stored | None:
@@ -64,9 +70,9 @@ class Put(Action):
     item: Stored
     in_batch: bool = False
 
-    def key(self, table: Table) -> bytes:
+    def check_keys(self, table: Table) -> Item:
         check_item(table, self.item.item, in_batch=self.in_batch)
-        return layout.item_key(table, self.item.item)
+        return self.item.item
 
     def new(self, table: Table, old: Stored | None) -> Stored | None:
         return self.item
@@ -78,9 +84,9 @@ class KeyedAction(Action):
 
     item_key: Item
 
-    def key(self, table: Table) -> bytes:
+    def check_keys(self, table: Table) -> Item:
         check_key(table, self.item_key)
-        return layout.item_key(table, self.item_key)
+        return self.item_key
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,17 +105,25 @@ class ConditionCheck(KeyedAction):
 class Update(KeyedAction):
     update: UpdateExpression | None
 
-    def key(self, table: Table) -> bytes:
+    def check_keys(self, table: Table) -> Item:
         check_key(table, self.item_key)
         if self.update:
-            self._check_paths(table)
-        return layout.item_key(table, self.item_key)
+            for name in table.key_names:
+                if name in self.update.attributes:
+                    raise ValidationException(
+                        f"{INVALID}Cannot update attribute {name}. "
+                        "This attribute is part of the key"
+                    )
+            check_scalar_paths(table, self.update.paths)
+            check_scalar_paths(table, self.update.operand_paths)
+        return self.item_key
 
     def new(self, table: Table, old: Stored | None) -> Stored | None:
         if self.update is None:
             return old or pack(self.item_key)
-        item = self.update.apply(old.item if old else self.item_key, self.values)
-        if old is None and item == self.item_key:
+        current = old.item if old else self.item_key
+        item = self.update.apply(current, self.values, exists=old is not None)
+        if old is None and self.update.only_removes:
             # Removing from an item that does not exist does not create it (recorded).
             return None
         if table.indexes:
@@ -118,15 +132,6 @@ class Update(KeyedAction):
         if new.size > ITEM_BYTES_MAX:
             raise ValidationException(UPDATED_ITEM_TOO_LARGE)
         return new
-
-    def _check_paths(self, table: Table) -> None:
-        assert self.update
-        for name in table.key_names:
-            if name in self.update.attributes:
-                raise ValidationException(
-                    f"{INVALID}Cannot update attribute {name}. This attribute is part of the key"
-                )
-        check_scalar_paths(table, self.update.paths)
 
 
 def carry_out(draft: Draft, table: Table, action: Action) -> Written:

@@ -27,7 +27,7 @@ from partita.operations.answers import (
     raw_member,
 )
 from partita.operations.context import ReadContext, Request, WriteContext
-from partita.operations.expression_parameters import get_expressions
+from partita.operations.expression_parameters import GET, check_parameters, read_expressions
 from partita.tables import layout
 from partita.tables.keys import check_key
 from partita.tables.read import read_value
@@ -113,8 +113,9 @@ def batch_write_item(context: WriteContext, request: Request) -> bytes:
 
 
 def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
-    expressions = get_expressions(asked)
+    check_parameters(asked, GET)
     keys = [normalize_item(key) for key in asked["Keys"]]
+    expressions = read_expressions(asked, GET)
     if len({encode(sorted(key.items(), key=lambda pair: pair[0])) for key in keys}) < len(keys):
         raise ValidationException(DUPLICATES)
     return TableGets(name, keys, expressions.projection, asked.get("ConsistentRead", False), asked)

@@ -44,8 +44,14 @@ class Database:
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
         self._engine = engine
-        self._commits = GroupCommit(engine, call_soon, call_from_thread, catalog.reload)
-        self._keeper = Keeper(Jobs(catalog, snapshot, clock), self._commits, call_soon, call_later)
+        jobs = Jobs(catalog, snapshot, clock)
+
+        def forget_lost_commit() -> None:
+            catalog.reload()
+            jobs.start_again()
+
+        self._commits = GroupCommit(engine, call_soon, call_from_thread, forget_lost_commit)
+        self._keeper = Keeper(jobs, self._commits, call_soon, call_later)
         self.service = Service(catalog, clock, region, account_id, transient_seconds)
         self._reads = ReadContext(self.service, snapshot, self._commits.is_held)
         catalog.on_change = self._keeper.wake

@@ -73,6 +73,7 @@ UPDATE = Family(
     ("UpdateExpression", "ConditionExpression"),
     names_absent=False,
 )
+# Of GetItem, of one table of BatchGetItem, or of one Get of TransactGetItems.
 GET = Family(("AttributesToGet",), ("ProjectionExpression",), ())
 QUERY = Family(
     ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
@@ -86,6 +87,7 @@ SCAN = Family(
     wording=Wording.OLDER,
     wraps_values=True,
 )
+# Of one Put, Update, Delete or ConditionCheck of TransactWriteItems.
 ACTION = Family(
     (),
     ("UpdateExpression", "ConditionExpression"),
@@ -134,32 +136,6 @@ def _absent(family: Family) -> str:
         return ""
     verb = "is" if len(family.valued) == 1 else "are"
     return f": {' and '.join(family.valued)} {verb} null"
-
-
-def put_or_delete_expressions(request: Request) -> Expressions:
-    return read_expressions(request, PUT_OR_DELETE)
-
-
-def update_expressions(request: Request) -> Expressions:
-    return read_expressions(request, UPDATE)
-
-
-def get_expressions(request: Request) -> Expressions:
-    """Of GetItem, of one table of BatchGetItem, or of one Get of TransactGetItems."""
-    return read_expressions(request, GET)
-
-
-def query_expressions(request: Request) -> Expressions:
-    return read_expressions(request, QUERY)
-
-
-def scan_expressions(request: Request) -> Expressions:
-    return read_expressions(request, SCAN)
-
-
-def action_expressions(action: Request) -> Expressions:
-    """Of one Put, Update, Delete or ConditionCheck of TransactWriteItems."""
-    return read_expressions(action, ACTION)
 
 
 def read_expressions(request: Request, family: Family) -> Expressions:

@@ -20,9 +20,11 @@ from partita.operations.answers import (
 )
 from partita.operations.context import ReadContext, Request, WriteContext
 from partita.operations.expression_parameters import (
-    get_expressions,
-    put_or_delete_expressions,
-    update_expressions,
+    GET,
+    PUT_OR_DELETE,
+    UPDATE,
+    check_parameters,
+    read_expressions,
 )
 from partita.tables import layout
 from partita.tables.keys import check_key, check_scalar_paths
@@ -35,8 +37,9 @@ ENVELOPE = "1 validation error detected: "
 
 
 def get_item(context: ReadContext, request: Request) -> bytes:
-    expressions = get_expressions(request)
+    check_parameters(request, GET)
     key = normalize_item(request["Key"])
+    expressions = read_expressions(request, GET)
     table = context.service.table(request["TableName"])
     check_key(table, key)
     if expressions.projection:
@@ -58,11 +61,12 @@ def get_item(context: ReadContext, request: Request) -> bytes:
 
 def put_item(context: WriteContext, request: Request) -> bytes:
     with enveloped():
-        expressions = put_or_delete_expressions(request)
+        check_parameters(request, PUT_OR_DELETE)
         item = pack(normalize_item(request["Item"]))
         _check_return_values(request)
         if item.size > ITEM_BYTES_MAX:
             raise ValidationException(ITEM_TOO_LARGE)
+        expressions = read_expressions(request, PUT_OR_DELETE)
     put = Put(
         table_name=request["TableName"],
         condition=expressions.condition,
@@ -79,9 +83,10 @@ def put_item(context: WriteContext, request: Request) -> bytes:
 
 def delete_item(context: WriteContext, request: Request) -> bytes:
     with enveloped():
-        expressions = put_or_delete_expressions(request)
+        check_parameters(request, PUT_OR_DELETE)
         key = normalize_item(request["Key"])
         _check_return_values(request)
+        expressions = read_expressions(request, PUT_OR_DELETE)
     delete = Delete(
         table_name=request["TableName"],
         condition=expressions.condition,
@@ -98,8 +103,9 @@ def delete_item(context: WriteContext, request: Request) -> bytes:
 
 def update_item(context: WriteContext, request: Request) -> bytes:
     with enveloped():
-        expressions = update_expressions(request)
+        check_parameters(request, UPDATE)
         key = normalize_item(request["Key"])
+        expressions = read_expressions(request, UPDATE)
     update = Update(
         table_name=request["TableName"],
         condition=expressions.condition,

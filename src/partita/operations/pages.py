@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from partita.capacity.units import Consumed, read_units
 from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyAttribute, KeyRange
-from partita.item.values import Item, normalize_item
+from partita.item.values import Item, MalformedValue, normalize_item
 from partita.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import Expressions
@@ -180,7 +180,12 @@ def _projection_paths(expressions: Expressions) -> Iterable[tuple[str | int, ...
 def start_values(request: Request) -> Item | None:
     """The ExclusiveStartKey with its values checked."""
     key = request.get("ExclusiveStartKey")
-    return None if key is None else normalize_item(key)
+    if key is None:
+        return None
+    try:
+        return normalize_item(key)
+    except MalformedValue as error:
+        raise ValidationException(f"{INVALID_START}: {error.message}") from None
 
 
 def read(

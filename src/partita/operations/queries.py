@@ -8,7 +8,7 @@ from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyRange
 from partita.item.values import Item
 from partita.operations.context import ReadContext, Request
-from partita.operations.expression_parameters import query_expressions
+from partita.operations.expression_parameters import QUERY, check_parameters, read_expressions
 from partita.operations.items import enveloped
 from partita.operations.pages import (
     INVALID_START,
@@ -32,8 +32,9 @@ def query(context: ReadContext, request: Request) -> bytes:
         with enveloped():
             check_select(request)
     check_select(request)
-    expressions = query_expressions(request)
+    check_parameters(request, QUERY)
     start_key = start_values(request)
+    expressions = read_expressions(request, QUERY)
     source = find_source(context, request)
     if start_key is not None:
         _check_start_shape(source, start_key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from partita.errors import ValidationException
 from partita.item.values import Item
 from partita.operations.context import ReadContext, Request
-from partita.operations.expression_parameters import scan_expressions
+from partita.operations.expression_parameters import SCAN, check_parameters, read_expressions
 from partita.operations.pages import (
     INVALID_START,
     START_MISMATCH,
@@ -22,9 +22,10 @@ from partita.tables.keys import KEY_MISMATCH
 
 def scan(context: ReadContext, request: Request) -> bytes:
     check_select(request)
-    _check_segments(request)
-    expressions = scan_expressions(request)
+    check_parameters(request, SCAN)
     start_key = start_values(request)
+    _check_segments(request)
+    expressions = read_expressions(request, SCAN)
     source = find_source(context, request)
     segment, total_segments = request.get("Segment", 0), request.get("TotalSegments", 1)
     start, stop = layout.segment_range(source.prefix, segment, total_segments)

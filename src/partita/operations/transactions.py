@@ -43,11 +43,7 @@ from partita.operations.answers import (
     raw_member,
 )
 from partita.operations.context import ReadContext, Request, WriteContext
-from partita.operations.expression_parameters import (
-    Expressions,
-    action_expressions,
-    get_expressions,
-)
+from partita.operations.expression_parameters import ACTION, GET, Expressions, read_expressions
 from partita.operations.items import shows_item_on_failure
 from partita.storage.commits import Draft
 from partita.tables import layout
@@ -70,7 +66,7 @@ NO_REASON: Reason = {"Code": "None"}
 
 def transact_get_items(context: ReadContext, request: Request) -> bytes:
     gets = [one["Get"] for one in request["TransactItems"]]
-    asked = [(normalize_item(get["Key"]), get_expressions(get).projection) for get in gets]
+    asked = [(normalize_item(get["Key"]), read_expressions(get, GET).projection) for get in gets]
     tables = [context.service.table(get["TableName"]) for get in gets]
     reasons: list[Reason] = []
     keys = []
@@ -129,7 +125,7 @@ def _action(one: dict[str, Any]) -> Action:
     if len(one) != 1:
         raise ValidationException(NOT_ONE_ACTION)
     ((kind, asked),) = one.items()
-    return _MAKERS[kind](asked, action_expressions(asked))
+    return _MAKERS[kind](asked, read_expressions(asked, ACTION))
 
 
 def _put(asked: Request, expressions: Expressions) -> Action:

@@ -30,7 +30,13 @@ def update_time_to_live(context: WriteContext, request: Request) -> bytes:
     enabled = attribute if specification["Enabled"] else None
     if enabled is None:
         context.draft.put(layout.leftover_key(layout.expiries_prefix(table.number)), b"")
-    catalog.save(context.draft, replace(table, ttl_attribute=enabled, ttl_is_indexed=False))
+    changed = replace(
+        table,
+        ttl_attribute=enabled,
+        ttl_is_indexed=False,
+        ttl_changes=table.ttl_changes + 1,
+    )
+    catalog.save(context.draft, changed)
     return encode({"TimeToLiveSpecification": specification})
 
 

@@ -52,6 +52,12 @@ class Catalog:
             raise ResourceNotFoundException("Requested resource not found")
         return table
 
+    def committed(self, table: Table) -> Table | None:
+        """The same table as the disk has it, while its last change may still be under way."""
+        value = self._snapshot.get(layout.catalog_key(table.name))
+        committed = None if value is None else _decode(value)
+        return committed if committed and committed.number == table.number else None
+
     def described(self, name: str) -> Table:
         """The table that the control plane shows or changes, whatever its status."""
         table = self._tables.get(name)

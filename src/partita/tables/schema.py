@@ -92,6 +92,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     stream_label: str | None = None
     ttl_attribute: str | None = None
     ttl_is_indexed: bool = False
+    ttl_changes: int = 0
     tags: dict[str, str] = {}
 
     @property

@@ -1,4 +1,4 @@
-"""How many items and bytes a table or an index holds, counted in the transactions that change it."""
+"""How many items and bytes a table or an index holds, counted in the commits that change it."""
 
 from __future__ import annotations
 

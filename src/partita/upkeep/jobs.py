@@ -1,7 +1,9 @@
 """The background jobs: each does a small piece of its work in one draft, and says if it had any.
 
 Jobs keep no position in storage: an index that is being filled, or data that is being removed, is
-found again after a restart, and doing a piece twice does no harm.
+found again after a restart, and doing a piece twice does no harm. A job over a whole table starts
+when the change that asked for it is committed: by then the snapshot has every item that was decided
+before, and the write path sees to all that come after.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ class Jobs:
         self._snapshot = snapshot
         self._clock = clock
         self._filled_to: dict[tuple[int, int], bytes] = {}
+
+    def start_again(self) -> None:
+        """A commit was lost, and perhaps pieces with it."""
+        self._filled_to.clear()
 
     def work(self, draft: Draft) -> bool:
         """One piece of the first job that has something to do."""
@@ -73,7 +79,9 @@ class Jobs:
         for table in self._catalog:
             for index in table.indexes:
                 if index.status == CREATING:
-                    self._fill(draft, table, index)
+                    committed = self._catalog.committed(table)
+                    if committed and committed.index(index.name) == index:
+                        self._fill(draft, table, index)
                     return True
                 if index.status == DELETING:
                     self._drop(draft, table, index)
@@ -104,20 +112,27 @@ class Jobs:
         """Note when the items of a table expire whose TTL was switched on."""
         for table in self._catalog:
             if table.ttl_attribute is not None and not table.ttl_is_indexed:
-                for key in self._next_items(table, 0):
-                    stored = load(draft, key)
-                    when = expires_at(table.ttl_attribute, stored.item) if stored else None
-                    if when is not None:
-                        draft.put(layout.expiry_key(table, when, layout.place_of(key)), b"")
-                if self._is_through(table, 0):
-                    self._catalog.save(draft, replace(table, ttl_is_indexed=True))
+                committed = self._catalog.committed(table)
+                if committed and committed.ttl_changes == table.ttl_changes:
+                    self._note_expiries(draft, table, table.ttl_attribute)
                 return True
         return False
+
+    def _note_expiries(self, draft: Draft, table: Table, attribute: str) -> None:
+        # Jobs over a whole table are told apart by number: an index's own, or below zero for TTL.
+        job = -table.ttl_changes
+        for key in self._next_items(table, job):
+            stored = load(draft, key)
+            when = expires_at(attribute, stored.item) if stored else None
+            if when is not None:
+                draft.put(layout.expiry_key(table, when, layout.place_of(key)), b"")
+        if self._is_through(table, job):
+            self._catalog.save(draft, replace(table, ttl_is_indexed=True))
 
     def _expire_items(self, draft: Draft) -> bool:
         now = int(self._clock())
         for table in self._catalog:
-            if table.ttl_attribute is None:
+            if table.ttl_attribute is None or not table.ttl_is_indexed:
                 continue
             start = layout.expiry_key(table, max(0, now - EXPIRED_SECONDS_MAX), b"")
             stop = layout.expiry_key(table, now, b"")
@@ -132,7 +147,6 @@ class Jobs:
         if draft.get(expiry_key) is None or draft.is_held(key):
             return False
         write_item(draft, table, key, load(draft, key), None)
-        draft.delete(expiry_key)
         return True
 
     def _forget_tokens(self, draft: Draft) -> bool:

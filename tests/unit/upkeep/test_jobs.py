@@ -94,14 +94,10 @@ class Bench:
 
     def send(self, operation: str, **request: Any) -> None:
         """Decide a write; its answer comes when its commit does."""
-        self.database.write(
-            WRITES[operation], {"TableName": TABLE, **request}, self.answers.append
-        )
+        self.database.write(WRITES[operation], {"TableName": TABLE, **request}, self.answers.append)
 
     def ask(self, operation: str, **request: Any) -> Any:
-        return json.loads(
-            self.database.read(READS[operation], {"TableName": TABLE, **request})
-        )
+        return json.loads(self.database.read(READS[operation], {"TableName": TABLE, **request}))
 
     def turn(self) -> None:
         """What the loop has to do now, without waiting for the disk."""
@@ -115,15 +111,19 @@ class Bench:
 
     def settle(self) -> None:
         """Until nothing is left to do, and two ticks of the keeper have found nothing more."""
-        for _ in range(3):
-            while self.soon or self.database._commits._committing is not None:
-                self.turn()
-                if self.database._commits._committing is not None:
-                    self.finish_commit()
+        self._run()
+        for _ in range(2):
             ticks, self.later = self.later, []
             for tick in ticks:
                 tick()
+            self._run()
         assert not [answer for answer in self.answers if isinstance(answer, Exception)]
+
+    def _run(self) -> None:
+        while self.soon or self.database._commits._committing is not None:
+            self.turn()
+            if self.database._commits._committing is not None:
+                self.finish_commit()
 
 
 @pytest.fixture

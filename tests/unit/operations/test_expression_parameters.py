@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,39 +9,41 @@ import pytest
 from partita.errors import ValidationException
 from partita.limits import EXPRESSION_PLACEHOLDER_BYTES_MAX, EXPRESSION_VALUES_BYTES_MAX
 from partita.operations.expression_parameters import (
+    ACTION,
+    GET,
+    PUT_OR_DELETE,
+    QUERY,
+    SCAN,
+    UPDATE,
     Expressions,
-    action_expressions,
-    get_expressions,
-    put_or_delete_expressions,
-    query_expressions,
-    scan_expressions,
-    update_expressions,
+    Family,
+    read_expressions,
 )
 
-Read = Callable[[dict[str, Any]], Expressions]
 TEXT = {"S": "x"}
 BOTH = "Can not use both expression and non-expression parameters in the same request: "
 
 
-def refusal(read: Read, **request: Any) -> str | None:
+def refusal(family: Family, **request: Any) -> str | None:
     with pytest.raises(ValidationException) as caught:
-        read(request)
+        read_expressions(request, family)
     return caught.value.message
 
 
 def test_a_request_without_expressions_gives_none() -> None:
-    for read in (put_or_delete_expressions, update_expressions, get_expressions, scan_expressions):
-        assert read({"TableName": "t"}) == Expressions()
+    for family in (PUT_OR_DELETE, UPDATE, GET, SCAN):
+        assert read_expressions({"TableName": "t"}, family) == Expressions()
 
 
 def test_what_is_given_is_compiled_and_values_are_normalised() -> None:
-    expressions = update_expressions(
+    expressions = read_expressions(
         {
             "UpdateExpression": "SET #a = :v",
             "ConditionExpression": "attribute_exists(pk)",
             "ExpressionAttributeNames": {"#a": "a"},
             "ExpressionAttributeValues": {":v": {"N": "1.0"}},
-        }
+        },
+        UPDATE,
     )
     assert expressions.values == {":v": {"N": "1"}}
     assert expressions.update and expressions.condition and not expressions.filter
@@ -50,11 +51,11 @@ def test_what_is_given_is_compiled_and_values_are_normalised() -> None:
 
 
 def test_expressions_and_what_they_replaced_cannot_be_mixed() -> None:
-    assert refusal(put_or_delete_expressions, Expected={}, ConditionExpression="") == (
+    assert refusal(PUT_OR_DELETE, Expected={}, ConditionExpression="") == (
         BOTH + "Non-expression parameters: {Expected} Expression parameters: {ConditionExpression}"
     )
     assert refusal(
-        update_expressions,
+        UPDATE,
         Expected={},
         AttributeUpdates={},
         ConditionExpression="a",
@@ -63,7 +64,7 @@ def test_expressions_and_what_they_replaced_cannot_be_mixed() -> None:
         BOTH + "Non-expression parameters: {AttributeUpdates, Expected} "
         "Expression parameters: {UpdateExpression, ConditionExpression}"
     )
-    assert refusal(get_expressions, AttributesToGet=["a"], ProjectionExpression="a") == (
+    assert refusal(GET, AttributesToGet=["a"], ProjectionExpression="a") == (
         BOTH + "Non-expression parameters: {AttributesToGet} "
         "Expression parameters: {ProjectionExpression}"
     )
@@ -71,15 +72,16 @@ def test_expressions_and_what_they_replaced_cannot_be_mixed() -> None:
 
 def test_key_conditions_go_with_a_filter_expression() -> None:
     conditions = {"pk": {"ComparisonOperator": "EQ", "AttributeValueList": [TEXT]}}
-    expressions = query_expressions(
+    expressions = read_expressions(
         {
             "KeyConditions": conditions,
             "FilterExpression": "a = :v",
             "ExpressionAttributeValues": {":v": TEXT},
-        }
+        },
+        QUERY,
     )
     assert expressions.key_condition and expressions.filter
-    assert refusal(query_expressions, KeyConditions=conditions, KeyConditionExpression="x") == (
+    assert refusal(QUERY, KeyConditions=conditions, KeyConditionExpression="x") == (
         BOTH + "Non-expression parameters: {KeyConditions} "
         "Expression parameters: {KeyConditionExpression}"
     )
@@ -88,13 +90,13 @@ def test_key_conditions_go_with_a_filter_expression() -> None:
 def test_placeholders_need_an_expression() -> None:
     unused = "can only be specified when using expressions"
     names, values = {"#a": "a"}, {":v": TEXT}
-    message = refusal(put_or_delete_expressions, ExpressionAttributeNames=names)
+    message = refusal(PUT_OR_DELETE, ExpressionAttributeNames=names)
     assert message == f"ExpressionAttributeNames {unused}"
-    message = refusal(put_or_delete_expressions, ExpressionAttributeValues=values)
+    message = refusal(PUT_OR_DELETE, ExpressionAttributeValues=values)
     assert message == f"ExpressionAttributeValues {unused}"
-    message = refusal(scan_expressions, ProjectionExpression="a", ExpressionAttributeValues=values)
+    message = refusal(SCAN, ProjectionExpression="a", ExpressionAttributeValues=values)
     assert message == f"ExpressionAttributeValues {unused}: FilterExpression is null"
-    assert refusal(query_expressions, ExpressionAttributeValues=values) == (
+    assert refusal(QUERY, ExpressionAttributeValues=values) == (
         f"ExpressionAttributeValues {unused}: FilterExpression and KeyConditionExpression are null"
     )
 
@@ -131,7 +133,7 @@ def test_placeholders_are_checked_before_expressions(
     names: dict[str, str], values: dict[str, Any], message: str
 ) -> None:
     assert message == refusal(
-        put_or_delete_expressions,
+        PUT_OR_DELETE,
         ConditionExpression="",
         ExpressionAttributeNames=names,
         ExpressionAttributeValues=values,
@@ -141,11 +143,11 @@ def test_placeholders_are_checked_before_expressions(
 def test_scan_says_which_value_is_wrong_and_query_does_not() -> None:
     values = {":v": {"N": "x"}}
     message = "The parameter cannot be converted to a numeric value: x"
-    assert refusal(
-        scan_expressions, FilterExpression="a = :v", ExpressionAttributeValues=values
-    ) == (f"ExpressionAttributeValues contains invalid value: {message} for key :v")
+    assert refusal(SCAN, FilterExpression="a = :v", ExpressionAttributeValues=values) == (
+        f"ExpressionAttributeValues contains invalid value: {message} for key :v"
+    )
     assert message == refusal(
-        query_expressions, KeyConditionExpression="a = :v", ExpressionAttributeValues=values
+        QUERY, KeyConditionExpression="a = :v", ExpressionAttributeValues=values
     )
 
 
@@ -153,10 +155,10 @@ def test_each_expression_is_checked_fully_before_the_next() -> None:
     undefined = (
         "An expression attribute value used in expression is not defined; attribute value: :z"
     )
-    message = refusal(update_expressions, UpdateExpression="SET a = :z", ConditionExpression="(")
+    message = refusal(UPDATE, UpdateExpression="SET a = :z", ConditionExpression="(")
     assert message == f"Invalid UpdateExpression: {undefined}"
     message = refusal(
-        query_expressions,
+        QUERY,
         KeyConditionExpression="(",
         FilterExpression="a = :z",
         ProjectionExpression="(",
@@ -171,35 +173,37 @@ def test_unused_names_come_before_unused_values_and_before_the_shape_of_a_key_co
         "ExpressionAttributeValues": {":v": TEXT, ":w": TEXT},
     }
     unused = "Value provided in ExpressionAttribute{} unused in expressions: keys: {{{}}}"
-    assert refusal(query_expressions, **request) == unused.format("Names", "#a, #b")
+    assert refusal(QUERY, **request) == unused.format("Names", "#a, #b")
     del request["ExpressionAttributeNames"]
-    assert refusal(query_expressions, **request) == unused.format("Values", ":w")
+    assert refusal(QUERY, **request) == unused.format("Values", ":w")
     del request["ExpressionAttributeValues"][":w"]
-    message = refusal(query_expressions, **request)
+    message = refusal(QUERY, **request)
     assert message == "Invalid operator used in KeyConditionExpression: <>"
 
 
 def test_a_query_needs_a_key_condition() -> None:
-    assert refusal(query_expressions, TableName="t") == (
+    assert refusal(QUERY, TableName="t") == (
         "Either the KeyConditions or KeyConditionExpression parameter must be specified in the "
         "request."
     )
 
 
 def test_a_conditional_operator_needs_two_conditions() -> None:
-    message = refusal(scan_expressions, ConditionalOperator="AND")
+    message = refusal(SCAN, ConditionalOperator="AND")
     assert message == "ConditionalOperator cannot be used without Filter or Expected"
     expected = {"a": {"Exists": False}}
-    assert refusal(update_expressions, ConditionalOperator="AND", Expected=expected) == (
+    assert refusal(UPDATE, ConditionalOperator="AND", Expected=expected) == (
         "ConditionalOperator can only be used when Filter or Expected has two or more elements"
     )
 
 
 def test_a_placeholder_has_255_bytes_at_most() -> None:
     longest = "#" + "n" * (EXPRESSION_PLACEHOLDER_BYTES_MAX - 1)
-    get_expressions({"ProjectionExpression": longest, "ExpressionAttributeNames": {longest: "a"}})
+    read_expressions(
+        {"ProjectionExpression": longest, "ExpressionAttributeNames": {longest: "a"}}, GET
+    )
     assert refusal(
-        get_expressions, ProjectionExpression="a", ExpressionAttributeNames={longest + "n": "a"}
+        GET, ProjectionExpression="a", ExpressionAttributeNames={longest + "n": "a"}
     ) == (
         "ExpressionAttributeNames contains invalid key: "
         "The expression attribute map contains a key that is too long; size of key: 256"
@@ -209,16 +213,16 @@ def test_a_placeholder_has_255_bytes_at_most() -> None:
 def test_values_have_2_megabytes_at_most() -> None:
     request: dict[str, Any] = {"FilterExpression": "a = :v"}
     fits = {":v": {"S": "x" * (EXPRESSION_VALUES_BYTES_MAX - 2)}}
-    scan_expressions({**request, "ExpressionAttributeValues": fits})
+    read_expressions({**request, "ExpressionAttributeValues": fits}, SCAN)
     exceeds = {":v": {"S": "x" * (EXPRESSION_VALUES_BYTES_MAX - 1)}}
-    message = refusal(scan_expressions, **request, ExpressionAttributeValues=exceeds)
+    message = refusal(SCAN, **request, ExpressionAttributeValues=exceeds)
     assert message == "ExpressionAttributeValues exceeds max size"
 
 
 def test_an_action_of_a_transaction_has_update_and_condition() -> None:
     action = {"UpdateExpression": "REMOVE a", "ConditionExpression": "attribute_exists(a)"}
-    expressions = action_expressions(action)
+    expressions = read_expressions(action, ACTION)
     assert expressions.update and expressions.condition
-    assert refusal(action_expressions, ConditionExpression="attribute_not_exists(") == (
+    assert refusal(ACTION, ConditionExpression="attribute_not_exists(") == (
         'Invalid ConditionExpression: Syntax error; token: "<EOF>", near: "("'
     )

@@ -1,0 +1,92 @@
+"""`partita local`: DynamoDB Local's own flags, for scripts that start it by its command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_the_flags_of_a_usual_script(serve: Any) -> None:
+    server = serve("local", "-inMemory", "-sharedDb", "-port", "0")
+    assert server.ready_line == f"Partita is ready on {server.url} (in memory)\n"
+    assert server.client().list_tables()["TableNames"] == []
+    assert server.terminate() == (0, "", "")
+
+
+def test_db_path_keeps_the_data(serve: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    server = serve("local", "-sharedDb", "-dbPath", folder, "-port", "0")
+    server.client().create_table(
+        TableName="kept",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    server.terminate()
+    server = serve("local", "-dbPath", folder, "-port", "0")
+    assert server.client().list_tables()["TableNames"] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-cors", "*"),
+        ("-cors", "example.com,localhost"),
+        ("-optimizeDbBeforeStartup",),
+        ("-disableTelemetry",),
+        ("-delayTransientStatuses",),
+    ],
+    ids=" ".join,
+)
+def test_the_other_flags_are_understood(serve: Any, flags: tuple[str, ...]) -> None:
+    server = serve("local", "-inMemory", "-port", "0", *flags)
+    assert server.client().list_tables()["TableNames"] == []
+
+
+def test_two_dashes_do_too(serve: Any) -> None:
+    server = serve("local", "--inMemory", "--port", "0", "--sharedDb")
+    assert server.client().list_tables()["TableNames"] == []
+
+
+@pytest.mark.parametrize("flag", ["-help", "-h"])
+def test_help_lists_the_flags(run: Any, flag: str) -> None:
+    completed = run("local", flag)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    for name in (
+        *("-inMemory", "-dbPath", "-port", "-sharedDb", "-cors", "-delayTransientStatuses"),
+        *("-optimizeDbBeforeStartup", "-disableTelemetry", "-version", "-help"),
+    ):
+        assert name in completed.stdout
+
+
+@pytest.mark.parametrize("flag", ["-version", "-v"])
+def test_version_prints_it(run: Any, flag: str) -> None:
+    completed = run("local", flag)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout.startswith("partita ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("-nonsense",), "Unknown option '-nonsense'"),
+        (("-port",), "-port needs a value"),
+        (("-port", "http"), "-port takes a number"),
+        (("-port", "70000"), "-port takes a number"),
+        (("-dbPath",), "-dbPath needs a value"),
+        # DynamoDB Local refuses this pair too.
+        (("-inMemory", "-dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),
+        (("--inMemory", "--dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_in_one_sentence(
+    run: Any, tmp_path: Path, flags: tuple[str, ...], said: str
+) -> None:
+    completed = run("local", *flags, cwd=tmp_path)
+    assert completed.returncode == 1
+    assert completed.stderr.startswith(f"partita: {said}")
+    assert completed.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
