@@ -28,7 +28,7 @@ def serve(
     transient_seconds: float = 0.0,
     say: Callable[[str], None],
 ) -> None:
-    """Serve one database until the process is told to stop; `say` gets one line when it is ready."""
+    """Serve one database until the process is told to stop; `say` gets a line when it is ready."""
     with open_engine(None if in_memory else data) as engine:
         databases: list[Database] = []
 
@@ -64,4 +64,6 @@ def open_engine(folder: Path | None) -> Iterator[Engine]:
         return
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
-        yield LmdbEngine(Path(private), durable=False)
+        engine = LmdbEngine(Path(private), durable=False)
+    # The folder is gone already: the open files live on until the process ends, however it ends.
+    yield engine

@@ -148,16 +148,18 @@ ALIASES = {"-h": "-help", "-v": "-version"}
 def parse_local(arguments: tuple[str, ...]) -> Local:
     choice = Local()
     waiting = list(arguments)
+    names = set()
     while waiting:
         given = waiting.pop(0)
         name = given.replace("--", "-", 1) if given.startswith("--") else given
+        names.add(name)
         flag = LOCAL_FLAGS.get(ALIASES.get(name, name))
         if flag is None:
             raise PartitaError(f"Unknown option {given!r}; `partita local -help` lists them.")
         if flag.value and not waiting:
             raise PartitaError(f"{given} needs a value.")
         choice = flag.apply(choice, waiting.pop(0) if flag.value else "")
-    if choice.in_memory and "-dbPath" in arguments:
+    if {"-inMemory", "-dbPath"} <= names:
         raise PartitaError("-inMemory and -dbPath exclude each other.")
     return choice
 

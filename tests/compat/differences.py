@@ -2,216 +2,101 @@
 
 The service is the measure. DynamoDB Local has older texts in many places, checks some things in
 another order and does not know some features; where the service's own answer is known, Partita
-gives that one. Each entry says what both answer:
+gives that one. The list itself is `differences.txt`, in paragraphs of lines that begin with a word:
 
-* a text is a refusal as `str(Answer)` writes it; `$name` in it stands for anything, and for the
-  same thing on both sides;
-* a dict is the body of a success; ACCEPTED is any success.
+* `reason` and `source` hold for the paragraphs that follow;
+* `local` and `partita` are what the two answer, as `str(Answer)` writes it, with `$name` for
+  anything (the same thing wherever the name stands again) and `\\s` for a space at the end;
+* `case` and `on` say where: in these cases, on these operations; `step` is the number of the
+  request in its case. What is not said is not looked at.
 
-An entry that no longer differs, that is never met, or whose two sides do not say what the servers
-said makes the suite fail.
+An entry that names its case goes before one that does not. An entry that no longer differs, or is
+never met, makes the suite fail, and so does one whose sides are not what the servers said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
 
-from .answers import Answer, canonical
+from .answers import Answer
 
-ACCEPTED = "200 $body"
-FAILED = "500 InternalFailure: $text"
-VE = "400 ValidationException: "
-INVALID = VE + "One or more parameter values were invalid: "
-ONE_ERROR = VE + "1 validation error detected: "
-
-Side = str | Mapping[str, Any]
+LIST = Path(__file__).with_name("differences.txt")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """In these cases (any when empty) of these operations (any when empty), these two answers."""
-
     reason: str
     source: str
-    local: Side
-    partita: Side
-    operations: tuple[str, ...] = ()
+    local: str
+    partita: str
     cases: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    step: int | None = None
 
-    def meets(self, case: str, operation: str, local: Answer) -> bool:
-        if self.cases and case not in self.cases:
-            return False
-        if self.operations and operation not in self.operations:
-            return False
-        return _pattern(self.local).fullmatch(str(local)) is not None
+    def meets(self, case: str, step: int, operation: str, local: Answer) -> bool:
+        """Whether this is about that request, and DynamoDB Local says what it is listed with."""
+        return (
+            (not self.cases or case in self.cases)
+            and (not self.operations or operation in self.operations)
+            and self.step in (None, step)
+            and _pattern(self.local).fullmatch(str(local)) is not None
+        )
 
     def expects(self, local: Answer, partita: Answer) -> bool:
+        """Whether Partita says what it is listed with."""
         met = _pattern(self.local).fullmatch(str(local))
         assert met is not None
-        return _pattern(self.partita, met.groupdict()).fullmatch(str(partita)) is not None
+        pattern = _pattern(self.partita, tuple(met.groupdict().items()))
+        return pattern.fullmatch(str(partita)) is not None
 
 
-def _pattern(side: Side, known: Mapping[str, str] | None = None) -> re.Pattern[str]:
-    """The side as a regular expression, in which what is known already is filled in."""
-    if not isinstance(side, str):
-        return re.compile(re.escape(f"200 {canonical(side)}"))
-    seen = dict(known or {})
-    parts = []
+@cache
+def _pattern(side: str, known: tuple[tuple[str, str], ...] = ()) -> re.Pattern[str]:
+    """The side as a regular expression; what is known already must be met again."""
+    filled = dict(known)
+    parts: list[str] = []
     for number, part in enumerate(re.split(r"\$([a-z]+)", side)):
         if number % 2 == 0:
             parts.append(re.escape(part))
-        elif part in seen:
-            parts.append(re.escape(seen[part]))
+        elif part in filled:
+            parts.append(re.escape(filled[part]))
+        elif f"(?P<{part}>.*)" in parts:
+            parts.append(f"(?P={part})")
         else:
             parts.append(f"(?P<{part}>.*)")
     return re.compile("".join(parts), re.DOTALL)
 
 
-def because(
-    reason: str,
-    source: str,
-    *pairs: tuple[Side, Side],
-    operations: tuple[str, ...] = (),
-    cases: tuple[str, ...] = (),
-) -> list[Difference]:
-    return [Difference(reason, source, *pair, operations, cases) for pair in pairs]
-
-
-def in_cases(
-    family: str, reason: str, source: str, answers: Mapping[str, tuple[Side, Side]]
-) -> list[Difference]:
-    """Differences that are known by the case, because the text of one side fits several."""
-    return [
-        Difference(reason, source, *pair, cases=(f"{family}: {name}",))
-        for name, pair in answers.items()
-    ]
-
-
-SUITE = "dynamodb-conformance (paritysuite, nubo-db), recorded from the service in 2026"
-QUIRKS = "ack-api-quirks, dynamodb: answers of the control plane, live, October 2026"
-DYNALITE = "dynalite's tests, recorded from the service in 2019 and 2020"
-ALTERNATOR = "ScyllaDB Alternator's tests, which pass on the service"
-MODEL = "botocore's service model, in the service's form for constraints"
-GUIDE = "developer guide"
-REFERENCE = "API reference"
-
-WRITES = ("PutItem", "UpdateItem", "DeleteItem")
-
-# --- The envelope of single-item writes
-
-
-def enveloped(*texts: str, operations: tuple[str, ...] = WRITES) -> list[Difference]:
-    return because(
-        "Since 2026 the service writes '1 validation error detected: ' before what it finds wrong "
-        "with the request of a single-item write, before it looks for the table.",
-        SUITE,
-        *((VE + text, ONE_ERROR + text) for text in texts),
-        operations=operations,
-    )
-
-
-P = "One or more parameter values were invalid: "
-
-ENVELOPE = [
-    *enveloped(
-        "Invalid ConditionExpression: $rest",
-        "Invalid UpdateExpression: $rest",
-        "ExpressionAttributeNames $rest",
-        "ExpressionAttributeValues must not be empty",
-        "ExpressionAttributeValues contains invalid key: $rest",
-        "Value provided in $rest",
-        "Can not use both expression and non-expression parameters in the same request: $rest",
-        "ConditionalOperator can$rest",
-        "Empty attribute name",
-        "Supplied AttributeValue $rest",
-        "Nesting Levels have exceeded supported limits: $rest",
-        "Value null at $rest",
-        "The BETWEEN condition was provided a range where $rest",
-        P + "An $kind set  may not be empty",
-        P + "Binary sets should not be empty",
-        P + "Null attribute value types must have the value of true",
-        P + "$what for Attribute: $name",
-        P + "AttributeValues inside AttributeValueList must be of same type",
-        P + "ComparisonOperator $rest",
-        P + "Invalid number of argument(s) for the $operator ComparisonOperator",
-        P + "Only DELETE action is allowed when no attribute value is specified",
-    ),
-    *enveloped(
-        "Number overflow. Attempting to store a number with magnitude larger than supported range",
-        "Number underflow. Attempting to store a number with magnitude smaller than supported range",
-        "Item size has exceeded the maximum allowed size",
-        operations=("PutItem",),
-    ),
-]
-
-# --- Values
-
-NO_NUMBER = "The parameter cannot be converted to a numeric value"
-TOO_PRECISE = "Attempting to store more than 38 significant digits in a Number"
-OVERFLOW = "Number overflow. Attempting to store a number with magnitude larger than supported range"
-UNDERFLOW = (
-    "Number underflow. Attempting to store a number with magnitude smaller than supported range"
-)
-TOO_DEEP = (
-    "Nesting Levels have exceeded supported limits: "
-    "Attributes in the item have nested levels beyond supported limit"
-)
-IN_EXPRESSION = "ExpressionAttributeValues contains invalid value: "
-
-NUMBERS = [
-    *in_cases(
-        "values",
-        "The service names the number that it cannot read, and tells one that is far out of range.",
-        SUITE,
-        {
-            f"the number {text!r} is refused": (
-                f"{VE}A value provided cannot be converted into a number",
-                ONE_ERROR + FAR_OUT.get(text, f"{NO_NUMBER}: {text}"),
+def _read(text: str) -> Iterator[Difference]:
+    reason = source = ""
+    for paragraph in text.split("\n\n"):
+        said: dict[str, list[str]] = {}
+        for line in paragraph.strip("\n").split("\n"):
+            word, _, rest = line.partition(" ")
+            said.setdefault(word, []).append(re.sub(r"\\s$", " ", rest.strip()))
+        if "reason" in said:
+            reason, source = " ".join(said["reason"]), " ".join(said["source"])
+        if "local" in said:
+            yield Difference(
+                reason,
+                source,
+                said["local"][0],
+                said["partita"][0],
+                tuple(said.get("case", ())),
+                tuple(" ".join(said.get("on", ())).split()),
+                int(said["step"][0]) if "step" in said else None,
             )
-            for text in BAD_NUMBERS
-            if text not in READ_BY_LOCAL
-        },
-    ),
-    *in_cases(
-        "values",
-        "A number is written in ASCII digits; DynamoDB Local reads those of any script.",
-        "documented format of numbers, developer guide",
-        {"the number '١' is refused": (ACCEPTED, f"{ONE_ERROR}{NO_NUMBER}: ١")},
-    ),
-    *in_cases(
-        "values",
-        "The service names the number that it cannot read.",
-        SUITE,
-        {
-            "an empty number in a set is refused": (
-                VE + "A value provided cannot be converted into a number",
-                f"{ONE_ERROR}{NO_NUMBER}: ",
-            ),
-        },
-    ),
-    *in_cases(
-        "batches",
-        "The service has an older wording in BatchWriteItem.",
-        SUITE,
-        {
-            "write: an item with an empty number": (
-                VE + "A value provided cannot be converted into a number",
-                VE + NO_NUMBER,
-            ),
-        },
-    ),
-    *because(
-        "The service names the number that it cannot read (x in all these cases).",
-        SUITE,
-        (VE + "A value provided cannot be converted into a number", f"{ONE_ERROR}{NO_NUMBER}: x"),
-        (VE + "DynamoDB only supports precision up to 38 digits", ONE_ERROR + TOO_PRECISE),
-        (
-            f"{VE}{IN_EXPRESSION}A value provided cannot be converted into a number for key $key",
-            f"{ONE_ERROR}{NO_NUMBER}: x",
-        ),
-        operations=("PutItem", "DeleteItem"),
-    ),
-]
+
+
+DIFFERENCES = tuple(
+    sorted(_read(LIST.read_text("utf-8")), key=lambda difference: not difference.cases)
+)
+
+
+def difference(case: str, step: int, operation: str, local: Answer) -> Difference | None:
+    """The intended difference that is listed for that request, if there is one."""
+    return next((one for one in DIFFERENCES if one.meets(case, step, operation, local)), None)

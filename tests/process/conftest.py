@@ -28,7 +28,7 @@ class Server:
     """One process of `partita`, from its ready line to its end."""
 
     def __init__(self, arguments: tuple[str, ...], **popen: Any) -> None:
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[str] = subprocess.Popen(
             [*COMMAND, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -93,8 +93,7 @@ def serve() -> Iterator[Serve]:
     yield start
     for server in servers:
         if server.process.poll() is None:
-            server.process.kill()
-            server.ended()
+            server.terminate()
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 TABLE = "table"
@@ -214,3 +216,19 @@ def test_an_index_that_was_being_filled_is_complete_after_kill_9(
         time.sleep(0.02)
     assert late["ItemCount"] == 1000
     assert by_key(everything(client, IndexName="late")) == by_key(everything(client))
+
+
+def test_an_in_memory_server_leaves_nothing_when_killed(serve: Any) -> None:
+    memory = Path("/dev/shm")
+    if not memory.is_dir():
+        pytest.skip("no /dev/shm here")
+    server = serve("serve", "--port", "0", "--in-memory")
+    create_table(server.client())
+    folders = [Path(link) for link in open_files(server.process.pid) if str(memory) in link]
+    server.kill()
+    assert [folder for folder in folders if folder.exists()] == []
+
+
+def open_files(process_id: int) -> list[str]:
+    folder = Path(f"/proc/{process_id}/fd")
+    return [os.readlink(entry) for entry in folder.iterdir()]

@@ -318,7 +318,9 @@ def test_a_host_that_is_not_ours_is_refused(run: Any) -> None:
 
 
 def test_a_host_that_does_not_exist_is_refused(run: Any) -> None:
-    assert_one_sentence(run("serve", "--port", "0", "--in-memory", "--host", "no-such-host.invalid"))
+    assert_one_sentence(
+        run("serve", "--port", "0", "--in-memory", "--host", "no-such-host.invalid")
+    )
 
 
 def test_a_path_under_a_file_is_refused(run: Any, tmp_path: Path) -> None:

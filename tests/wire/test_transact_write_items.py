@@ -359,6 +359,19 @@ def test_an_update_that_cannot_be_applied_cancels_the_transaction(
     assert stored(client, notes, pk + "peer") is None
 
 
+@pytest.mark.parametrize("kind", ["check", "delete"])
+def test_a_transaction_that_changes_nothing_holds_nothing(
+    raw: Any, notes: str, pk: str, kind: str
+) -> None:
+    # Sent without a client token: boto3 adds one, and remembering it is a change.
+    idle = {
+        "check": check(notes, pk, "attribute_not_exists(pk)"),
+        "delete": delete(notes, pk),
+    }
+    assert raw("TransactWriteItems", {"TransactItems": [idle[kind]]}).body == {}
+    assert raw("TransactWriteItems", {"TransactItems": [put(notes, pk)]}).body == {}
+
+
 # --- client tokens ---
 
 

@@ -16,7 +16,7 @@ from partita.expressions.condition import Condition, Predicate
 from partita.expressions.key_condition import CONDITION_COUNT, KeyCondition, KeyTest
 from partita.expressions.projection import Projection, attributes_projection, shape_of
 from partita.expressions.resolution import Values
-from partita.expressions.update import Action, Compute, Update, added, without
+from partita.expressions.update import Action, Compute, KnownType, Update, added, without
 from partita.item.sizes import string_size
 from partita.item.values import (
     INVALID,
@@ -108,9 +108,15 @@ def attribute_updates(updates: Mapping[str, Mapping[str, Any]], wording: Wording
         _check_name(name)
         value = normalize_value(entry["Value"], wording) if "Value" in entry else None
         section = entry.get("Action", "PUT")
-        actions.append(Action(section, (name,), _action(section, value)))
+        known_type = _known_type(value if section != "DELETE" else None)
+        actions.append(Action(section, (name,), _action(section, value), known_type))
     paths = tuple(action.path for action in actions)
     return Update(frozenset(), frozenset(), paths, (), (), tuple(actions), shape_of(paths))
+
+
+def _known_type(value: AttributeValue | None) -> KnownType:
+    kind = type_of(value) if value else None
+    return lambda values: kind
 
 
 def attributes_to_get(attributes: Sequence[str]) -> Projection:

@@ -77,11 +77,20 @@ Compute = Callable[[AttributeValue | None, Item, Values], AttributeValue | None]
 """The new value of a target from its old one; None removes it."""
 
 
+KnownType = Callable[[Values], str | None]
+"""The type that a target will have, where that is known before an item is read."""
+
+
+def _unknown_type(values: Values) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     section: str
     path: Path
     compute: Compute
+    known_type: KnownType = _unknown_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,15 @@ class Update:
             actions = [action for action in actions if action.section != "REMOVE"]
         return applied(item, actions, values)
 
+    def known_types(self, values: Values) -> dict[str, str]:
+        """Types of top-level attributes as far as the expression and its values tell."""
+        types = {}
+        for action in self.actions:
+            kind = action.known_type(values) if len(action.path) == 1 else None
+            if kind is not None:
+                types[str(action.path[0])] = kind
+        return types
+
     def touched(self, item: Item) -> Item:
         """What UPDATED_OLD and UPDATED_NEW show of an item: the touched paths only."""
         return select(item, self.shape)
@@ -146,7 +164,7 @@ def _compiled(text: str, names: tuple[tuple[str, str], ...]) -> Update:
         raise invalid(PARAMETER, refusal) from None
     computes = scope.computes(update.actions)
     actions = tuple(
-        Action(node.section, path, compute)
+        Action(node.section, path, compute, _known_type(node))
         for node, path, compute in zip(update.actions, paths, computes, strict=True)
     )
     return Update(
@@ -290,6 +308,18 @@ _SECTIONS: dict[str, Callable[[_UpdateScope, ActionNode], Compute]] = {
     "ADD": _UpdateScope.add,
     "DELETE": _UpdateScope.delete,
 }
+
+
+def _known_type(action: ActionNode) -> KnownType:
+    node = action.value
+    if action.section in ("SET", "ADD") and isinstance(node, ValueNode):
+        name = node.name
+        return lambda values: type_of(values[name])
+    if isinstance(node, SumNode):
+        return lambda values: "N"
+    if isinstance(node, CallNode) and node.function == "list_append":
+        return lambda values: "L"
+    return _unknown_type
 
 
 def _type_check(operator: str, name: str, allowed: str) -> Check:

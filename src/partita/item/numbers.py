@@ -29,6 +29,8 @@ PRECISION = "Attempting to store more than 38 significant digits in a Number"
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE]([+-]?\d+))?", re.ASCII)
 _PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,36}[1-9]|-?[1-9]", re.ASCII)
+EXPONENT_DIGITS_MAX = 19
+"""An exponent beyond 64 bits makes no number at all (recorded)."""
 PAIRS_MAX = NUMBER_DIGITS_MAX // 2 + 1
 # Sums and products of two numbers are exact within this precision: the exponents are at most
 # 256 apart, so aligning two 38-digit numbers needs fewer than 300 digits.
@@ -41,16 +43,17 @@ def parse(text: str) -> Decimal:
         return Decimal(text)
     match = _NUMBER.fullmatch(text)
     if not match:
-        raise ValidationException(
-            f"The parameter cannot be converted to a numeric value: {text[:NUMBER_TEXT_CHARS_MAX]}"
-        )
+        raise not_numeric(text)
     mantissa, exponent = match.group(1), match.group(3) or "0"
     digits = mantissa.replace(".", "").lstrip("0")
     significant = digits.rstrip("0")
     fraction_length = len(mantissa) - mantissa.index(".") - 1 if "." in mantissa else 0
     # The power of ten of the first significant digit decides range, and the written exponent that
     # of a zero (recorded). An exponent of a thousand digits must not become an integer first.
-    if len(exponent.lstrip("+-0")) > 9:
+    exponent_digits = len(exponent.lstrip("+-0"))
+    if exponent_digits > EXPONENT_DIGITS_MAX:
+        raise not_numeric(text)
+    if exponent_digits > 9:
         raise ValidationException(UNDERFLOW if exponent.startswith("-") else OVERFLOW)
     power = int(exponent)
     if significant:
@@ -65,6 +68,11 @@ def parse(text: str) -> Decimal:
         return Decimal(0)
     sign = "-" if text.startswith("-") else ""
     return Decimal(f"{sign}{significant}E{power - len(significant) + 1}")
+
+
+def not_numeric(text: str) -> ValidationException:
+    shown = text[:NUMBER_TEXT_CHARS_MAX]
+    return ValidationException(f"The parameter cannot be converted to a numeric value: {shown}")
 
 
 def canonical(number: Decimal) -> str:

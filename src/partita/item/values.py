@@ -10,6 +10,7 @@ The JSON types of the members (a string under `S`, a list under `L`) have been c
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
@@ -24,6 +25,8 @@ AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
 
 TYPES = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
+# The older generation's integer runs over at this exponent (recorded).
+_LARGEST_EXPONENT = re.compile(r"[eE]\+?0*2147483647$")
 SET_TYPES = frozenset(("SS", "NS", "BS"))
 KEY_TYPES = frozenset(("S", "N", "B"))
 
@@ -36,6 +39,7 @@ TOO_DEEP = (
     "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit"
 )
+EMPTY_NAME = "Empty attribute name"
 INVALID = "One or more parameter values were invalid: "
 
 
@@ -59,12 +63,9 @@ def type_of(value: AttributeValue) -> str:
 
 def normalize_item(item: Item, wording: Wording = Wording.CURRENT) -> Item:
     """The item as it is stored; refuses what the service refuses."""
-    normalized = {}
-    for name, value in item.items():
-        if not name:
-            raise ValidationException("Empty attribute name")
-        normalized[name] = normalize_value(value, wording)
-    return normalized
+    if "" in item:
+        raise ValidationException(EMPTY_NAME)
+    return {name: normalize_value(value, wording) for name, value in item.items()}
 
 
 def normalize_value(
@@ -93,8 +94,11 @@ def _given(value: AttributeValue) -> list[str]:
 
 
 def _number(text: str, wording: Wording, level: int) -> str:
-    if not text and wording is Wording.OLDER:
-        raise ValidationException("The parameter cannot be converted to a numeric value")
+    if wording is Wording.OLDER:
+        if not text:
+            raise ValidationException("The parameter cannot be converted to a numeric value")
+        if _LARGEST_EXPONENT.search(text):
+            raise ValidationException(numbers.UNDERFLOW)
     return numbers.normalize(text)
 
 
@@ -118,7 +122,7 @@ def _map(members: Item, wording: Wording, level: int) -> Item:
     for name, value in members.items():
         normalized[name] = normalize_value(value, wording, level + 1)
         if not name:
-            raise ValidationException("Empty attribute name")
+            raise ValidationException(EMPTY_NAME)
     return normalized
 
 

@@ -23,10 +23,11 @@ from partita.storage.commits import Draft
 from partita.tables import layout
 from partita.tables.keys import (
     INVALID,
-    check_index_keys,
+    check_index_key_types,
     check_item,
     check_key,
     check_scalar_paths,
+    check_updated_index_keys,
 )
 from partita.tables.schema import Table
 from partita.tables.stored import Stored, pack
@@ -114,6 +115,8 @@ class Update(KeyedAction):
                         f"{INVALID}Cannot update attribute {name}. "
                         "This attribute is part of the key"
                     )
+            if table.indexes:
+                check_index_key_types(table, self.update.known_types(self.values))
             check_scalar_paths(table, self.update.paths)
             check_scalar_paths(table, self.update.operand_paths)
         return self.item_key
@@ -127,7 +130,7 @@ class Update(KeyedAction):
             # Removing from an item that does not exist does not create it (recorded).
             return None
         if table.indexes:
-            check_index_keys(table, item, is_update=True)
+            check_updated_index_keys(table, item)
         new = pack(item)
         if new.size > ITEM_BYTES_MAX:
             raise ValidationException(UPDATED_ITEM_TOO_LARGE)

@@ -56,6 +56,11 @@ class TableGets:
 
 
 def batch_get_item(context: ReadContext, request: Request) -> bytes:
+    # Expressions for one table and what they replaced for another do not mix either (recorded).
+    check_parameters(
+        {name: part for asked in request["RequestItems"].values() for name, part in asked.items()},
+        GET,
+    )
     gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
     if sum(len(one.keys) for one in gets) > BATCH_GET_KEYS_MAX:
         raise ValidationException(TOO_MANY.format(operation="BatchGetItem"))
@@ -113,7 +118,6 @@ def batch_write_item(context: WriteContext, request: Request) -> bytes:
 
 
 def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
-    check_parameters(asked, GET)
     keys = [normalize_item(key) for key in asked["Keys"]]
     expressions = read_expressions(asked, GET)
     if len({encode(sorted(key.items(), key=lambda pair: pair[0])) for key in keys}) < len(keys):

@@ -33,7 +33,7 @@ def describe_table(
             for name, kind in table.attribute_types.items()
         ],
         "TableName": table.name,
-        "KeySchema": _key_schema((table.partition,), (table.sort,) if table.sort else ()),
+        "KeySchema": _key_schema((table.partition,), table.sort_attributes),
         "TableStatus": status,
         "CreationDateTime": _seconds(table.created_at),
         "ProvisionedThroughput": _throughput(table.throughput, service.clock()),

@@ -26,6 +26,7 @@ from partita.operations.expression_parameters import (
     check_parameters,
     read_expressions,
 )
+from partita.protocol.validation import nests_too_deep
 from partita.tables import layout
 from partita.tables.keys import check_key, check_scalar_paths
 from partita.tables.read import read_value
@@ -60,7 +61,7 @@ def get_item(context: ReadContext, request: Request) -> bytes:
 
 
 def put_item(context: WriteContext, request: Request) -> bytes:
-    with enveloped():
+    with enveloped(request):
         check_parameters(request, PUT_OR_DELETE)
         item = pack(normalize_item(request["Item"]))
         _check_return_values(request)
@@ -82,7 +83,7 @@ def put_item(context: WriteContext, request: Request) -> bytes:
 
 
 def delete_item(context: WriteContext, request: Request) -> bytes:
-    with enveloped():
+    with enveloped(request):
         check_parameters(request, PUT_OR_DELETE)
         key = normalize_item(request["Key"])
         _check_return_values(request)
@@ -102,7 +103,7 @@ def delete_item(context: WriteContext, request: Request) -> bytes:
 
 
 def update_item(context: WriteContext, request: Request) -> bytes:
-    with enveloped():
+    with enveloped(request):
         check_parameters(request, UPDATE)
         key = normalize_item(request["Key"])
         expressions = read_expressions(request, UPDATE)
@@ -121,11 +122,16 @@ def update_item(context: WriteContext, request: Request) -> bytes:
 
 
 @contextmanager
-def enveloped() -> Iterator[None]:
-    """Since 2026 the service prefixes what it finds wrong before it looks at the table."""
+def enveloped(request: Request) -> Iterator[None]:
+    """Since 2026 the service prefixes what it finds wrong before it looks at the table.
+
+    Values that nest very deep are still answered by the generation before (recorded).
+    """
     try:
         yield
     except ValidationException as error:
+        if nests_too_deep(request):
+            raise
         raise ValidationException(ENVELOPE + (error.message or "")) from None
 
 

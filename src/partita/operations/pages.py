@@ -39,7 +39,7 @@ class Source:
     def sort(self) -> tuple[KeyAttribute, ...]:
         if self.index:
             return self.index.sort
-        return (self.table.sort,) if self.table.sort else ()
+        return self.table.sort_attributes
 
     @property
     def prefix(self) -> bytes:
@@ -148,6 +148,8 @@ def select(
     table, index = source.table, source.index
     if expressions.projection:
         check_scalar_paths(table, expressions.projection.paths)
+    if expressions.filter:
+        check_scalar_paths(table, expressions.filter.paths)
     if index is None or index.projection_type == ALL:
         return Selection(context.snapshot, source, expressions, fetches=False)
     projected = projected_names(table, index)

@@ -29,7 +29,7 @@ ONE_ROW = "The query can return at most one row and cannot be restarted"
 
 def query(context: ReadContext, request: Request) -> bytes:
     if request.get("Select") == "SPECIFIC_ATTRIBUTES":
-        with enveloped():
+        with enveloped(request):
             check_select(request)
     check_select(request)
     check_parameters(request, QUERY)

@@ -55,9 +55,8 @@ from partita.tables.write import Written, load, write_item
 
 TRANSACTION_FACTOR = 2
 
-NOT_ONE_ACTION = (
-    "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
-)
+NO_ACTION = "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
+SEVERAL_ACTIONS = "TransactItems can only contain one of Check, Put, Update or Delete"
 SEVERAL_ACTIONS_ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
 
 Reason = dict[str, Any]
@@ -122,9 +121,10 @@ def transact_write_items(context: WriteContext, request: Request) -> bytes:
 
 def _action(one: dict[str, Any]) -> Action:
     """One member of TransactItems, checked as far as it can be without its table."""
-    if len(one) != 1:
-        raise ValidationException(NOT_ONE_ACTION)
-    ((kind, asked),) = one.items()
+    actions = {kind: asked for kind, asked in one.items() if kind in _MAKERS}
+    if len(actions) != 1:
+        raise ValidationException(SEVERAL_ACTIONS if actions else NO_ACTION)
+    ((kind, asked),) = actions.items()
     return _MAKERS[kind](asked, read_expressions(asked, ACTION))
 
 

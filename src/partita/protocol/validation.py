@@ -86,10 +86,10 @@ def _refuse_resource(operation: str, request: Request) -> None:
 
 
 def _is_for_newer_generation(shape: Shape, request: Request) -> bool:
-    return all(name in request for name in shape.required) and not _nests_too_deep(request)
+    return all(name in request for name in shape.required) and not nests_too_deep(request)
 
 
-def _nests_too_deep(request: Request) -> bool:
+def nests_too_deep(request: Request) -> bool:
     """Whether a value nests deeper than the newer generation reads."""
     # Two levels of JSON make one of a value; the members above it count a few more.
     stack: list[tuple[Any, int]] = [(request, 0)]

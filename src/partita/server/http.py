@@ -40,6 +40,8 @@ IDLE_SECONDS_MAX = 120
 UNREAD_SECONDS_MAX = 30
 CLOSING_SECONDS_MAX = 5
 SHUTDOWN_SECONDS_MAX = 10
+UNFINISHED_SECONDS_MAX = 1
+"""How long a shutdown waits for requests that are not wholly there."""
 
 
 class Exchange:
@@ -354,6 +356,10 @@ class Connection(asyncio.Protocol):
         self._is_closing = True
         self._flush()
 
+    @property
+    def is_answering(self) -> bool:
+        return bool(self._exchanges or self._waiting)
+
     def abort(self) -> None:
         self._transport.abort()
 
@@ -411,8 +417,11 @@ class Listener:
         for connection in list(self._connections):
             connection.stop()
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds_max
-        while self._connections and loop.time() < deadline:
+        started = loop.time()
+        while self._connections and (seconds := loop.time() - started) < seconds_max:
+            is_answering = any(connection.is_answering for connection in self._connections)
+            if seconds > UNFINISHED_SECONDS_MAX and not is_answering:
+                break
             await asyncio.sleep(0.01)
         for connection in list(self._connections):
             connection.abort()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from partita.item.pages import page_bytes
 from partita.item.values import Item
 from partita.tables import layout
 from partita.tables.schema import ALL, INCLUDE, Index, Table
@@ -21,10 +22,9 @@ def entry_of(table: Table, index: Index, stored: Stored, place: bytes) -> Entry 
     key = layout.entry_key(table, index, stored.item, place)
     if key is None:
         return None
-    if index.projection_type == ALL:
-        return Entry(key, stored.size, stored.value)
-    projected = pack(project(table, index, stored.item))
-    return Entry(key, projected.size, projected.value)
+    if index.projection_type != ALL:
+        stored = pack(project(table, index, stored.item))
+    return Entry(key, stored.size, stored.value(page_bytes(stored.item, index.sort)))
 
 
 def project(table: Table, index: Index, item: Item) -> Item:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyAttribute
@@ -10,7 +10,7 @@ from partita.expressions.paths import Path
 from partita.item.keys import key_bytes
 from partita.item.values import AttributeValue, Item, type_of
 from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
-from partita.tables.schema import Index, Table
+from partita.tables.schema import Table
 
 INVALID = "One or more parameter values were invalid: "
 NOT_VALID = "One or more parameter values are not valid. "
@@ -63,27 +63,56 @@ def check_item(table: Table, item: Item, *, in_batch: bool = False) -> None:
         check_index_keys(table, item)
 
 
-def check_index_keys(table: Table, item: Item, *, is_update: bool = False) -> None:
+def check_index_keys(table: Table, item: Item) -> None:
+    """What an item has of its indexes' keys."""
+    types = {name: type_of(item[name]) for name in _index_key_names(table) if name in item}
+    check_index_key_types(table, types)
     for index in table.indexes_by_name():
         for name, kind in index.key_attributes:
-            value = item.get(name)
-            if value is None:
-                continue
-            if kind not in value:
+            if name in item and not item[name][kind]:
+                raise EmptyKeyError(
+                    f"{NOT_VALID}A value specified for a secondary index key is not supported. "
+                    f"{_empty(kind)} IndexName: {index.name}, IndexKey: {name}"
+                )
+        _check_sizes(index.partition, index.sort, item)
+
+
+def check_index_key_types(table: Table, types: Mapping[str, str]) -> None:
+    """Attributes of known type must fit the indexes whose keys they are."""
+    for index in table.indexes_by_name():
+        for name, kind in index.key_attributes:
+            if types.get(name, kind) != kind:
                 raise KeyTypeError(
                     f"{INVALID}Type mismatch for Index Key {name} Expected: {kind} "
-                    f"Actual: {type_of(value)} IndexName: {index.name}"
+                    f"Actual: {types[name]} IndexName: {index.name}"
                 )
-            if not value[kind]:
-                raise EmptyKeyError(_empty_index_key(index, name, kind, is_update))
+
+
+def check_updated_index_keys(table: Table, item: Item) -> None:
+    """What an update has made of the indexes' keys; the service has other words for it."""
+    for index in table.indexes_by_name():
+        for name, kind in index.key_attributes:
+            if name in item and kind not in item[name]:
+                raise ValidationException(
+                    "The update expression attempted to update the secondary index key to "
+                    "unsupported type"
+                )
+            if name in item and not item[name][kind]:
+                raise EmptyKeyError(
+                    f"{NOT_VALID}The update expression attempted to update a secondary index key "
+                    f"to a value that is not supported. {_empty(kind)}"
+                )
         _check_sizes(index.partition, index.sort, item)
+
+
+def _index_key_names(table: Table) -> set[str]:
+    return {name for index in table.indexes for name, _ in index.key_attributes}
 
 
 def check_scalar_paths(table: Table, paths: Iterable[Path]) -> None:
     """A document path may name a key attribute, but not look inside it."""
-    index_keys = {name for index in table.indexes for name, _ in index.key_attributes}
     for path in paths:
-        if len(path) > 1 and (path[0] in table.key_names or path[0] in index_keys):
+        if len(path) > 1 and (path[0] in table.key_names or path[0] in _index_key_names(table)):
             kind = "Key" if path[0] in table.key_names else "IndexKey"
             raise ValidationException(
                 "Key attributes must be scalars; list random access '[]' and map lookup '.' "
@@ -95,7 +124,7 @@ def _check_table_key(table: Table, key: Item) -> None:
     for name, kind in table.key_attributes:
         if not key[name][kind]:
             raise EmptyKeyError(f"{NOT_VALID}{_empty(kind)} Key: {name}")
-    _check_sizes((table.partition,), (table.sort,) if table.sort else (), key)
+    _check_sizes((table.partition,), table.sort_attributes, key)
 
 
 def _check_sizes(
@@ -118,15 +147,3 @@ def _value_size(value: AttributeValue) -> int:
 def _empty(kind: str) -> str:
     noun = "string" if kind == "S" else "binary"
     return f"The AttributeValue for a key attribute cannot contain an empty {noun} value."
-
-
-def _empty_index_key(index: Index, name: str, kind: str, is_update: bool) -> str:
-    if is_update:
-        return (
-            f"{NOT_VALID}The update expression attempted to update a secondary index key to a "
-            f"value that is not supported. {_empty(kind)}"
-        )
-    return (
-        f"{NOT_VALID}A value specified for a secondary index key is not supported. "
-        f"{_empty(kind)} IndexName: {index.name}, IndexKey: {name}"
-    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from partita.limits import PAGE_BYTES_MAX
 from partita.storage.engine import Reader
-from partita.tables.stored import SIZE_BYTES, size_of
+from partita.tables.stored import HEADER_BYTES, unpack_sizes
 
 Keep = Callable[[bytes], bytes | None]
 """What a page shows of an evaluated item's bytes; None when the item is filtered out."""
@@ -30,21 +30,23 @@ class Page:
 def read_value(reader: Reader, key: bytes) -> tuple[bytes, int] | None:
     """An item's JSON bytes and its size."""
     value = reader.get(key)
-    return None if value is None else (value[SIZE_BYTES:], size_of(value))
+    return None if value is None else (value[HEADER_BYTES:], unpack_sizes(value)[0])
 
 
 def read_page(pairs: Iterable[tuple[bytes, bytes]], limit: int | None, keep: Keep | None) -> Page:
     page = Page()
-    items, size, count = page.items, 0, 0
+    items, size, page_bytes, count = page.items, 0, 0, 0
     for _, value in pairs:
         count += 1
-        size += size_of(value)
-        body = value[SIZE_BYTES:]
+        item_size, item_page_bytes = unpack_sizes(value)
+        size += item_size
+        page_bytes += item_page_bytes
+        body = value[HEADER_BYTES:]
         if keep is None:
             items.append(body)
         elif (kept := keep(body)) is not None:
             items.append(kept)
-        if count == limit or size >= PAGE_BYTES_MAX:
+        if count == limit or page_bytes >= PAGE_BYTES_MAX:
             page.last_evaluated = body
             break
     page.scanned_count, page.scanned_bytes = count, size

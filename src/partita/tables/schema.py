@@ -100,6 +100,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return (self.partition, self.sort) if self.sort else (self.partition,)
 
     @property
+    def sort_attributes(self) -> tuple[KeyAttribute, ...]:
+        return (self.sort,) if self.sort else ()
+
+    @property
     def key_names(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.key_attributes)
 

@@ -1,4 +1,8 @@
-"""Items as they lie in storage: the size, then the bytes of the wire."""
+"""Items as they lie in storage: two sizes, then the bytes of the wire.
+
+The first size is what an item counts towards limits and capacity. The second is what it counts
+towards a page of 1 MB, which the service measures in its own storage format.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +14,21 @@ import orjson
 from partita.item.sizes import item_size
 from partita.item.values import Item
 
-SIZE_BYTES = 4
+_HEADER = struct.Struct(">II")
+HEADER_BYTES = _HEADER.size
 
-_SIZE = struct.Struct(">I")
+unpack_sizes = _HEADER.unpack_from
+"""The two sizes in front of a stored value."""
 _decode_item = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
 
 class Stored:
-    """An item with the value that storage has for it; decoded when somebody looks inside."""
+    """An item with its size and its bytes; decoded when somebody looks inside."""
 
-    __slots__ = ("_item", "size", "value")
+    __slots__ = ("_item", "body", "size")
 
-    def __init__(self, value: bytes, size: int, item: Item | None = None) -> None:
-        self.value = value
+    def __init__(self, body: bytes, size: int, item: Item | None = None) -> None:
+        self.body = body
         self.size = size
         self._item = item
 
@@ -32,23 +38,16 @@ class Stored:
             self._item = decode(self.body)
         return self._item
 
-    @property
-    def body(self) -> bytes:
-        return self.value[SIZE_BYTES:]
+    def value(self, page_bytes: int) -> bytes:
+        return _HEADER.pack(self.size, page_bytes) + self.body
 
 
 def pack(item: Item) -> Stored:
-    size = item_size(item)
-    return Stored(_SIZE.pack(size) + orjson.dumps(item), size, item)
+    return Stored(orjson.dumps(item), item_size(item), item)
 
 
 def unpack(value: bytes) -> Stored:
-    return Stored(value, size_of(value))
-
-
-def size_of(value: bytes) -> int:
-    size: int = _SIZE.unpack_from(value)[0]
-    return size
+    return Stored(value[HEADER_BYTES:], unpack_sizes(value)[0])
 
 
 def decode(body: bytes) -> Item:

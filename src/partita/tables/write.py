@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from partita.capacity.units import write_units
 from partita.errors import ItemCollectionSizeLimitExceededException
+from partita.item.pages import page_bytes
 from partita.limits import ITEM_COLLECTION_BYTES_MAX
 from partita.storage.commits import Draft
 from partita.tables import layout
@@ -44,9 +45,9 @@ def write_item(
     """Replace `old` by `new` under an item's key; either may be missing."""
     written = Written(old, new, write_units(max(_size(old), _size(new))))
     grown = 0
-    if _value(old) != _value(new):
+    if _body(old) != _body(new):
         if new:
-            draft.put(key, new.value)
+            draft.put(key, new.value(page_bytes(new.item, table.sort_attributes)))
         else:
             draft.delete(key)
         grown = _count(draft, table, 0, old, new)
@@ -137,5 +138,5 @@ def _size(thing: Stored | Entry | None) -> int:
     return thing.size if thing else 0
 
 
-def _value(stored: Stored | None) -> bytes | None:
-    return stored.value if stored else None
+def _body(stored: Stored | None) -> bytes | None:
+    return stored.body if stored else None
