@@ -143,6 +143,10 @@ class GroupCommit:
                     self._engine.commit(batch.changes)
             except StorageError as error:
                 failure = error
+            except Exception as error:
+                # Whatever it was, the writer must live on and those who wait must be told.
+                logger.exception("A commit failed.")
+                failure = StorageError(f"The commit failed: {error!r}.")
             self._call_from_thread(partial(self._finish, batch, failure))
 
     def _finish(self, batch: _Batch, failure: StorageError | None) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from partita.storage.commits import GroupCommit
 from partita.upkeep.jobs import Jobs
+
+logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
 
@@ -50,7 +53,12 @@ class Keeper:
         self._is_woken = False
         if not self._is_working and not self._is_stopped:
             self._is_working = True
-            self._commits.write(self._jobs.work, self._done)
+            try:
+                self._commits.write(self._jobs.work, self._done)
+            except Exception:
+                # The next tick tries again; requests go on meanwhile.
+                logger.exception("Background work failed.")
+                self._is_working = False
 
     def _done(self, found_work: Any) -> None:
         self._is_working = False
