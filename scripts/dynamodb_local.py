@@ -102,7 +102,9 @@ def start(port: int) -> subprocess.Popen[bytes]:
         "-port",
         str(port),
     ]
-    server = subprocess.Popen(command, cwd=fetch(), stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        command, cwd=fetch(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _wait_until_ready(server, port)
     except BaseException:
@@ -148,10 +150,11 @@ def main() -> int:
     try:
         server = start(port)
     except Unavailable as reason:
-        print(reason, file=sys.stderr)
+        sys.stderr.write(f"{reason}\n")
         return EXIT_UNAVAILABLE
     try:
-        print(f"DynamoDB Local is ready at http://127.0.0.1:{port}", flush=True)
+        sys.stdout.write(f"DynamoDB Local is ready at http://127.0.0.1:{port}\n")
+        sys.stdout.flush()
         return server.wait()
     finally:
         stop(server)

@@ -16,8 +16,10 @@ Body = dict[str, Any]
 
 VOLATILE = frozenset(
     (
+        "Address",
         "CreationDateTime",
         "IndexArn",
+        "KMSMasterKeyArn",
         "LastUpdateDateTime",
         "LastUpdateToPayPerRequestDateTime",
         "LatestStreamArn",

@@ -26,7 +26,9 @@ CASES: list[Case] = [
         case("an item is deleted", delete(KEY), get(KEY), scan(table="Things")),
         case("an absent item is deleted without a word", delete({"pk": S("nope")})),
         case("ALL_OLD is the item that was deleted", delete(KEY, ReturnValues="ALL_OLD")),
-        case("ALL_OLD of an absent item is nothing", delete({"pk": S("b")}, ReturnValues="ALL_OLD")),
+        case(
+            "ALL_OLD of an absent item is nothing", delete({"pk": S("b")}, ReturnValues="ALL_OLD")
+        ),
         case("NONE returns nothing", delete(KEY, ReturnValues="NONE")),
         *(
             case(f"{returned} is not for deletes", delete(KEY, ReturnValues=returned))
@@ -45,7 +47,10 @@ CASES: list[Case] = [
             get(KEY),
         ),
         case("a condition on an absent item", delete({"pk": S("b")}, "attribute_exists(pk)")),
-        case("a condition that an absent item meets", delete({"pk": S("b")}, "attribute_not_exists(pk)")),
+        case(
+            "a condition that an absent item meets",
+            delete({"pk": S("b")}, "attribute_not_exists(pk)"),
+        ),
         case("an empty condition", delete(KEY, "")),
         case("a condition that is none", delete(KEY, "whatever")),
         case("redundant parentheses", delete(KEY, "((attribute_exists(pk)))")),
@@ -53,7 +58,9 @@ CASES: list[Case] = [
         case("values without an expression", delete(KEY, values={":a": S("a")})),
         case("no names at all", delete(KEY, "pk = pk", names={})),
         case("no values at all", delete(KEY, "attribute_exists(pk)", values={})),
-        case("a value that is not used", delete(KEY, "attribute_exists(pk)", values={":u": S("x")})),
+        case(
+            "a value that is not used", delete(KEY, "attribute_exists(pk)", values={":u": S("x")})
+        ),
         case("a name that is not used", delete(KEY, "attribute_exists(pk)", names={"#u": "x"})),
         case("an undefined value", delete(KEY, "n = :v")),
         case("a bad number in the key", delete({"pk": N("x")})),
@@ -81,6 +88,9 @@ CASES: list[Case] = [
     ),
     *given(PAIRS, put({**KEY, "sk": S("1")}, table="Pairs"))(
         case("a key without its sort key", delete(KEY, table="Pairs")),
-        case("a key of two attributes", delete({**KEY, "sk": S("1")}, table="Pairs", ReturnValues="ALL_OLD")),
+        case(
+            "a key of two attributes",
+            delete({**KEY, "sk": S("1")}, table="Pairs", ReturnValues="ALL_OLD"),
+        ),
     ),
 ]

@@ -34,21 +34,22 @@ ITEM = {
 }
 
 PROJECTIONS = (
-    "pk", "s", "s, n", "pk,s , n", "m", "m.a", "m.b.c", "m.b.c, m.b.d", "m.b.d, m.a", "m.l[1]", "m.l[0], m.l[1]",
-    "l[0]", "l[2], l[0]", "l[3].x", "l[3].x, l[3].y", "l[3].z[1], l[3].z[0]", "l[3].x, l[0], l[3].z[0]",
-    "l[9]", "m.nope", "nope", "nope.x", "s.x", "s[0]", "l.x", "m[0]", "set", "nope, s", "n.x.y",
-    "m.b, m.l", "L[0]", "l[0][0]", "m.l[0].x",
+    "pk", "s", "s, n", "pk,s , n", "m", "m.a", "m.b.c", "m.b.c, m.b.d", "m.b.d, m.a", "m.l[1]",
+    "m.l[0], m.l[1]", "l[0]", "l[2], l[0]", "l[3].x", "l[3].x, l[3].y", "l[3].z[1], l[3].z[0]",
+    "l[3].x, l[0], l[3].z[0]", "l[9]", "m.nope", "nope", "nope.x", "s.x", "s[0]", "l.x", "m[0]",
+    "set", "nope, s", "n.x.y", "m.b, m.l", "L[0]", "l[0][0]", "m.l[0].x",
 )  # fmt: skip
 
 BAD_PROJECTIONS = (
-    "", " ", ",", "s,", ",s", "s,,n", "s n", "m..a", "m.", ".m", "l[", "l[]", "l[x]", "l[-1]", "l[1.5]",
-    "l[0", "(s)", "(s, n)", "s + n", ":v", "s = n", "!!! INVALID !!!", "size(s)", "whatever(s)", "m-a",
-    "1s", "_s", "$s", "s, s", "m, m.a", "m.a, m", "m.b.c, m.b", "l, l[0]", "l[0], l[0]", "l[3].x, l[3]",
-    "m.a, m[0]", "l[0], l.x", "name", "m.name", "STATUS", "size", "l[99999999999]", "#", "#nope", "s, #nope",
-    "m.#nope", "attribute_exists(s)", "s as t", "*", "m.*", "\"s\"", "é",
+    "", " ", ",", "s,", ",s", "s,,n", "s n", "m..a", "m.", ".m", "l[", "l[]", "l[x]", "l[-1]",
+    "l[1.5]", "l[0", "(s)", "(s, n)", "s + n", ":v", "s = n", "!!! INVALID !!!", "size(s)",
+    "whatever(s)", "m-a", "1s", "_s", "$s", "s, s", "m, m.a", "m.a, m", "m.b.c, m.b", "l, l[0]",
+    "l[0], l[0]", "l[3].x, l[3]", "m.a, m[0]", "l[0], l.x", "name", "m.name", "STATUS", "size",
+    "l[99999999999]", "#", "#nope", "s, #nope", "m.#nope", "attribute_exists(s)", "s as t", "*",
+    "m.*", "\"s\"", "é",
 )  # fmt: skip
 
-NAMED = (
+NAMED: tuple[tuple[str, dict[str, str]], ...] = (
     ("#s", {"#s": "s"}),
     ("#m.#b.#c", {"#m": "m", "#b": "b", "#c": "c"}),
     ("#dotted", {"#dotted": "a.b"}),
@@ -79,7 +80,9 @@ CASES: list[Case] = [
             for text, names in NAMED
         ),
         case("names without an expression are refused", get(KEY, names={"#s": "s"})),
-        case("a projection of 4096 bytes", get(KEY, ", ".join(f"a{n:06}" for n in range(455)) + " ")),
+        case(
+            "a projection of 4096 bytes", get(KEY, ", ".join(f"a{n:06}" for n in range(455)) + " ")
+        ),
         case("a projection of more than 4096 bytes", get(KEY, "a" * 4097)),
         case(
             "a projection is checked before the table is looked for",
@@ -108,15 +111,20 @@ CASES: list[Case] = [
         case("ConsistentRead that is a text", get(KEY, ConsistentRead="maybe")),
         case("ConsistentRead that is a number", get(KEY, ConsistentRead=1)),
         case("a key that is a list", get([])),  # type: ignore[arg-type]
-        case("ReturnConsumedCapacity of a small item",
-             get(KEY, ReturnConsumedCapacity="TOTAL"),
-             get(KEY, ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
-             get({"pk": S("nope")}, ReturnConsumedCapacity="TOTAL"),
-             get({"pk": S("nope")}, ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
-             get(KEY, ReturnConsumedCapacity="NONE")),
+        case(
+            "ReturnConsumedCapacity of a small item",
+            get(KEY, ReturnConsumedCapacity="TOTAL"),
+            get(KEY, ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
+            get({"pk": S("nope")}, ReturnConsumedCapacity="TOTAL"),
+            get({"pk": S("nope")}, ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
+            get(KEY, ReturnConsumedCapacity="NONE"),
+        ),
         case("AttributesToGet", get(KEY, AttributesToGet=["s", "n"])),
         case("AttributesToGet of what is not there", get(KEY, AttributesToGet=["nope"])),
-        case("AttributesToGet takes names as they are", get(KEY, AttributesToGet=["a.b", "m.a", "l[0]"])),
+        case(
+            "AttributesToGet takes names as they are",
+            get(KEY, AttributesToGet=["a.b", "m.a", "l[0]"]),
+        ),
         case("AttributesToGet of nothing", get(KEY, AttributesToGet=[])),
         case("AttributesToGet of one name twice", get(KEY, AttributesToGet=["s", "s"])),
         case("AttributesToGet with an expression", get(KEY, "s", AttributesToGet=["s"])),
@@ -132,6 +140,9 @@ CASES: list[Case] = [
         case("an index into a key attribute", get({**KEY, "sk": S("1")}, "sk[0]", table="Pairs")),
     ),
     *given(INDEXED, put({**KEY, "sk": S("1"), "city": S("x")}, table="Indexed"))(
-        case("a path into an index key attribute", get({**KEY, "sk": S("1")}, "city.x", table="Indexed")),
+        case(
+            "a path into an index key attribute",
+            get({**KEY, "sk": S("1")}, "city.x", table="Indexed"),
+        ),
     ),
 ]

@@ -1,4 +1,4 @@
-"""The legacy parameters: Expected, AttributeUpdates, KeyConditions, the filters, and their texts."""
+"""The legacy parameters: Expected, AttributeUpdates, KeyConditions and the filters."""
 
 from __future__ import annotations
 
@@ -127,7 +127,14 @@ UPDATES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("DELETE from a set", {"ss": {"Action": "DELETE", "Value": SS("a", "z")}}),
     ("DELETE the last of a set", {"ss": {"Action": "DELETE", "Value": SS("a", "b")}}),
     ("DELETE from nothing", {"x": {"Action": "DELETE", "Value": SS("a")}}),
-    ("several actions", {"s": {"Action": "DELETE"}, "n": {"Action": "ADD", "Value": N("1")}, "x": {"Value": S("y")}}),
+    (
+        "several actions",
+        {
+            "s": {"Action": "DELETE"},
+            "n": {"Action": "ADD", "Value": N("1")},
+            "x": {"Value": S("y")},
+        },
+    ),
     ("no actions", {}),
     ("an action without members", {"s": {}}),
     ("PUT without a value", {"s": {"Action": "PUT"}}),
@@ -210,20 +217,49 @@ TWO = {"s": op("EQ", S("hello")), "n": op("EQ", N("11"))}
 
 CASES: list[Case] = [
     *given(THINGS, put(ITEM))(
-        *(case(f"Expected: {what}", put(ITEM, Expected=expected)) for what, expected in EXPECTATIONS),
-        case("Expected of a delete", delete(KEY, Expected={"s": {"Value": S("no")}}), delete(KEY, Expected={"s": op("EQ", S("hello"))}), get(KEY)),
-        case("Expected of an update", update(KEY, Expected=TWO, AttributeUpdates={"x": {"Value": S("y")}}), get(KEY)),
+        *(
+            case(f"Expected: {what}", put(ITEM, Expected=expected))
+            for what, expected in EXPECTATIONS
+        ),
+        case(
+            "Expected of a delete",
+            delete(KEY, Expected={"s": {"Value": S("no")}}),
+            delete(KEY, Expected={"s": op("EQ", S("hello"))}),
+            get(KEY),
+        ),
+        case(
+            "Expected of an update",
+            update(KEY, Expected=TWO, AttributeUpdates={"x": {"Value": S("y")}}),
+            get(KEY),
+        ),
         case("ConditionalOperator OR", put(ITEM, Expected=TWO, ConditionalOperator="OR")),
         case("ConditionalOperator AND", put(ITEM, Expected=TWO, ConditionalOperator="AND")),
-        case("ConditionalOperator with one expectation", put(ITEM, Expected={"s": op("NOT_NULL")}, ConditionalOperator="OR")),
+        case(
+            "ConditionalOperator with one expectation",
+            put(ITEM, Expected={"s": op("NOT_NULL")}, ConditionalOperator="OR"),
+        ),
         case("ConditionalOperator without Expected", put(ITEM, ConditionalOperator="OR")),
-        case("ConditionalOperator with an empty Expected", put(ITEM, Expected={}, ConditionalOperator="OR")),
-        case("ConditionalOperator that does not exist", put(ITEM, Expected=TWO, ConditionalOperator="XOR")),
-        case("ConditionalOperator with an expression", put(ITEM, "attribute_exists(pk)", ConditionalOperator="OR")),
+        case(
+            "ConditionalOperator with an empty Expected",
+            put(ITEM, Expected={}, ConditionalOperator="OR"),
+        ),
+        case(
+            "ConditionalOperator that does not exist",
+            put(ITEM, Expected=TWO, ConditionalOperator="XOR"),
+        ),
+        case(
+            "ConditionalOperator with an expression",
+            put(ITEM, "attribute_exists(pk)", ConditionalOperator="OR"),
+        ),
         case("Expected with names", put(ITEM, Expected={"s": op("NOT_NULL")}, names={"#s": "s"})),
-        case("Expected with values", put(ITEM, Expected={"s": op("NOT_NULL")}, values={":s": S("s")})),
+        case(
+            "Expected with values", put(ITEM, Expected={"s": op("NOT_NULL")}, values={":s": S("s")})
+        ),
         *(
-            case(f"AttributeUpdates: {what}", update(KEY, AttributeUpdates=changes, ReturnValues="ALL_NEW"))
+            case(
+                f"AttributeUpdates: {what}",
+                update(KEY, AttributeUpdates=changes, ReturnValues="ALL_NEW"),
+            )
             for what, changes in UPDATES
         ),
         *(
@@ -235,31 +271,84 @@ CASES: list[Case] = [
             for returned in ("UPDATED_OLD", "UPDATED_NEW")
         ),
         *(
-            case(f"AttributeUpdates of an absent item: {what}", update({"pk": S("new")}, AttributeUpdates=dict(UPDATES)[what]), get({"pk": S("new")}))
-            for what in ("PUT", "ADD to nothing", "DELETE what is not there", "DELETE from a set", "no actions")
+            case(
+                f"AttributeUpdates of an absent item: {what}",
+                update({"pk": S("new")}, AttributeUpdates=dict(UPDATES)[what]),
+                get({"pk": S("new")}),
+            )
+            for what in (
+                "PUT",
+                "ADD to nothing",
+                "DELETE what is not there",
+                "DELETE from a set",
+                "no actions",
+            )
         ),
     ),
     *given(PAIRS, PAGE)(
-        *(case(f"KeyConditions: {what}", query(KeyConditions=conditions)) for what, conditions in KEY_CONDITIONS),
+        *(
+            case(f"KeyConditions: {what}", query(KeyConditions=conditions))
+            for what, conditions in KEY_CONDITIONS
+        ),
         *(
             case(f"QueryFilter: {what}", query(KeyConditions=EQ_A, QueryFilter=conditions))
             for what, conditions in FILTERS
         ),
         *(case(f"ScanFilter: {what}", scan(ScanFilter=conditions)) for what, conditions in FILTERS),
-        case("QueryFilter with ConditionalOperator", query(KeyConditions=EQ_A, QueryFilter={"v": op("EQ", N("3")), "w": op("NOT_NULL")}, ConditionalOperator="OR")),
-        case("ScanFilter with ConditionalOperator", scan(ScanFilter={"v": op("EQ", N("3")), "w": op("NOT_NULL")}, ConditionalOperator="OR")),
-        case("ScanFilter with ConditionalOperator for one", scan(ScanFilter={"v": op("EQ", N("3"))}, ConditionalOperator="OR")),
-        case("QueryFilter on a key", query(KeyConditions=EQ_A, QueryFilter={"sk": op("EQ", S("1"))})),
-        case("QueryFilter with an expression", query("pk = :a", {":a": S("a")}, QueryFilter={"v": op("EQ", N("1"))})),
-        case("KeyConditions with an expression", query("pk = :a", {":a": S("a")}, KeyConditions=EQ_A)),
-        case("KeyConditions with a filter expression", query(None, {":v": N("1")}, "v = :v", KeyConditions=EQ_A)),
-        case("KeyConditions with a projection expression", query(KeyConditions=EQ_A, ProjectionExpression="v")),
-        case("ScanFilter with an expression", scan("v = :v", {":v": N("1")}, ScanFilter={"v": op("EQ", N("1"))})),
-        case("AttributesToGet of a query", query(KeyConditions=EQ_A, AttributesToGet=["v", "nope"])),
+        case(
+            "QueryFilter with ConditionalOperator",
+            query(
+                KeyConditions=EQ_A,
+                QueryFilter={"v": op("EQ", N("3")), "w": op("NOT_NULL")},
+                ConditionalOperator="OR",
+            ),
+        ),
+        case(
+            "ScanFilter with ConditionalOperator",
+            scan(ScanFilter={"v": op("EQ", N("3")), "w": op("NOT_NULL")}, ConditionalOperator="OR"),
+        ),
+        case(
+            "ScanFilter with ConditionalOperator for one",
+            scan(ScanFilter={"v": op("EQ", N("3"))}, ConditionalOperator="OR"),
+        ),
+        case(
+            "QueryFilter on a key", query(KeyConditions=EQ_A, QueryFilter={"sk": op("EQ", S("1"))})
+        ),
+        case(
+            "QueryFilter with an expression",
+            query("pk = :a", {":a": S("a")}, QueryFilter={"v": op("EQ", N("1"))}),
+        ),
+        case(
+            "KeyConditions with an expression", query("pk = :a", {":a": S("a")}, KeyConditions=EQ_A)
+        ),
+        case(
+            "KeyConditions with a filter expression",
+            query(None, {":v": N("1")}, "v = :v", KeyConditions=EQ_A),
+        ),
+        case(
+            "KeyConditions with a projection expression",
+            query(KeyConditions=EQ_A, ProjectionExpression="v"),
+        ),
+        case(
+            "ScanFilter with an expression",
+            scan("v = :v", {":v": N("1")}, ScanFilter={"v": op("EQ", N("1"))}),
+        ),
+        case(
+            "AttributesToGet of a query", query(KeyConditions=EQ_A, AttributesToGet=["v", "nope"])
+        ),
         case("AttributesToGet of a scan", scan(AttributesToGet=["sk"])),
         case("AttributesToGet of a scan, one name twice", scan(AttributesToGet=["sk", "sk"])),
-        case("AttributesToGet with a projection expression", scan(AttributesToGet=["sk"], ProjectionExpression="sk")),
-        case("AttributesToGet with Select", query(KeyConditions=EQ_A, AttributesToGet=["v"], Select="SPECIFIC_ATTRIBUTES")),
-        case("AttributesToGet with Select COUNT", query(KeyConditions=EQ_A, AttributesToGet=["v"], Select="COUNT")),
+        case(
+            "AttributesToGet with a projection expression",
+            scan(AttributesToGet=["sk"], ProjectionExpression="sk"),
+        ),
+        case(
+            "AttributesToGet with Select",
+            query(KeyConditions=EQ_A, AttributesToGet=["v"], Select="SPECIFIC_ATTRIBUTES"),
+        ),
+        case(
+            "AttributesToGet with Select COUNT",
+            query(KeyConditions=EQ_A, AttributesToGet=["v"], Select="COUNT"),
+        ),
     ),
-]  # fmt: skip
+]

@@ -46,8 +46,13 @@ CASES: list[Case] = [
         case("an empty text is no key", put(EMPTY_KEY)),
         case("a key without a type is refused", put({"pk": {}})),
         case("unknown members are ignored", put(ITEM, Colour="red"), get(KEY)),
-        case("null members are ignored", send("PutItem", {
-            "TableName": "Things", "Item": ITEM, "ReturnValues": None, "Expected": None})),
+        case(
+            "null members are ignored",
+            send(
+                "PutItem",
+                {"TableName": "Things", "Item": ITEM, "ReturnValues": None, "Expected": None},
+            ),
+        ),
         case("an absent table is not found", put(ITEM, table="Absent")),
         case(
             "a bad expression is found before the table is looked for",
@@ -77,7 +82,10 @@ CASES: list[Case] = [
         case("an empty condition is refused", put(ITEM, "")),
         case("names without an expression are refused", put(ITEM, names={"#a": "b"})),
         case("values without an expression are refused", put(ITEM, values={":a": S("b")})),
-        case("names and values without an expression", put(ITEM, names={"#a": "b"}, values={":a": S("b")})),
+        case(
+            "names and values without an expression",
+            put(ITEM, names={"#a": "b"}, values={":a": S("b")}),
+        ),
         case("no names at all are refused", put(ITEM, "attribute_exists(pk)", names={})),
         case("no values at all are refused", put(ITEM, "attribute_exists(pk)", values={})),
         case("a name that is not used is refused", put(ITEM, "pk = pk2", names={"#u": "x"})),
@@ -94,15 +102,21 @@ CASES: list[Case] = [
             put(ITEM, "u = v", Expected={"a": {"Exists": False}}),
         ),
         case("ReturnValues that does not exist", put(ITEM, ReturnValues="SOME")),
-        case("ReturnConsumedCapacity that does not exist", put(ITEM, ReturnConsumedCapacity="SOME")),
+        case(
+            "ReturnConsumedCapacity that does not exist", put(ITEM, ReturnConsumedCapacity="SOME")
+        ),
         case(
             "ReturnItemCollectionMetrics that does not exist",
             put(ITEM, ReturnItemCollectionMetrics="SOME"),
         ),
         case(
             "three members that do not exist",
-            put(ITEM, ReturnValues="INVALID", ReturnConsumedCapacity="INVALID",
-                ReturnItemCollectionMetrics="INVALID"),
+            put(
+                ITEM,
+                ReturnValues="INVALID",
+                ReturnConsumedCapacity="INVALID",
+                ReturnItemCollectionMetrics="INVALID",
+            ),
         ),
         case("no table is named", send("PutItem", Item=ITEM)),
         case("no item is given", send("PutItem", TableName="Things")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .cases_query import PEOPLE, TOWNS
 from .notation import (
     INDEXED,
     PAIRS,
@@ -17,12 +18,16 @@ from .notation import (
     send,
     to_the_end,
 )
-from .cases_query import PEOPLE, TOWNS
 
 LINES = put_all(
     "Pairs",
     *(
-        {"pk": S(f"p{number % 5}"), "sk": S(f"{number:02}"), "v": N(str(number)), "t": S("ab"[number % 2])}
+        {
+            "pk": S(f"p{number % 5}"),
+            "sk": S(f"{number:02}"),
+            "v": N(str(number)),
+            "t": S("ab"[number % 2]),
+        }
         for number in range(20)
     ),
 )
@@ -39,9 +44,15 @@ CASES: list[Case] = [
         case("a projection", scan(ProjectionExpression="sk")),
         case("a projection and a filter", scan("t = :t", ODD, ProjectionExpression="pk, v")),
         case("a projection of what is not there", scan(ProjectionExpression="nope")),
-        case("a projection with an undefined name", scan("attribute_exists(nope)", ProjectionExpression="#u")),
+        case(
+            "a projection with an undefined name",
+            scan("attribute_exists(nope)", ProjectionExpression="#u"),
+        ),
         case("a projection of one path twice", scan(ProjectionExpression="v, v")),
-        *(case(f"pages of {limit}", to_the_end(scan(Limit=limit))) for limit in (1, 3, 7, 10, 19, 21)),
+        *(
+            case(f"pages of {limit}", to_the_end(scan(Limit=limit)))
+            for limit in (1, 3, 7, 10, 19, 21)
+        ),
         case("pages with a filter", to_the_end(scan("t = :t", ODD, Limit=6))),
         case("Limit 0", scan(Limit=0)),
         case("Limit -1", scan(Limit=-1)),
@@ -49,12 +60,24 @@ CASES: list[Case] = [
         case("Select COUNT", scan(Select="COUNT")),
         case("Select COUNT with a filter", scan("t = :t", ODD, Select="COUNT")),
         case("Select ALL_ATTRIBUTES", scan(Select="ALL_ATTRIBUTES")),
-        case("Select SPECIFIC_ATTRIBUTES", scan(Select="SPECIFIC_ATTRIBUTES", ProjectionExpression="v")),
+        case(
+            "Select SPECIFIC_ATTRIBUTES",
+            scan(Select="SPECIFIC_ATTRIBUTES", ProjectionExpression="v"),
+        ),
         case("Select SPECIFIC_ATTRIBUTES without a projection", scan(Select="SPECIFIC_ATTRIBUTES")),
-        case("Select ALL_ATTRIBUTES with a projection", scan(Select="ALL_ATTRIBUTES", ProjectionExpression="v")),
+        case(
+            "Select ALL_ATTRIBUTES with a projection",
+            scan(Select="ALL_ATTRIBUTES", ProjectionExpression="v"),
+        ),
         case("Select COUNT with a projection", scan(Select="COUNT", ProjectionExpression="v")),
-        case("Select ALL_PROJECTED_ATTRIBUTES without an index", scan(Select="ALL_PROJECTED_ATTRIBUTES")),
-        case("Select ALL_PROJECTED_ATTRIBUTES with a projection", scan(Select="ALL_PROJECTED_ATTRIBUTES", ProjectionExpression="v")),
+        case(
+            "Select ALL_PROJECTED_ATTRIBUTES without an index",
+            scan(Select="ALL_PROJECTED_ATTRIBUTES"),
+        ),
+        case(
+            "Select ALL_PROJECTED_ATTRIBUTES with a projection",
+            scan(Select="ALL_PROJECTED_ATTRIBUTES", ProjectionExpression="v"),
+        ),
         case("Select that does not exist", scan(Select="SOME")),
         case("an empty filter", scan("")),
         case("values without a filter", scan(None, ODD)),
@@ -69,7 +92,17 @@ CASES: list[Case] = [
         case("nothing is given", send("Scan")),
         case("a table name that is empty", scan(table="")),
         case("a table name that is bad", scan(table="a;b")),
-        case("a start in the same table", send("Scan", TableName="Pairs", ExclusiveStartKey=START, Select="COUNT", Limit=1, ProjectionExpression=None)),
+        case(
+            "a start in the same table",
+            send(
+                "Scan",
+                TableName="Pairs",
+                ExclusiveStartKey=START,
+                Select="COUNT",
+                Limit=1,
+                ProjectionExpression=None,
+            ),
+        ),
         case("a start of other names", scan(ExclusiveStartKey={"bad": S("x")})),
         case("a start without the sort key", scan(ExclusiveStartKey={"pk": S("p1")})),
         case("a start of a wrong type", scan(ExclusiveStartKey={"pk": N("1"), "sk": S("1")})),
@@ -83,36 +116,103 @@ CASES: list[Case] = [
         case("a negative segment", scan(Segment=-1, TotalSegments=5)),
         case("no segments", scan(Segment=0, TotalSegments=0)),
         case("too many segments", scan(Segment=0, TotalSegments=1_000_001)),
-        case("capacity of a scan", scan(ReturnConsumedCapacity="TOTAL"), scan(ReturnConsumedCapacity="INDEXES", ConsistentRead=True)),
-        case("capacity of a scan is that before the filter", scan("attribute_exists(nope)", ReturnConsumedCapacity="TOTAL")),
+        case(
+            "capacity of a scan",
+            scan(ReturnConsumedCapacity="TOTAL"),
+            scan(ReturnConsumedCapacity="INDEXES", ConsistentRead=True),
+        ),
+        case(
+            "capacity of a scan is that before the filter",
+            scan("attribute_exists(nope)", ReturnConsumedCapacity="TOTAL"),
+        ),
     ),
     *given(THINGS)(
-        case("an empty table", scan(table="Things"), scan(table="Things", ReturnConsumedCapacity="INDEXES")),
+        case(
+            "an empty table",
+            scan(table="Things"),
+            scan(table="Things", ReturnConsumedCapacity="INDEXES"),
+        ),
         case("an empty table, counted", scan(table="Things", Select="COUNT")),
     ),
-    *given(PAIRS, *(put({"pk": S(f"p{number}"), "sk": S("1"), "x": S("x" * 300_000)}, table="Pairs") for number in range(8)))(
+    *given(
+        PAIRS,
+        *(
+            put({"pk": S(f"p{number}"), "sk": S("1"), "x": S("x" * 300_000)}, table="Pairs")
+            for number in range(8)
+        ),
+    )(
         case("a page is 1 MB", to_the_end(scan(ProjectionExpression="pk"))),
     ),
     *given(INDEXED, PEOPLE)(
         *(
-            case(f"the index {name}", scan(table="Indexed", IndexName=name), to_the_end(scan(table="Indexed", IndexName=name, Limit=2)))
+            case(
+                f"the index {name}",
+                scan(table="Indexed", IndexName=name),
+                to_the_end(scan(table="Indexed", IndexName=name, Limit=2)),
+            )
             for name in ("byPoints", "byNick", "byCity", "byCityNick", "byNickKeys")
         ),
-        case("a local index, consistent", scan(table="Indexed", IndexName="byPoints", ConsistentRead=True)),
-        case("a global index, consistent", scan(table="Indexed", IndexName="byCity", ConsistentRead=True)),
-        case("a local index that fetches the rest", scan(table="Indexed", IndexName="byNick", Select="ALL_ATTRIBUTES")),
-        case("a global index that lacks some, ALL_ATTRIBUTES", scan(table="Indexed", IndexName="byCityNick", Select="ALL_ATTRIBUTES")),
-        case("a global index, ALL_ATTRIBUTES", scan(table="Indexed", IndexName="byCity", Select="ALL_ATTRIBUTES")),
-        case("a global index, ALL_PROJECTED_ATTRIBUTES", scan(table="Indexed", IndexName="byCityNick", Select="ALL_PROJECTED_ATTRIBUTES")),
-        case("a global index and a projection it does not hold", scan(table="Indexed", IndexName="byNickKeys", ProjectionExpression="age")),
-        case("a global index and a filter it does not hold", scan("age = :a", {":a": N("30")}, table="Indexed", IndexName="byNickKeys")),
-        case("a filter on an index key", scan("city = :c", {":c": S("rome")}, table="Indexed", IndexName="byCity")),
-        case("a start without the index key", scan(table="Indexed", IndexName="byCity", ExclusiveStartKey={"pk": S("a"), "sk": S("1")})),
-        case("a start of a wrong type of index key", scan(table="Indexed", IndexName="byCity", ExclusiveStartKey={"pk": S("a"), "sk": S("1"), "city": N("1")})),
-        case("capacity of a scan of an index", scan(table="Indexed", IndexName="byCityNick", ReturnConsumedCapacity="INDEXES"), scan(table="Indexed", IndexName="byPoints", ReturnConsumedCapacity="INDEXES")),
+        case(
+            "a local index, consistent",
+            scan(table="Indexed", IndexName="byPoints", ConsistentRead=True),
+        ),
+        case(
+            "a global index, consistent",
+            scan(table="Indexed", IndexName="byCity", ConsistentRead=True),
+        ),
+        case(
+            "a local index that fetches the rest",
+            scan(table="Indexed", IndexName="byNick", Select="ALL_ATTRIBUTES"),
+        ),
+        case(
+            "a global index that lacks some, ALL_ATTRIBUTES",
+            scan(table="Indexed", IndexName="byCityNick", Select="ALL_ATTRIBUTES"),
+        ),
+        case(
+            "a global index, ALL_ATTRIBUTES",
+            scan(table="Indexed", IndexName="byCity", Select="ALL_ATTRIBUTES"),
+        ),
+        case(
+            "a global index, ALL_PROJECTED_ATTRIBUTES",
+            scan(table="Indexed", IndexName="byCityNick", Select="ALL_PROJECTED_ATTRIBUTES"),
+        ),
+        case(
+            "a global index and a projection it does not hold",
+            scan(table="Indexed", IndexName="byNickKeys", ProjectionExpression="age"),
+        ),
+        case(
+            "a global index and a filter it does not hold",
+            scan("age = :a", {":a": N("30")}, table="Indexed", IndexName="byNickKeys"),
+        ),
+        case(
+            "a filter on an index key",
+            scan("city = :c", {":c": S("rome")}, table="Indexed", IndexName="byCity"),
+        ),
+        case(
+            "a start without the index key",
+            scan(
+                table="Indexed", IndexName="byCity", ExclusiveStartKey={"pk": S("a"), "sk": S("1")}
+            ),
+        ),
+        case(
+            "a start of a wrong type of index key",
+            scan(
+                table="Indexed",
+                IndexName="byCity",
+                ExclusiveStartKey={"pk": S("a"), "sk": S("1"), "city": N("1")},
+            ),
+        ),
+        case(
+            "capacity of a scan of an index",
+            scan(table="Indexed", IndexName="byCityNick", ReturnConsumedCapacity="INDEXES"),
+            scan(table="Indexed", IndexName="byPoints", ReturnConsumedCapacity="INDEXES"),
+        ),
         case("the table without items of the index", scan(table="Indexed", Select="COUNT")),
     ),
     *given(INDEXED, TOWNS)(
-        case("an index in pages where many share one key", to_the_end(scan(table="Indexed", IndexName="byCity", Limit=7))),
+        case(
+            "an index in pages where many share one key",
+            to_the_end(scan(table="Indexed", IndexName="byCity", Limit=7)),
+        ),
     ),
-]  # fmt: skip
+]

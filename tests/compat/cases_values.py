@@ -68,10 +68,12 @@ STORED = (
 
 NUMBERS = (
     "0", "-0", "+5", "00042", "1.0", "3.1400", "0042.1200", "1.5E2", ".5", "5.", "1.e5", "+.5",
-    "+1e-2", "1e+2", "1.23E10", "-0015.789e6", "0.0000001", "12345678901234567890123456789012345678",
+    "+1e-2", "1e+2", "1.23E10", "-0015.789e6", "0.0000001",
+    "12345678901234567890123456789012345678",
     "-12345678901234567890123456789012345678", "9.9999999999999999999999999999999999999E+125",
     "-9.9999999999999999999999999999999999999E+125", "1E-130", "-1E-130", "1E125",
-    "1.0000000000000000000000000000000000000e-130", "0e125", "0.00000000000000000000000000000000001",
+    "1.0000000000000000000000000000000000000e-130", "0e125",
+    "0.00000000000000000000000000000000001",
     "100000000000000000000000000000000000000000", "1e-100", "0001.000e-130",
 )  # fmt: skip
 
@@ -121,7 +123,7 @@ BAD_VALUES: tuple[tuple[str, object], ...] = (
     ("null that is false", {"NULL": False}),
 )  # fmt: skip
 
-EXPRESSION_VALUES = (
+EXPRESSION_VALUES: tuple[tuple[str, Value], ...] = (
     ("an empty set of texts", SS()),
     ("an empty set of numbers", NS()),
     ("an empty set of binaries", BS()),
@@ -148,7 +150,11 @@ CASES: list[Case] = [
     *given(THINGS)(
         *(read_back(what, value) for what, value in STORED),
         *(
-            case(f"the number {text} is stored in its plain form", put({**KEY, "v": N(text)}), get(KEY))
+            case(
+                f"the number {text} is stored in its plain form",
+                put({**KEY, "v": N(text)}),
+                get(KEY),
+            )
             for text in NUMBERS
         ),
         *(refused(f"the number {text!r}", N(text)) for text in NO_NUMBERS + REFUSED_NUMBERS),
@@ -182,8 +188,12 @@ CASES: list[Case] = [
         case("a name of 65,535 bytes is stored", put({**KEY, "n" * 65_535: N("1")})),
     ),
     *given(PAIRS)(
-        case("a sort key of 1024 bytes is stored", put({**KEY, "sk": S("k" * 1024)}, table="Pairs")),
-        case("a sort key of 1025 bytes is refused", put({**KEY, "sk": S("k" * 1025)}, table="Pairs")),
+        case(
+            "a sort key of 1024 bytes is stored", put({**KEY, "sk": S("k" * 1024)}, table="Pairs")
+        ),
+        case(
+            "a sort key of 1025 bytes is refused", put({**KEY, "sk": S("k" * 1025)}, table="Pairs")
+        ),
         case(
             "reading a sort key of 1025 bytes is refused",
             get({**KEY, "sk": S("k" * 1025)}, table="Pairs"),
@@ -215,12 +225,16 @@ CASES: list[Case] = [
                 for base64 in ("/w==", "AQ==", "AQI=", "Ag==", "fw==", "gA==")
             ),
             query("pk = :a", {":a": B("AA==")}, table="Bytes"),
-            query("pk = :a AND begins_with(sk, :b)", {":a": B("AA=="), ":b": B("AQ==")}, table="Bytes"),
+            query(
+                "pk = :a AND begins_with(sk, :b)", {":a": B("AA=="), ":b": B("AQ==")}, table="Bytes"
+            ),
             query("pk = :a AND sk > :b", {":a": B("AA=="), ":b": B("fw==")}, table="Bytes"),
         ),
         case("an empty binary is no key", put({"pk": B(""), "sk": B("AQ==")}, table="Bytes")),
         case("an empty binary is no sort key", put({"pk": B("AQ=="), "sk": B("")}, table="Bytes")),
-        case("reading an empty binary is refused", get({"pk": B(""), "sk": B("AQ==")}, table="Bytes")),
+        case(
+            "reading an empty binary is refused", get({"pk": B(""), "sk": B("AQ==")}, table="Bytes")
+        ),
     ),
     *given(create("Numbered", "pk:N"))(
         *(
@@ -278,4 +292,4 @@ CASES: list[Case] = [
             for what, value in EXPRESSION_VALUES
         ),
     ),
-]  # fmt: skip
+]

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .answers import Answer
-
 LIST = Path(__file__).with_name("differences.txt")
 
 
@@ -37,21 +35,21 @@ class Difference:
     operations: tuple[str, ...] = ()
     step: int | None = None
 
-    def meets(self, case: str, step: int, operation: str, local: Answer) -> bool:
+    def meets(self, case: str, step: int, operation: str, local: str) -> bool:
         """Whether this is about that request, and DynamoDB Local says what it is listed with."""
         return (
             (not self.cases or case in self.cases)
             and (not self.operations or operation in self.operations)
             and self.step in (None, step)
-            and _pattern(self.local).fullmatch(str(local)) is not None
+            and _pattern(self.local).fullmatch(local) is not None
         )
 
-    def expects(self, local: Answer, partita: Answer) -> bool:
+    def expects(self, local: str, partita: str) -> bool:
         """Whether Partita says what it is listed with."""
-        met = _pattern(self.local).fullmatch(str(local))
+        met = _pattern(self.local).fullmatch(local)
         assert met is not None
         pattern = _pattern(self.partita, tuple(met.groupdict().items()))
-        return pattern.fullmatch(str(partita)) is not None
+        return pattern.fullmatch(partita) is not None
 
 
 @cache
@@ -97,6 +95,6 @@ DIFFERENCES = tuple(
 )
 
 
-def difference(case: str, step: int, operation: str, local: Answer) -> Difference | None:
+def difference(case: str, step: int, operation: str, local: str) -> Difference | None:
     """The intended difference that is listed for that request, if there is one."""
     return next((one for one in DIFFERENCES if one.meets(case, step, operation, local)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from functools import cache
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,17 +41,20 @@ class Endpoint:
             address.hostname or "", address.port, timeout=REQUEST_SECONDS_MAX
         )
 
-    def close(self) -> None:
+    def __enter__(self) -> Endpoint:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self._connection.close()
 
     def post(self, operation: str, body: Body | str) -> tuple[int, bytes]:
         content = body if isinstance(body, str) else json.dumps(body)
         if ARNS not in content:
             return self._post(operation, content)
-        status, answer = self._post(operation, content.replace(ARNS, self._arns()))
-        return status, answer.replace(self._arns().encode(), ARNS.encode())
+        status, answer = self._post(operation, content.replace(ARNS, self._arns))
+        return status, answer.replace(self._arns.encode(), ARNS.encode())
 
-    @cache
+    @cached_property
     def _arns(self) -> str:
         """What ARNs begin with here, taken from a table that is there."""
         names = json.loads(self._post("ListTables", "{}")[1])["TableNames"]
@@ -62,9 +65,14 @@ class Endpoint:
     def _post(self, operation: str, content: str) -> tuple[int, bytes]:
         target = f"DynamoDB_20120810.{operation}"
         headers = {**HEADERS, "X-Amz-Target": target}
-        self._connection.request("POST", "/", content.encode(), headers)
-        response = self._connection.getresponse()
-        return response.status, response.read()
+        try:
+            self._connection.request("POST", "/", content.encode(), headers)
+            response = self._connection.getresponse()
+            return response.status, response.read()
+        except (OSError, http.client.HTTPException):
+            # The next request gets a connection of its own.
+            self._connection.close()
+            raise
 
     def play(self, case: Case) -> list[Answer]:
         """The answers to the steps of the case."""

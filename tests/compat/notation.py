@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 Value = dict[str, Any]
 Body = dict[str, Any]
+Named = TypeVar("Named")
 
 
 def S(text: str) -> Value:
@@ -107,6 +108,12 @@ def send(operation: str, body: Body | str | None = None, **members: Any) -> Step
         return Step(operation, body)
     sent = {**(body or {}), **members}
     return Step(operation, {name: value for name, value in sent.items() if value is not None})
+
+
+def mentioned(text: str, known: Mapping[str, Named]) -> dict[str, Named] | None:
+    """Of the names or values, those that an expression uses: one too many would be refused."""
+    words = "".join(c if c.isalnum() or c in ":#_" else " " for c in text).split()
+    return {word: known[word] for word in known if word in words} or None
 
 
 def to_the_end(step: Step) -> Step:

@@ -67,7 +67,10 @@ def by_number(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_items_of_several_tables_are_found(client: Any, tables: list[str]) -> None:
     one, two = tables
     answer = client.batch_get_item(
-        RequestItems={one: {"Keys": [key(1), key(2)]}, two: {"Keys": [key(3)], "ConsistentRead": True}}
+        RequestItems={
+            one: {"Keys": [key(1), key(2)]},
+            two: {"Keys": [key(3)], "ConsistentRead": True},
+        }
     )
     assert by_number(answer["Responses"][one]) == [item(1), item(2)]
     assert answer["Responses"][two] == [item(3)]
@@ -129,7 +132,9 @@ def test_a_projection_returns_what_it_names(
 
 # --- refusals ---
 
-ENTRY = "Value at 'RequestItems.{}.member.Keys' failed to satisfy constraint: Member must have length "
+ENTRY = (
+    "Value at 'RequestItems.{}.member.Keys' failed to satisfy constraint: Member must have length "
+)
 
 
 def test_no_request_items_are_refused(client: Any) -> None:

@@ -137,8 +137,8 @@ def test_26_requests_are_refused(client: Any, notes: str) -> None:
     code, text = refusal(client.batch_write_item, RequestItems={notes: requests})
     assert code == VALIDATION
     assert re.fullmatch(
-        rf"1 validation error detected: (?:Value '\{{{notes}=\[.+\]\}}' at 'requestItems' failed to "
-        r"satisfy constraint: Map value must satisfy constraint: \[Member must have length less "
+        rf"1 validation error detected: (?:Value '\{{{notes}=\[.+\]\}}' at 'requestItems' failed "
+        r"to satisfy constraint: Map value must satisfy constraint: \[Member must have length less "
         r"than or equal to 25, Member must have length greater than or equal to 1\]|"
         rf"Value at 'RequestItems\.{notes}\.member' failed to satisfy constraint: "
         r"Member must have length less than or equal to 25)",
@@ -194,7 +194,10 @@ def test_two_requests_for_one_item_are_refused(
 
 @pytest.mark.parametrize(
     "request_",
-    [{}, {"PutRequest": {"Item": {"pk": {"S": "x"}}}, "DeleteRequest": {"Key": {"pk": {"S": "x"}}}}],
+    [
+        {},
+        {"PutRequest": {"Item": {"pk": {"S": "x"}}}, "DeleteRequest": {"Key": {"pk": {"S": "x"}}}},
+    ],
     ids=["neither", "both"],
 )
 def test_a_request_is_a_put_or_a_delete(client: Any, notes: str, request_: dict[str, Any]) -> None:
@@ -203,6 +206,21 @@ def test_a_request_is_a_put_or_a_delete(client: Any, notes: str, request_: dict[
         VALIDATION,
         "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the "
         "supported datatypes",
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [({"PutRequest": {}}, "putRequest.item"), ({"DeleteRequest": {}}, "deleteRequest.key")],
+)
+def test_a_missing_member_is_named_with_its_place(
+    client: Any, notes: str, request_: dict[str, Any], path: str
+) -> None:
+    # dynalite
+    assert refusal(client.batch_write_item, RequestItems={notes: [request_]}) == (
+        VALIDATION,
+        f"{ENVELOPE}Value null at 'requestItems.{notes}.member.1.member.{path}' failed to satisfy "
+        "constraint: Member must not be null",
     )
 
 
@@ -359,8 +377,8 @@ def test_a_bad_table_name_is_refused_with_the_whole_map(client: Any) -> None:
     assert re.fullmatch(
         r"1 validation error detected: Value '\{bad!name=\[WriteRequest\(putRequest=PutRequest\("
         r"item=\{pk=.+\}.*\)\]\}' at 'requestItems' failed to satisfy constraint: Map keys must "
-        r"satisfy constraint: \[Member must have length less than or equal to 255, Member must have "
-        r"length greater than or equal to 3, Member must satisfy regular expression pattern: "
+        r"satisfy constraint: \[Member must have length less than or equal to 255, Member must "
+        r"have length greater than or equal to 3, Member must satisfy regular expression pattern: "
         r"\[a-zA-Z0-9_.-\]\+\]",
         text,
     )

@@ -110,9 +110,7 @@ def test_no_figures_come_unasked(client: Any, plain: str, pk: Any, wish: str | N
         client.delete_item(TableName=plain, Key=key, **more),
         client.scan(TableName=plain, **more),
         client.batch_get_item(RequestItems={plain: {"Keys": [key]}}, **more),
-        client.batch_write_item(
-            RequestItems={plain: [{"DeleteRequest": {"Key": key}}]}, **more
-        ),
+        client.batch_write_item(RequestItems={plain: [{"DeleteRequest": {"Key": key}}]}, **more),
         client.transact_write_items(
             TransactItems=[{"Put": {"TableName": plain, "Item": key}}], **more
         ),
@@ -210,9 +208,7 @@ def test_a_write_of_a_missing_item_counts_one(
     client: Any, plain: str, pk: Any, operation: str
 ) -> None:
     calls = {"update": client.update_item, "delete": client.delete_item}
-    answer = calls[operation](
-        TableName=plain, Key={"pk": pk}, ReturnConsumedCapacity="TOTAL"
-    )
+    answer = calls[operation](TableName=plain, Key={"pk": pk}, ReturnConsumedCapacity="TOTAL")
     assert answer["ConsumedCapacity"] == {"TableName": plain, "CapacityUnits": 1.0}
 
 
@@ -276,9 +272,7 @@ def test_a_read_counts_units_of_4_kb(
     answer = client.get_item(**request, ReturnConsumedCapacity="INDEXES")
     assert answer["ConsumedCapacity"] == units(plain, read)
     # A projection makes it no cheaper.
-    answer = client.get_item(
-        **request, ReturnConsumedCapacity="TOTAL", ProjectionExpression="pk"
-    )
+    answer = client.get_item(**request, ReturnConsumedCapacity="TOTAL", ProjectionExpression="pk")
     assert answer["ConsumedCapacity"] == {"TableName": plain, "CapacityUnits": read}
 
 
@@ -454,9 +448,7 @@ def test_a_repeated_token_counts_reads(client: Any, plain: str, pk: Any) -> None
     assert "WriteCapacityUnits" not in again
 
 
-def test_a_transaction_of_reads_counts_two_for_each_item(
-    client: Any, plain: str, pk: Any
-) -> None:
+def test_a_transaction_of_reads_counts_two_for_each_item(client: Any, plain: str, pk: Any) -> None:
     client.put_item(TableName=plain, Item=sized(pk, 5000))
     keys = [{"pk": pk}, {"pk": {"S": "missing"}}]
     gets = [{"Get": {"TableName": plain, "Key": key}} for key in keys]
@@ -529,9 +521,7 @@ def test_a_page_counts_what_it_read(client: Any, indexed: str, shelf: str) -> No
     assert query(client, indexed, "pk", shelf, Limit=5) == units(indexed, 1.0)
 
 
-def test_a_query_of_a_global_index_counts_the_index(
-    client: Any, indexed: str, shelf: str
-) -> None:
+def test_a_query_of_a_global_index_counts_the_index(client: Any, indexed: str, shelf: str) -> None:
     # Ten entries of less than 200 bytes; the table is named with nothing (dynalite).
     figures = query(client, indexed, "gsiPk", shelf, IndexName="gsi-inc")
     assert figures == units(indexed, 0.0, gsi=0.5)
@@ -573,9 +563,7 @@ def test_a_scan_counts_the_sum_of_its_items(
             TableName=name, ConsistentRead=consistent, ReturnConsumedCapacity="INDEXES", **more
         )
         assert answer["ConsumedCapacity"] == units(name, read)
-    answer = client.scan(
-        TableName=name, ConsistentRead=consistent, ReturnConsumedCapacity="TOTAL"
-    )
+    answer = client.scan(TableName=name, ConsistentRead=consistent, ReturnConsumedCapacity="TOTAL")
     assert answer["ConsumedCapacity"] == {"TableName": name, "CapacityUnits": read}
 
 
@@ -641,7 +629,5 @@ def test_item_collection_metrics_do_not_come_unasked(
 def test_a_table_without_local_indexes_has_no_item_collections(
     client: Any, plain: str, pk: Any
 ) -> None:
-    answer = client.put_item(
-        TableName=plain, Item={"pk": pk}, ReturnItemCollectionMetrics="SIZE"
-    )
+    answer = client.put_item(TableName=plain, Item={"pk": pk}, ReturnItemCollectionMetrics="SIZE")
     assert "ItemCollectionMetrics" not in answer

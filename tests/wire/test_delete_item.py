@@ -75,14 +75,13 @@ def test_all_old_returns_the_deleted_item(client: Any, music: str, song: dict[st
 @pytest.mark.parametrize("values", ["ALL_NEW", "UPDATED_NEW", "UPDATED_OLD"])
 def test_a_delete_cannot_return_values_of_an_update(client: Any, values: str) -> None:
     # recorded
-    assert refusal(
-        client.delete_item, TableName="no_such_table", Key=KEY, ReturnValues=values
-    ) == (VALIDATION, ENVELOPE + "ReturnValues can only be ALL_OLD or NONE")
+    assert refusal(client.delete_item, TableName="no_such_table", Key=KEY, ReturnValues=values) == (
+        VALIDATION,
+        ENVELOPE + "ReturnValues can only be ALL_OLD or NONE",
+    )
 
 
-def test_a_failed_condition_deletes_nothing(
-    client: Any, music: str, song: dict[str, Any]
-) -> None:
+def test_a_failed_condition_deletes_nothing(client: Any, music: str, song: dict[str, Any]) -> None:
     assert refusal(
         client.delete_item,
         TableName=music,
@@ -140,7 +139,11 @@ def test_a_condition_on_a_missing_item_fails(client: Any, music: str) -> None:
         ({"z": {"Exists": False}}, None, True),
         ({"a": {"Value": {"S": "y"}}, "n": {"Value": {"N": "5"}}}, "AND", False),
         ({"a": {"Value": {"S": "y"}}, "n": {"Value": {"N": "5"}}}, "OR", True),
-        ({"a": {"ComparisonOperator": "BEGINS_WITH", "AttributeValueList": [{"S": "x"}]}}, None, True),
+        (
+            {"a": {"ComparisonOperator": "BEGINS_WITH", "AttributeValueList": [{"S": "x"}]}},
+            None,
+            True,
+        ),
     ],
 )
 def test_expected_guards_a_delete(

@@ -113,7 +113,9 @@ def used(expression: str) -> dict[str, Any]:
 def _references(expression: str, sign: str) -> set[str]:
     found = set()
     for part in expression.split(sign)[1:]:
-        end = next((at for at, char in enumerate(part) if not (char.isalnum() or char == "_")), None)
+        end = next(
+            (at for at, char in enumerate(part) if not (char.isalnum() or char == "_")), None
+        )
         found.add(sign + part[:end])
     return found
 
@@ -348,9 +350,7 @@ def needs_path(function: str) -> str:
 
 
 def misused(function: str) -> str:
-    return (
-        f"The function is not allowed to be used this way in an expression; function: {function}"
-    )
+    return f"The function is not allowed to be used this way in an expression; function: {function}"
 
 
 UNDEFINED_NAME = (
@@ -369,7 +369,7 @@ WRONG_CONDITIONS: dict[str, str] = {
     "begins_with(a, :n)": operand_type("begins_with", "N"),
     "a = :undefined": UNDEFINED_VALUE.format(":undefined"),
     "#undefined = :s": UNDEFINED_NAME.format("#undefined"),
-    'foo': 'Syntax error; token: "<EOF>", near: "foo"',
+    "foo": 'Syntax error; token: "<EOF>", near: "foo"',
     "attribute_not_exists(": 'Syntax error; token: "<EOF>", near: "("',
     # dynalite
     "a > ((views))": REDUNDANT,
@@ -400,7 +400,8 @@ WRONG_CONDITIONS: dict[str, str] = {
     "a < :list": operand_type("<", "L"),
     ":map >= a": operand_type(">=", "M"),
     "a BETWEEN :n AND :s": "The BETWEEN operator requires same data type for lower and upper "
-    "bounds; lower bound operand: AttributeValue: {N:1}, upper bound operand: AttributeValue: {S:a}",
+    "bounds; lower bound operand: AttributeValue: {N:1}, upper bound operand: "
+    "AttributeValue: {S:a}",
     "a BETWEEN :n2 AND :n": "The BETWEEN operator requires upper bound to be greater than or equal "
     "to lower bound; lower bound operand: AttributeValue: {N:2}, upper bound operand: "
     "AttributeValue: {N:1}",
@@ -441,9 +442,7 @@ def test_a_wrong_condition_is_refused(client: Any, condition: str, text: str) ->
 
 
 @pytest.mark.parametrize(("condition", "text"), WRONG_CONDITIONS.items())
-def test_a_wrong_filter_is_refused_without_a_prefix(
-    client: Any, condition: str, text: str
-) -> None:
+def test_a_wrong_filter_is_refused_without_a_prefix(client: Any, condition: str, text: str) -> None:
     assert refusal(
         client.scan, TableName="no_such_table", FilterExpression=condition, **typed(condition)
     ) == (VALIDATION, f"Invalid FilterExpression: {text}")
@@ -524,7 +523,7 @@ def test_references_may_start_with_any_letter_digit_or_underscore(
     client: Any, notes: str, condition: str
 ) -> None:
     # dynalite
-    names = {name: "x" for name in _references(condition, "#")}
+    names = dict.fromkeys(_references(condition, "#"), "x")
     client.scan(
         TableName=notes,
         FilterExpression=condition,
@@ -539,8 +538,18 @@ def test_reserved_words_need_a_name(client: Any, word: str) -> None:
     for call, more, kind, prefix in (
         (client.scan, {"FilterExpression": f"{word} = a"}, "Filter", ""),
         (client.scan, {"ProjectionExpression": word}, "Projection", ""),
-        (client.put_item, {"Item": KEY, "ConditionExpression": f"{word} = a"}, "Condition", ENVELOPE),
-        (client.update_item, {"Key": KEY, "UpdateExpression": f"SET {word} = a"}, "Update", ENVELOPE),
+        (
+            client.put_item,
+            {"Item": KEY, "ConditionExpression": f"{word} = a"},
+            "Condition",
+            ENVELOPE,
+        ),
+        (
+            client.update_item,
+            {"Key": KEY, "UpdateExpression": f"SET {word} = a"},
+            "Update",
+            ENVELOPE,
+        ),
         (client.query, {"KeyConditionExpression": f"{word} = a"}, "KeyCondition", ""),
     ):
         assert refusal(call, TableName="no_such_table", **more) == (
@@ -609,9 +618,7 @@ PLACEHOLDERS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", PLACEHOLDERS)
-def test_names_and_values_are_checked_before_the_table_is_looked_up(
-    client: Any, case: str
-) -> None:
+def test_names_and_values_are_checked_before_the_table_is_looked_up(client: Any, case: str) -> None:
     more, text = PLACEHOLDERS[case]
     assert refusal(
         client.scan, TableName="no_such_table", FilterExpression="attribute_exists(z)", **more

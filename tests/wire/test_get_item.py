@@ -273,7 +273,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "both kinds of projection": (
         {"Key": KEY, "AttributesToGet": ["a"], "ProjectionExpression": "a"},
         "Can not use both expression and non-expression parameters in the same request: "
-        "Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}",
+        "Non-expression parameters: {AttributesToGet} "
+        "Expression parameters: {ProjectionExpression}",
     ),
     "names without an expression": (
         {"Key": KEY, "ExpressionAttributeNames": {"#a": "a"}},
@@ -313,7 +314,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "ExpressionAttributeNames": {},
         },
         "Can not use both expression and non-expression parameters in the same request: "
-        "Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}",
+        "Non-expression parameters: {AttributesToGet} "
+        "Expression parameters: {ProjectionExpression}",
     ),
     "names before the key's values": (
         {"Key": {"pk": {}}, "ExpressionAttributeNames": {}},

@@ -260,6 +260,15 @@ MISUSED: dict[str, tuple[dict[str, Any], str]] = {
         "Invalid ConditionExpression: The first operand must be distinct from the remaining "
         "operands for this operator or function; operator: contains, first operand: [data]",
     ),
+    # DynamoDB Local
+    "ConditionalOperator alone": (
+        {"ConditionalOperator": "AND"},
+        "ConditionalOperator cannot be used without Filter or Expected",
+    ),
+    "ConditionalOperator for one condition": (
+        {"ConditionalOperator": "OR", "Expected": {"a": {"Exists": False}}},
+        "ConditionalOperator can only be used when Filter or Expected has two or more elements",
+    ),
     "ConditionalOperator with an expression": (
         {"ConditionalOperator": "AND", "ConditionExpression": "attribute_exists(pk)"},
         "Can not use both expression and non-expression parameters in the same request: "
@@ -364,27 +373,22 @@ def test_a_reversed_between_in_expected_is_refused(client: Any, notes: str) -> N
     )
 
 
-def test_an_unknown_conditional_operator_is_refused(client: Any) -> None:
-    # recorded
-    expected = {"a": {"Value": VALUE}, "b": {"Value": VALUE}}
-    assert refusal(
-        client.put_item,
-        TableName="no_such_table",
-        Item=ITEM,
-        Expected=expected,
-        ConditionalOperator="XOR",
-    ) == (
-        VALIDATION,
-        ENVELOPE + "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]",
-    )
-
-
-def test_a_deep_value_beside_an_unknown_conditional_operator_changes_its_wording(
-    client: Any,
-) -> None:
-    # recorded: nested 100 levels deep the older wording comes back
+@pytest.mark.parametrize(
+    ("levels", "text"),
+    [
+        (0, "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"),
+        (40, "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"),
+        (
+            100,
+            "Value 'XOR' at 'conditionalOperator' failed to satisfy constraint: "
+            "Member must satisfy enum value set: [OR, AND]",
+        ),
+    ],
+)
+def test_an_unknown_conditional_operator_is_refused(client: Any, levels: int, text: str) -> None:
+    # recorded: a value nested 100 levels deep brings the older wording back
     deep: dict[str, Any] = {"S": "x"}
-    for _ in range(100):
+    for _ in range(levels):
         deep = {"L": [deep]}
     assert refusal(
         client.put_item,
@@ -392,11 +396,7 @@ def test_a_deep_value_beside_an_unknown_conditional_operator_changes_its_wording
         Item=ITEM,
         Expected={"a": {"Value": deep}, "b": {"Value": VALUE}},
         ConditionalOperator="XOR",
-    ) == (
-        VALIDATION,
-        ENVELOPE + "Value 'XOR' at 'conditionalOperator' failed to satisfy constraint: "
-        "Member must satisfy enum value set: [OR, AND]",
-    )
+    ) == (VALIDATION, ENVELOPE + text)
 
 
 OLD = {"a": {"S": "apple"}, "n": {"N": "5"}, "ss": {"SS": ["x", "y"]}, "l": {"L": [{"S": "x"}]}}
@@ -621,6 +621,41 @@ def test_the_first_key_attribute_is_checked_first(client: Any, indexed: str) -> 
         VALIDATION,
         INVALID + "Type mismatch for key pk expected: S actual: N",
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            {"a": ""},
+            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+        ),
+        (
+            {"S": None},
+            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+        ),
+        ({"NULL": "no"}, INVALID + "Null attribute value types must have the value of true"),
+    ],
+    ids=["an unknown type", "a null member", "a null that is no"],
+)
+def test_values_that_boto3_does_not_send_are_refused(
+    raw: Any, notes: str, value: dict[str, Any], text: str
+) -> None:
+    # dynalite
+    answer = raw("PutItem", {"TableName": notes, "Item": {"pk": {"S": "odd"}, "v": value}})
+    assert (answer.status, answer.body["message"]) == (400, ENVELOPE + text)
+
+
+def test_unknown_members_and_nulls_are_ignored(raw: Any, client: Any, notes: str) -> None:
+    # dynalite
+    request = {
+        "TableName": notes,
+        "Item": {"pk": {"S": "ignored", "Z": 1, "N": None}},
+        "ReturnValues": None,
+        "Unknown": [1],
+    }
+    assert raw("PutItem", request).body == {}
+    assert stored(client, notes, "ignored") == {"pk": {"S": "ignored"}}
 
 
 # --- size ---

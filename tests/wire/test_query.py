@@ -161,7 +161,9 @@ def test_binaries_come_in_the_order_of_their_unsigned_bytes(
         client.put_item(TableName=ordered["B"], Item={"pk": {"S": pk}, "sk": {"B": binary}})
     answer = query(client, ordered["B"], pk)
     assert [item["sk"]["B"] for item in answer["Items"]] == binaries
-    answer = query(client, ordered["B"], pk, " AND begins_with(sk, :a)", values={":a": {"B": b"\x01"}})
+    answer = query(
+        client, ordered["B"], pk, " AND begins_with(sk, :a)", values={":a": {"B": b"\x01"}}
+    )
     assert [item["sk"]["B"] for item in answer["Items"]] == [b"\x01", b"\x01\x02"]
     answer = query(client, ordered["B"], pk, " AND sk > :a", values={":a": {"B": b"\x7f"}})
     assert [item["sk"]["B"] for item in answer["Items"]] == [b"\x80", b"\xff"]
@@ -258,6 +260,18 @@ def test_a_key_condition_may_be_written_in_many_ways(
     assert answer["Items"] == [item]
 
 
+def test_key_conditions_may_be_joined_by_a_filter_expression(client: Any, music: str) -> None:
+    # dynalite
+    put(client, music, "both", "1", n={"N": "1"})
+    put(client, music, "both", "2")
+    answer = client.query(
+        TableName=music,
+        KeyConditions={"pk": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "both"}]}},
+        FilterExpression="attribute_exists(n)",
+    )
+    assert sort_keys(answer) == ["1"]
+
+
 def test_a_partition_without_items_is_an_empty_list(raw: Any, music: str) -> None:
     request = {
         "TableName": music,
@@ -314,9 +328,7 @@ def test_a_filter_drops_items_that_were_read(client: Any, music: str, pk: str) -
 def test_limit_counts_items_before_the_filter(client: Any, music: str, pk: str) -> None:
     for number in range(5):
         put(client, music, pk, str(number), n={"N": str(number)})
-    answer = query(
-        client, music, pk, FilterExpression="n > :a", values={":a": {"N": "1"}}, Limit=3
-    )
+    answer = query(client, music, pk, FilterExpression="n > :a", values={":a": {"N": "1"}}, Limit=3)
     assert (answer["Count"], answer["ScannedCount"]) == (1, 3)
     assert answer["LastEvaluatedKey"] == {"pk": {"S": pk}, "sk": {"S": "2"}}
 
@@ -545,6 +557,35 @@ def test_a_local_index_comes_in_the_order_of_its_sort_key(client: Any, music: st
     assert sort_keys(answer) == ["1", "0"]
 
 
+TIES = [
+    ("aa", "da", "ba", "ca", "db", "cb"),
+    ("bb", "aa", "ce", "ea", "da", "cd"),
+]
+
+
+@pytest.mark.parametrize("keys", TIES)
+def test_items_that_share_an_index_key_come_in_the_order_of_the_service(
+    client: Any, table: Any, keys: tuple[str, ...]
+) -> None:
+    # dynalite, recorded orders: by a hash of the table's key
+    name = table(
+        sk="S",
+        attributes={"g": "S"},
+        GlobalSecondaryIndexes=[index("by_g", ("g",), EVERYTHING)],
+    )
+    for key in sorted(keys):
+        put(client, name, key[0], key[1], g={"S": "same"})
+    for forward, expected in ((True, list(keys)), (False, list(keys)[::-1])):
+        answer = client.query(
+            TableName=name,
+            IndexName="by_g",
+            KeyConditionExpression="g = :g",
+            ExpressionAttributeValues={":g": {"S": "same"}},
+            ScanIndexForward=forward,
+        )
+        assert [item["pk"]["S"] + item["sk"]["S"] for item in answer["Items"]] == expected
+
+
 def test_a_changed_index_key_moves_the_entry(client: Any, music: str, pk: str) -> None:
     put(client, music, pk, "1", lsi1sk={"S": pk + "old"})
     put(client, music, pk, "1", lsi1sk={"S": pk + "new"})
@@ -569,9 +610,7 @@ def selected(client: Any, music: str) -> dict[str, Any]:
     return item
 
 
-def test_select_count_returns_no_items(
-    client: Any, music: str, selected: dict[str, Any]
-) -> None:
+def test_select_count_returns_no_items(client: Any, music: str, selected: dict[str, Any]) -> None:
     answer = query(client, music, "select", Select="COUNT")
     assert "Items" not in answer
     assert (answer["Count"], answer["ScannedCount"]) == (1, 1)
@@ -706,13 +745,28 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         conditions("((pk = :p)) AND (sk = :s)", p=S, s=S),
         "Invalid KeyConditionExpression: The expression has redundant parentheses;",
     ),
+    "redundant parentheses inside": (
+        conditions("((sk = :p) AND ((pk = :p)))", p=S),
+        "Invalid KeyConditionExpression: The expression has redundant parentheses;",
+    ),
+    "an unknown function": (
+        {"KeyConditionExpression": "dog(pk)"},
+        "Invalid KeyConditionExpression: Invalid function name; function: dog",
+    ),
+    "paths that overlap": (
+        {**KEYED, "ProjectionExpression": "a, a.b"},
+        "Invalid ProjectionExpression: Two document paths overlap with each other; must remove or "
+        "rewrite one of these paths; path one: [a], path two: [a, b]",
+    ),
     "an undefined name in the filter": (
         {**KEYED, "FilterExpression": "#missing = :p"},
         "Invalid FilterExpression: An expression attribute name used in the document path is not "
         "defined; attribute name: #missing",
     ),
-    "begins_with a number": (conditions("pk = :p AND begins_with(sk, :n)", p=S, n=N), operand(
-        "begins_with", "N")),
+    "begins_with a number": (
+        conditions("pk = :p AND begins_with(sk, :n)", p=S, n=N),
+        operand("begins_with", "N"),
+    ),
     "begins_with a boolean": (
         conditions("pk = :p AND begins_with(sk, :b)", p=S, b=BOOL),
         operand("begins_with", "BOOL"),
@@ -751,7 +805,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "both kinds of key condition": (
         {**KEYED, "KeyConditions": {"pk": EQ}},
         "Can not use both expression and non-expression parameters in the same request: "
-        "Non-expression parameters: {KeyConditions} Expression parameters: {KeyConditionExpression}",
+        "Non-expression parameters: {KeyConditions} "
+        "Expression parameters: {KeyConditionExpression}",
     ),
     "both kinds of everything": (
         {
@@ -767,6 +822,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "Non-expression parameters: {AttributesToGet, QueryFilter, ConditionalOperator, "
         "KeyConditions} Expression parameters: {ProjectionExpression, FilterExpression, "
         "KeyConditionExpression}",
+    ),
+    "a query filter with an expression": (
+        {**KEYED, "QueryFilter": {"a": EQ}},
+        "Can not use both expression and non-expression parameters in the same request: "
+        "Non-expression parameters: {QueryFilter} Expression parameters: {KeyConditionExpression}",
+    ),
+    "attributes to get with an expression, before Select": (
+        {**KEYED, "AttributesToGet": ["a"], "Select": "COUNT"},
+        "Can not use both expression and non-expression parameters in the same request: "
+        "Non-expression parameters: {AttributesToGet} "
+        "Expression parameters: {KeyConditionExpression}",
+    ),
+    "a reversed between": (
+        conditions("pk = :p AND sk BETWEEN :b AND :p", p=S, b={"S": "b"}),
+        "Invalid KeyConditionExpression: The BETWEEN operator requires upper bound to be greater "
+        "than or equal to lower bound; lower bound operand: AttributeValue: {S:b}, "
+        "upper bound operand: AttributeValue: {S:a}",
     ),
     "names without an expression": (
         {"KeyConditions": {"pk": EQ}, "ExpressionAttributeNames": {"#a": "a"}},
@@ -810,9 +882,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_wrong_parameters_are_refused_before_the_table_is_looked_up(
-    client: Any, case: str
-) -> None:
+def test_wrong_parameters_are_refused_before_the_table_is_looked_up(client: Any, case: str) -> None:
     more, text = REFUSED[case]
     assert refusal(client.query, TableName="no_such_table", **more) == (VALIDATION, text)
 
@@ -864,7 +934,11 @@ KEY_CONDITIONS: dict[str, tuple[str, str]] = {
 def test_a_key_condition_compares_keys_with_values(client: Any, music: str, case: str) -> None:
     # Only some of these texts have been seen behind "Invalid KeyConditionExpression: ".
     condition, text = KEY_CONDITIONS[case]
-    more = conditions(condition, p={"S": "S"}) if ":p" in condition else {"KeyConditionExpression": condition}
+    more = (
+        conditions(condition, p={"S": "S"})
+        if ":p" in condition
+        else {"KeyConditionExpression": condition}
+    )
     code, message = refusal(client.query, TableName=music, **more)
     assert code == VALIDATION
     assert message.removeprefix("Invalid KeyConditionExpression: ") == text
@@ -896,7 +970,11 @@ def test_an_unknown_conditional_operator_hides_an_unknown_select(client: Any) ->
     [
         ({"TableName": "abc!", "Select": "INVALID"}, "validation error"),
         (
-            {"TableName": "no_such_table", "Select": "INVALID", "ReturnConsumedCapacity": "INVALID"},
+            {
+                "TableName": "no_such_table",
+                "Select": "INVALID",
+                "ReturnConsumedCapacity": "INVALID",
+            },
             "returnConsumedCapacity",
         ),
     ],
@@ -957,9 +1035,30 @@ def test_select_must_fit_the_other_parameters(client: Any, music: str, case: str
 
 # --- refusals found with the table ---
 
+EMPTY_KEY = (
+    "One or more parameter values are not valid. The AttributeValue for a key attribute cannot "
+    "contain an empty string value. Key: "
+)
 ON_TABLE: dict[str, tuple[dict[str, Any], str]] = {
+    # DynamoDB Local
+    "an empty partition key": (conditions("pk = :v", v={"S": ""}), EMPTY_KEY + "pk"),
+    "an empty sort key": (
+        conditions("pk = :p AND sk > :v", p=S, v={"S": ""}),
+        EMPTY_KEY + "sk",
+    ),
+    "an empty start of the sort key": (
+        conditions("pk = :p AND begins_with(sk, :v)", p=S, v={"S": ""}),
+        EMPTY_KEY + "sk",
+    ),
+    "a long sort key": (
+        conditions("pk = :p AND sk > :v", p=S, v={"S": "x" * 1025}),
+        INVALID + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes",
+    ),
     # recorded
-    "no partition key": (conditions("sk = :v", v=S), "Query condition missed key schema element: pk"),
+    "no partition key": (
+        conditions("sk = :v", v=S),
+        "Query condition missed key schema element: pk",
+    ),
     "another attribute": (
         conditions("attr1 = :v", v=S),
         "Query condition missed key schema element: pk",
@@ -1083,9 +1182,7 @@ def test_a_filter_may_use_the_tables_keys_when_an_index_is_queried(
 
 INVALID_START = "The provided starting key is invalid"
 MISMATCH = "The provided key element does not match the schema"
-OUTSIDE = (
-    "The provided starting key is outside query boundaries based on provided conditions"
-)
+OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
 WHOLE = {"pk": S, "sk": S}
 START_KEYS: dict[str, tuple[dict[str, Any], str]] = {
     # recorded
@@ -1136,6 +1233,19 @@ START_KEYS: dict[str, tuple[dict[str, Any], str]] = {
         },
         "The provided starting key does not match the range key predicate",
     ),
+    "in the range and in another partition": (
+        {
+            **conditions("pk = :p AND sk <= :p", p=S),
+            "ExclusiveStartKey": {"pk": {"S": "other"}, "sk": S},
+        },
+        "The query can return at most one row and cannot be restarted",
+    ),
+    # DynamoDB Local
+    "an empty sort key": (
+        {**KEYED, "ExclusiveStartKey": {"pk": S, "sk": {"S": ""}}},
+        f"{INVALID_START}: {EMPTY_KEY}sk",
+    ),
+    # dynalite
     "an empty value": (
         {**KEYED, "ExclusiveStartKey": {"pk": {}}},
         f"{INVALID_START}: Supplied AttributeValue is empty, must contain exactly one of the "

@@ -78,9 +78,7 @@ def put(table: str, pk: str, attributes: dict[str, Any] | None = None, **more: A
 def update(table: str, pk: str, expression: str, values: Any = None, **more: Any) -> Any:
     if values:
         more["ExpressionAttributeValues"] = values
-    return {
-        "Update": {"TableName": table, "Key": key(pk), "UpdateExpression": expression, **more}
-    }
+    return {"Update": {"TableName": table, "Key": key(pk), "UpdateExpression": expression, **more}}
 
 
 def delete(table: str, pk: str, **more: Any) -> Any:
@@ -206,8 +204,8 @@ def test_a_failed_condition_can_return_the_item_that_is_there(
 ) -> None:
     old = {**key(pk), "a": {"S": "old"}}
     client.put_item(TableName=notes, Item=old)
-    more = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
+    more: dict[str, Any] = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(pk)"}
     actions = {
         "put": put(notes, pk, **condition, **more),
         "update": update(notes, pk, "REMOVE a", **condition, **more),
@@ -234,9 +232,7 @@ def test_a_cancelled_update_does_not_create_an_item(
     client: Any, notes: str, pk: str, condition: str
 ) -> None:
     # recorded
-    action = update(
-        notes, pk, "ADD score :v", {":v": {"N": "1"}}, ConditionExpression=condition
-    )
+    action = update(notes, pk, "ADD score :v", {":v": {"N": "1"}}, ConditionExpression=condition)
     response = cancellation(client, [action])
     assert response["CancellationReasons"][0]["Code"] == "ConditionalCheckFailed"
     assert stored(client, notes, pk) is None
@@ -375,9 +371,7 @@ def test_a_transaction_that_changes_nothing_holds_nothing(
 # --- client tokens ---
 
 
-def test_a_repeated_token_does_not_repeat_the_transaction(
-    client: Any, notes: str, pk: str
-) -> None:
+def test_a_repeated_token_does_not_repeat_the_transaction(client: Any, notes: str, pk: str) -> None:
     request = {
         "TransactItems": [update(notes, pk, "ADD n :v", {":v": {"N": "1"}})],
         "ClientRequestToken": str(uuid.uuid4()),
@@ -619,7 +613,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         ),
         "Value provided in ExpressionAttributeValues unused in expressions: keys: {:v}",
     ),
-    "an empty attribute name": (put("no_such_table", "a", {"": {"S": "x"}}), "Empty attribute name"),
+    "an empty attribute name": (
+        put("no_such_table", "a", {"": {"S": "x"}}),
+        "Empty attribute name",
+    ),
     "an empty name inside": (
         put("no_such_table", "a", {"m": {"M": {"": {"S": "x"}}}}),
         "Empty attribute name",
@@ -817,6 +814,17 @@ def test_a_bad_table_name_is_named_with_its_place(client: Any, action: Any, path
         VALIDATION,
         ENVELOPE + f"Value 'bad!name' at 'transactItems.2.member.{path}.tableName' failed to "
         "satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+    )
+
+
+def test_an_unknown_wish_for_the_failed_item_refuses_the_request(client: Any, notes: str) -> None:
+    # Alternator's tests on AWS: never a cancellation
+    action = check(notes, "x", "attribute_exists(pk)", ReturnValuesOnConditionCheckFailure="none")
+    assert refusal(client.transact_write_items, TransactItems=[action]) == (
+        VALIDATION,
+        ENVELOPE + "Value 'none' at "
+        "'transactItems.1.member.conditionCheck.returnValuesOnConditionCheckFailure' failed to "
+        "satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
     )
 
 

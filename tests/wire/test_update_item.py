@@ -238,7 +238,12 @@ DONE: dict[str, tuple[dict[str, Any], str, dict[str, Any], dict[str, Any]]] = {
         {"v": {"N": "2"}},
         {"m": {"M": {"x": {"N": "1"}, "y": {"N": "2"}}}},
     ),
-    "an element": ({"l": numbered(1, 2)}, "SET l[1] = :v", {"v": {"N": "9"}}, {"l": numbered(1, 9)}),
+    "an element": (
+        {"l": numbered(1, 2)},
+        "SET l[1] = :v",
+        {"v": {"N": "9"}},
+        {"l": numbered(1, 9)},
+    ),
     # recorded: no padding
     "an element beyond the end": (
         {"l": numbered(1, 2, 3)},
@@ -964,7 +969,9 @@ def test_a_binary_key_cannot_be_empty(client: Any, table: Any) -> None:
 
 
 IN_KEY = "Cannot update attribute {}. This attribute is part of the key"
-SCALAR = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed"
+SCALAR = (
+    "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed"
+)
 TYPED = "Type mismatch for Index Key lsi1sk Expected: S Actual: {} IndexName: gsi1"
 EMPTY_INDEX_KEY = (
     "One or more parameter values are not valid. The update expression attempted to update a "
@@ -1014,9 +1021,7 @@ def test_an_update_must_leave_keys_as_the_schema_has_them(
     ) == (VALIDATION, text)
 
 
-def test_an_index_key_cannot_become_an_attribute_of_another_type(
-    client: Any, indexed: str
-) -> None:
+def test_an_index_key_cannot_become_an_attribute_of_another_type(client: Any, indexed: str) -> None:
     # dynalite: seen only when the update is applied
     key = {"pk": {"S": "copied"}, "sk": {"S": "1"}}
     client.put_item(TableName=indexed, Item={**key, "n": {"N": "1"}})

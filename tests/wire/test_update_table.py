@@ -670,8 +670,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no units": (
         {"ProvisionedThroughput": {"ReadCapacityUnits": 0, "WriteCapacityUnits": 1}},
-        "1 validation error detected: Value '0' at 'provisionedThroughput.readCapacityUnits' failed "
-        "to satisfy constraint: Member must have value greater than or equal to 1",
+        "1 validation error detected: Value '0' at 'provisionedThroughput.readCapacityUnits' "
+        "failed to satisfy constraint: Member must have value greater than or equal to 1",
     ),
     # catalogue
     "encryption and more": (
@@ -688,7 +688,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "maximums and more": (
         {"OnDemandThroughput": {"MaxReadRequestUnits": 5}, "ProvisionedThroughput": ONE},
-        INVALID + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request",
+        INVALID + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable "
+        "request",
     ),
     "a stream and units": (
         {"StreamSpecification": STREAM, "ProvisionedThroughput": ONE},

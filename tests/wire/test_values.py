@@ -53,7 +53,7 @@ def round_trip(client: Any, table: str, value: dict[str, Any]) -> Any:
 SAME: dict[str, dict[str, Any]] = {
     "a string": {"S": "text"},
     "an empty string": {"S": ""},
-    "a string of any characters": {"S": "\x00 \n \" \\ é 𝄞 \uffff \u2028"},
+    "a string of any characters": {"S": '\x00 \n " \\ é 𝄞 \uffff \u2028'},
     "a number": {"N": "123.456"},
     "a number of 38 digits": {"N": "12345678901234567890123456789012345678"},
     "a binary": {"B": bytes(range(256))},
@@ -135,12 +135,16 @@ STORED: dict[str, str] = {
 
 
 @pytest.mark.parametrize(("sent", "stored"), STORED.items())
-def test_a_number_is_stored_in_plain_digits(client: Any, notes: str, sent: str, stored: str) -> None:
+def test_a_number_is_stored_in_plain_digits(
+    client: Any, notes: str, sent: str, stored: str
+) -> None:
     assert round_trip(client, notes, {"N": sent}) == {"N": stored}
 
 
 NOT_NUMERIC = "The parameter cannot be converted to a numeric value"
-OVERFLOW = "Number overflow. Attempting to store a number with magnitude larger than supported range"
+OVERFLOW = (
+    "Number overflow. Attempting to store a number with magnitude larger than supported range"
+)
 UNDERFLOW = (
     "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 )
@@ -447,7 +451,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
     ),
     "an empty set in a list": ({"L": [{"SS": []}]}, INVALID + "An string set  may not be empty"),
-    "an empty set in a map": ({"M": {"a": {"NS": []}}}, INVALID + "An number set  may not be empty"),
+    "an empty set in a map": (
+        {"M": {"a": {"NS": []}}},
+        INVALID + "An number set  may not be empty",
+    ),
 }
 
 
@@ -457,6 +464,24 @@ def test_a_wrong_value_is_refused(client: Any, notes: str, case: str) -> None:
     item = {"pk": {"S": "wrong"}, "v": value}
     assert refusal(client.put_item, TableName=notes, Item=item) == (VALIDATION, ENVELOPE + text)
     assert "Item" not in client.get_item(TableName=notes, Key={"pk": {"S": "wrong"}})
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "an empty string set",
+        "an empty number set",
+        "an empty binary set",
+        "no number in a set",
+        "null that is false",
+    ],
+)
+def test_a_wrong_value_of_an_update_is_refused_in_the_same_words(
+    client: Any, notes: str, case: str
+) -> None:
+    # recorded: without the name of the value
+    value, text = WRONG[case]
+    assert in_place(client, notes, "UpdateItem value", value) == (VALIDATION, ENVELOPE + text)
 
 
 @pytest.mark.parametrize("value", [{"v": {"M": {"": {"S": "x"}}}}, {"": {"S": "x"}}])
@@ -498,6 +523,22 @@ def test_deep_values_are_refused_without_a_prefix_elsewhere(
 ) -> None:
     # recorded
     assert send(client, notes, nested(32)) == (VALIDATION, TOO_DEEP)
+
+
+def test_values_nested_much_too_deep_are_refused_in_other_words(client: Any, notes: str) -> None:
+    # recorded: from about 63 levels on
+    item = {"pk": {"S": "deep"}, "v": nested(100)}
+    assert refusal(client.put_item, TableName=notes, Item=item) == (VALIDATION, TOO_DEEP)
+    assert refusal(
+        client.update_item,
+        TableName=notes,
+        Key={"pk": {"S": "deep"}},
+        UpdateExpression="SET v = :deep",
+        ExpressionAttributeValues={":deep": nested(100)},
+    ) == (
+        VALIDATION,
+        f"ExpressionAttributeValues contains invalid value: {TOO_DEEP} for key :deep",
+    )
 
 
 def test_a_value_nested_ten_thousand_levels_deep_is_refused(raw: Any, notes: str) -> None:
@@ -577,9 +618,7 @@ def test_the_names_of_attributes_count_their_bytes(client: Any, notes: str) -> N
     room = ITEM_BYTES_MAX - len("pknamed") - len("é".encode()) * 1_000 - 1 - len("f")
     item = {**key, "é" * 1_000: {"BOOL": True}, "f": {"S": "x" * room}}
     client.put_item(TableName=notes, Item=item)
-    code, _ = refusal(
-        client.put_item, TableName=notes, Item={**item, "f": {"S": "x" * (room + 1)}}
-    )
+    code, _ = refusal(client.put_item, TableName=notes, Item={**item, "f": {"S": "x" * (room + 1)}})
     assert code == VALIDATION
 
 
@@ -610,7 +649,9 @@ SCALARS = st.one_of(
     st.builds(lambda binary: {"B": binary}, BINARIES),
     st.builds(lambda flag: {"BOOL": flag}, st.booleans()),
     st.just({"NULL": True}),
-    st.builds(lambda members: {"SS": members}, st.lists(TEXTS, min_size=1, max_size=4, unique=True)),
+    st.builds(
+        lambda members: {"SS": members}, st.lists(TEXTS, min_size=1, max_size=4, unique=True)
+    ),
     st.builds(
         lambda members: {"NS": members},
         st.lists(NUMBERS, min_size=1, max_size=4, unique_by=Decimal),

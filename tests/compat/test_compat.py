@@ -1,0 +1,144 @@
+"""Partita gives the answers of DynamoDB Local, apart from the differences that are listed."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from . import (
+    cases_batches,
+    cases_capacity,
+    cases_conditions,
+    cases_delete_item,
+    cases_get_item,
+    cases_legacy,
+    cases_put_item,
+    cases_query,
+    cases_requests,
+    cases_scan,
+    cases_settings,
+    cases_tables,
+    cases_transactions,
+    cases_update_item,
+    cases_values,
+)
+from .answers import Answer
+from .differences import DIFFERENCES, Difference, difference
+from .endpoints import Endpoint
+from .notation import Case, Step
+
+FAMILIES: tuple[ModuleType, ...] = (
+    cases_put_item,
+    cases_get_item,
+    cases_update_item,
+    cases_delete_item,
+    cases_values,
+    cases_conditions,
+    cases_legacy,
+    cases_query,
+    cases_scan,
+    cases_batches,
+    cases_transactions,
+    cases_capacity,
+    cases_tables,
+    cases_settings,
+    cases_requests,
+)
+
+# The operations of the first issue.
+OPERATIONS = frozenset(
+    (
+        "BatchGetItem",
+        "BatchWriteItem",
+        "CreateTable",
+        "DeleteItem",
+        "DeleteTable",
+        "DescribeEndpoints",
+        "DescribeLimits",
+        "DescribeTable",
+        "DescribeTimeToLive",
+        "GetItem",
+        "ListTables",
+        "ListTagsOfResource",
+        "PutItem",
+        "Query",
+        "Scan",
+        "TagResource",
+        "TransactGetItems",
+        "TransactWriteItems",
+        "UntagResource",
+        "UpdateItem",
+        "UpdateTable",
+        "UpdateTimeToLive",
+    )
+)
+REQUESTS_MIN = 400
+
+
+def _named(family: ModuleType) -> list[tuple[str, Case]]:
+    prefix = family.__name__.rpartition("cases_")[2]
+    return [(f"{prefix}: {case.name}", case) for case in family.CASES]
+
+
+CASES = [named for family in FAMILIES for named in _named(family)]
+
+# What the last test looks at: the cases that were played, and the differences that were met.
+played: set[str] = set()
+met: set[Difference] = set()
+
+
+def test_the_suite_has_enough_requests_and_all_operations() -> None:
+    steps = [step for _, case in CASES for step in case.steps]
+    assert len(steps) >= REQUESTS_MIN
+    assert {step.operation for step in steps} >= OPERATIONS
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    assert len({name for name, _ in CASES}) == len(CASES)
+
+
+def test_every_listed_difference_has_a_reason_and_a_source() -> None:
+    assert DIFFERENCES
+    assert all(one.reason and one.source and one.local != one.partita for one in DIFFERENCES)
+
+
+@pytest.mark.compat
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[name for name, _ in CASES])
+def test_the_answers_are_the_same(
+    name: str, case: Case, partita: Endpoint, local: Endpoint
+) -> None:
+    answers = zip(case.steps, local.play(case), partita.play(case), strict=True)
+    wrong = [
+        complaint
+        for number, (step, theirs, ours) in enumerate(answers, 1)
+        if (complaint := _compare(name, number, step, theirs, ours))
+    ]
+    played.add(name)
+    assert not wrong, "\n\n".join(wrong)
+
+
+def _compare(case: str, number: int, step: Step, local: Answer, partita: Answer) -> str | None:
+    """What is wrong with Partita's answer, if anything is."""
+    said = str(local)
+    listed = difference(case, number, step.operation, said)
+    if listed is None:
+        return None if partita == local else _told(step, "they differ", local, partita)
+    met.add(listed)
+    if partita == local:
+        return _told(step, "a listed difference is none", local, partita)
+    if not listed.expects(said, str(partita)):
+        return _told(step, f"listed is\n  partita  {listed.partita}", local, partita)
+    return None
+
+
+def _told(step: Step, what: str, local: Answer, partita: Answer) -> str:
+    body = str(step.body)[:500]
+    return f"{step.operation} {body}: {what}\n  local    {local}\n  partita  {partita}"
+
+
+@pytest.mark.compat
+def test_every_listed_difference_was_met() -> None:
+    if played != {name for name, _ in CASES}:
+        pytest.skip("only some of the cases were played")
+    assert [one for one in DIFFERENCES if one not in met] == []

@@ -1,0 +1,149 @@
+"""DeleteTable: a table is gone with all it had, unless it is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+VALIDATION = "ValidationException"
+POLL = {"Delay": 0.02, "MaxAttempts": 500}
+
+
+def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
+    """The type and the text of the error that answers the request."""
+    with pytest.raises(ClientError) as refused:
+        call(**request)
+    error = refused.value.response["Error"]
+    return error["Code"], error["Message"]
+
+
+def delete(client: Any, name: str) -> dict[str, Any]:
+    answer = client.delete_table(TableName=name)["TableDescription"]
+    client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig=POLL)
+    return dict(answer)
+
+
+def index(name: str, *keys: str) -> dict[str, Any]:
+    kinds = ("HASH", "RANGE")
+    return {
+        "IndexName": name,
+        "KeySchema": [
+            {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, kinds, strict=False)
+        ],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+
+
+def test_the_answer_describes_a_table_that_is_being_deleted(client: Any, table: Any) -> None:
+    # dynalite: without its global indexes
+    name = table(
+        sk="S",
+        attributes={"g": "S"},
+        LocalSecondaryIndexes=[index("local", "pk", "g")],
+        GlobalSecondaryIndexes=[index("global", "g")],
+    )
+    answer = delete(client, name)
+    assert answer["TableName"] == name
+    assert answer["TableStatus"] == "DELETING"
+    assert "GlobalSecondaryIndexes" not in answer
+
+
+def test_a_deleted_table_is_gone(client: Any, table: Any) -> None:
+    name = table()
+    key = {"pk": {"S": "a"}}
+    client.put_item(TableName=name, Item=key)
+    delete(client, name)
+    assert name not in client.list_tables()["TableNames"]
+    not_found = ("ResourceNotFoundException", "Requested resource not found")
+    assert refusal(client.get_item, TableName=name, Key=key) == not_found
+    assert refusal(client.put_item, TableName=name, Item=key) == not_found
+    assert refusal(client.scan, TableName=name) == not_found
+    named = f"Requested resource not found: Table: {name} not found"
+    assert refusal(client.describe_table, TableName=name) == (not_found[0], named)
+
+
+def test_a_table_of_the_same_name_starts_empty(client: Any, table: Any) -> None:
+    name = table(attributes={"g": "S"}, GlobalSecondaryIndexes=[index("global", "g")])
+    first = client.describe_table(TableName=name)["Table"]
+    for number in range(30):
+        client.put_item(TableName=name, Item={"pk": {"S": str(number)}, "g": {"S": "x"}})
+    delete(client, name)
+    table(TableName=name, attributes={"g": "S"}, GlobalSecondaryIndexes=[index("global", "g")])
+    second = client.describe_table(TableName=name)["Table"]
+    assert second["TableId"] != first["TableId"]
+    assert (second["ItemCount"], second["TableSizeBytes"]) == (0, 0)
+    assert client.scan(TableName=name)["Items"] == []
+    assert client.scan(TableName=name, IndexName="global")["Items"] == []
+    tags = client.list_tags_of_resource(ResourceArn=second["TableArn"])["Tags"]
+    assert tags == []
+
+
+def test_time_to_live_and_tags_do_not_pass_to_a_table_of_the_same_name(
+    client: Any, table: Any
+) -> None:
+    name = table(Tags=[{"Key": "team", "Value": "blue"}])
+    client.update_time_to_live(
+        TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"}
+    )
+    delete(client, name)
+    table(TableName=name)
+    described = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    assert described == {"TimeToLiveStatus": "DISABLED"}
+    arn = client.describe_table(TableName=name)["Table"]["TableArn"]
+    assert client.list_tags_of_resource(ResourceArn=arn)["Tags"] == []
+
+
+def test_a_protected_table_is_not_deleted(client: Any, table: Any) -> None:
+    # catalogue
+    name = table(DeletionProtectionEnabled=True)
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}})
+    assert refusal(client.delete_table, TableName=name) == (
+        VALIDATION,
+        "Resource cannot be deleted as it is currently protected against deletion. "
+        "Disable deletion protection first.",
+    )
+    assert client.scan(TableName=name)["Count"] == 1
+    client.update_table(TableName=name, DeletionProtectionEnabled=False)
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
+    delete(client, name)
+
+
+def test_a_missing_table_is_not_found_by_its_name(client: Any) -> None:
+    # dynalite
+    assert refusal(client.delete_table, TableName="no_such_table") == (
+        "ResourceNotFoundException",
+        "Requested resource not found: Table: no_such_table not found",
+    )
+
+
+def test_a_table_is_deleted_once(client: Any, table: Any) -> None:
+    name = table()
+    delete(client, name)
+    assert refusal(client.delete_table, TableName=name)[0] == "ResourceNotFoundException"
+
+
+def test_a_table_is_named_by_its_arn_too(client: Any, table: Any) -> None:
+    name = table()
+    client.delete_table(TableName=client.describe_table(TableName=name)["Table"]["TableArn"])
+    client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig=POLL)
+
+
+def test_a_request_without_a_table_is_refused(raw: Any) -> None:
+    # dynalite
+    answer = raw("DeleteTable", {})
+    assert (answer.status, answer.body["message"]) == (
+        400,
+        "The parameter 'TableName' is required but was not present in the request",
+    )
+
+
+def test_a_name_with_other_characters_is_refused(client: Any) -> None:
+    # dynalite
+    assert refusal(client.delete_table, TableName="abc;") == (
+        VALIDATION,
+        "1 validation error detected: Value 'abc;' at 'tableName' failed to satisfy constraint: "
+        "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+    )

@@ -1,0 +1,549 @@
+"""Every limit of `partita.limits`: a request just within it passes, one beyond it is refused.
+
+`LIMITS` has a request for each; a limit that does not refuse (a page ends, a figure is reported)
+has a test of its own, named in `OTHERWISE`; `UNREACHABLE` says why a limit cannot be met here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from botocore.exceptions import ClientError
+
+from partita import limits
+
+VALIDATION = "ValidationException"
+POLL = {"Delay": 0.02, "MaxAttempts": 500}
+KEY = {"pk": {"S": "limit"}, "sk": {"S": "1"}}
+KEY_BYTES = len("pk" + "limit" + "sk" + "1")
+
+
+class Bench(NamedTuple):
+    """What the requests are sent to: a table with the keys pk and sk, and names for others."""
+
+    client: Any
+    table: str
+    names: Iterator[str]
+
+
+@pytest.fixture(scope="module")
+def bench(client: Any, table_names: Iterator[str]) -> Iterator[Bench]:
+    name = next(table_names)
+    client.create_table(
+        TableName=name,
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
+    yield Bench(client, name, table_names)
+    client.delete_table(TableName=name)
+
+
+# --- the requests ---
+
+
+def put(bench: Bench, **attributes: Any) -> None:
+    bench.client.put_item(TableName=bench.table, Item={**KEY, **attributes})
+
+
+def item_of_bytes(bench: Bench, size: int) -> None:
+    put(bench, f={"S": "x" * (size - KEY_BYTES - len("f"))})
+
+
+def value_of_levels(bench: Bench, levels: int) -> None:
+    value: dict[str, Any] = {"S": "leaf"}
+    for _ in range(levels - 1):
+        value = {"M": {"x": value}}
+    put(bench, v=value)
+
+
+def attribute_name(bench: Bench, size: int) -> None:
+    put(bench, **{"n" * size: {"S": ""}})
+
+
+def partition_key(bench: Bench, size: int) -> None:
+    put(bench, pk={"S": "x" * size})
+
+
+def sort_key(bench: Bench, size: int) -> None:
+    put(bench, sk={"S": "x" * size})
+
+
+def digits(bench: Bench, count: int) -> None:
+    put(bench, n={"N": "1" * count})
+
+
+def exponent(bench: Bench, power: int) -> None:
+    put(bench, n={"N": f"1e{power}"})
+
+
+def scan(bench: Bench, condition: str, **more: Any) -> None:
+    bench.client.scan(TableName=bench.table, FilterExpression=condition, **more)
+
+
+def expression(bench: Bench, size: int) -> None:
+    scan(bench, f"attribute_exists({'a' * (size - len('attribute_exists()'))})")
+
+
+def expression_values(bench: Bench, size: int) -> None:
+    names = [":a", ":b", ":c", ":d", ":e", ":f"]
+    room = size - sum(map(len, names))
+    sizes = [room // len(names)] * (len(names) - 1)
+    sizes.append(room - sum(sizes))
+    bench.client.delete_item(
+        TableName=bench.table,
+        Key=KEY,
+        ConditionExpression="attribute_not_exists(zz) OR zz IN (:a, :b, :c, :d, :e, :f)",
+        ExpressionAttributeValues={
+            name: {"S": "x" * length} for name, length in zip(names, sizes, strict=True)
+        },
+    )
+
+
+def placeholder(bench: Bench, size: int) -> None:
+    name = "#" + "n" * (size - 1)
+    scan(bench, f"attribute_exists({name})", ExpressionAttributeNames={name: "a"})
+
+
+def operators(bench: Bench, count: int) -> None:
+    # n comparisons are joined by n - 1 ORs; a NOT makes the number even.
+    comparisons = " OR ".join(["a=:v"] * ((count + 1) // 2))
+    condition = comparisons if count % 2 else f"NOT {comparisons}"
+    scan(bench, condition, ExpressionAttributeValues={":v": {"S": "x"}})
+
+
+def in_operands(bench: Bench, count: int) -> None:
+    operands = ", ".join([":v"] * count)
+    scan(bench, f"a IN ({operands})", ExpressionAttributeValues={":v": {"S": "x"}})
+
+
+def path_elements(bench: Bench, count: int) -> None:
+    bench.client.get_item(
+        TableName=bench.table, Key=KEY, ProjectionExpression=".".join(["a"] * count)
+    )
+
+
+def create_table(bench: Bench, attributes: list[str], **more: Any) -> None:
+    """Create a table with the keys `attributes[0]` and `attributes[1]`, and delete it."""
+    name = next(bench.names)
+    if "ProvisionedThroughput" not in more:
+        more["BillingMode"] = "PAY_PER_REQUEST"
+    bench.client.create_table(
+        TableName=name,
+        KeySchema=[
+            {"AttributeName": key, "KeyType": kind}
+            for key, kind in zip(attributes, ("HASH", "RANGE"), strict=False)
+        ],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in attributes],
+        **more,
+    )
+    bench.client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
+    bench.client.delete_table(TableName=name)
+
+
+def index(name: str, keys: list[str], projection: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "IndexName": name,
+        "KeySchema": [
+            {"AttributeName": key, "KeyType": kind}
+            for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+        ],
+        "Projection": projection or {"ProjectionType": "KEYS_ONLY"},
+    }
+
+
+def key_attribute_name(bench: Bench, size: int) -> None:
+    create_table(bench, ["k" * size])
+
+
+def local_indexes(bench: Bench, count: int) -> None:
+    keys = [f"l{number}" for number in range(count)]
+    create_table(
+        bench,
+        ["pk", "sk", *keys],
+        LocalSecondaryIndexes=[index(f"by_{key}", ["pk", key]) for key in keys],
+    )
+
+
+def global_indexes(bench: Bench, count: int) -> None:
+    create_table(
+        bench,
+        ["pk", "sk"],
+        GlobalSecondaryIndexes=[index(f"gsi{number}", ["sk", "pk"]) for number in range(count)],
+    )
+
+
+def index_key_attributes(bench: Bench, count: int) -> None:
+    keys = [f"g{number}" for number in range(count)]
+    several = index("several", ["sk"])
+    several["KeySchema"] = [{"AttributeName": key, "KeyType": "HASH"} for key in keys]
+    create_table(bench, ["pk", "sk", *keys], GlobalSecondaryIndexes=[several])
+
+
+def projected_attributes(bench: Bench, count: int) -> None:
+    names = [f"a{number}" for number in range(count)]
+    parts = [names[start : start + 20] for start in range(0, count, 20)]
+    create_table(
+        bench,
+        ["pk", "sk"],
+        GlobalSecondaryIndexes=[
+            index(
+                f"gsi{number}",
+                ["sk"],
+                {"ProjectionType": "INCLUDE", "NonKeyAttributes": part},
+            )
+            for number, part in enumerate(parts)
+        ],
+    )
+
+
+def provisioned_units(bench: Bench, count: int) -> None:
+    throughput = {"ReadCapacityUnits": count, "WriteCapacityUnits": 1}
+    create_table(bench, ["pk"], ProvisionedThroughput=throughput)
+
+
+def tags(bench: Bench, count: int) -> None:
+    arn = bench.client.describe_table(TableName=bench.table)["Table"]["TableArn"]
+    bench.client.tag_resource(
+        ResourceArn=arn, Tags=[{"Key": f"k{number}", "Value": "v"} for number in range(count)]
+    )
+
+
+def list_tables(bench: Bench, count: int) -> None:
+    bench.client.list_tables(Limit=count)
+
+
+def batch_get_keys(bench: Bench, count: int) -> None:
+    keys = [{**KEY, "sk": {"S": str(number)}} for number in range(count)]
+    bench.client.batch_get_item(RequestItems={bench.table: {"Keys": keys}})
+
+
+def batch_write_requests(bench: Bench, count: int) -> None:
+    requests = [
+        {"PutRequest": {"Item": {**KEY, "sk": {"S": str(number)}}}} for number in range(count)
+    ]
+    bench.client.batch_write_item(RequestItems={bench.table: requests})
+
+
+def transaction_actions(bench: Bench, count: int) -> None:
+    bench.client.transact_write_items(
+        TransactItems=[
+            {"Put": {"TableName": bench.table, "Item": {**KEY, "sk": {"S": f"t{number}"}}}}
+            for number in range(count)
+        ]
+    )
+    bench.client.transact_get_items(
+        TransactItems=[
+            {"Get": {"TableName": bench.table, "Key": {**KEY, "sk": {"S": f"t{number}"}}}}
+            for number in range(count)
+        ]
+    )
+
+
+def transaction_bytes(bench: Bench, size: int) -> None:
+    sizes = [400_000] * 10
+    sizes.append(size - sum(sizes))
+    bench.client.transact_write_items(
+        TransactItems=[
+            {
+                "Put": {
+                    "TableName": bench.table,
+                    "Item": {
+                        **KEY,
+                        "sk": {"S": chr(ord("a") + number)},
+                        "f": {"S": "x" * (length - KEY_BYTES - len("f"))},
+                    },
+                }
+            }
+            for number, length in enumerate(sizes)
+        ]
+    )
+
+
+def scan_segments(bench: Bench, count: int) -> None:
+    bench.client.scan(TableName=bench.table, Segment=0, TotalSegments=count)
+
+
+class Limit(NamedTuple):
+    attempt: Callable[[Bench, int], None]
+    refusal: str
+    """A part of the text that refuses the request beyond the limit."""
+    step: int = 1
+
+
+LIMITS: dict[str, Limit] = {
+    "ITEM_BYTES_MAX": Limit(item_of_bytes, "Item size has exceeded the maximum allowed size"),
+    "NESTING_LEVELS_MAX": Limit(
+        value_of_levels,
+        "Nesting Levels have exceeded supported limits: "
+        "Attributes in the item have nested levels beyond supported limit",
+    ),
+    # Alternator's tests on AWS: the text names the number
+    "ATTRIBUTE_NAME_BYTES_MAX": Limit(attribute_name, "65535"),
+    "PARTITION_KEY_BYTES_MAX": Limit(
+        partition_key, "Size of hashkey has exceeded the maximum size limit of2048 bytes"
+    ),
+    "SORT_KEY_BYTES_MAX": Limit(
+        sort_key, "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
+    ),
+    "KEY_ATTRIBUTE_NAME_BYTES_MAX": Limit(
+        key_attribute_name, "Member must have length less than or equal to 255"
+    ),
+    "NUMBER_DIGITS_MAX": Limit(
+        digits, "Attempting to store more than 38 significant digits in a Number"
+    ),
+    "NUMBER_EXPONENT_MAX": Limit(exponent, "Number overflow."),
+    "NUMBER_EXPONENT_MIN": Limit(exponent, "Number underflow.", step=-1),
+    "EXPRESSION_BYTES_MAX": Limit(
+        expression,
+        "Invalid FilterExpression: Expression size has exceeded the maximum allowed size; "
+        "expression size: 4097",
+    ),
+    # The rest of the expressions' texts are DynamoDB Local's.
+    "EXPRESSION_VALUES_BYTES_MAX": Limit(
+        expression_values, "ExpressionAttributeValues exceeds max size"
+    ),
+    "EXPRESSION_PLACEHOLDER_BYTES_MAX": Limit(
+        placeholder,
+        "ExpressionAttributeNames contains invalid key: "
+        "The expression attribute map contains a key that is too long; size of key: 256",
+    ),
+    "EXPRESSION_OPERATORS_MAX": Limit(
+        operators,
+        "Invalid FilterExpression: The expression contains too many operators; operator count: 301",
+    ),
+    "IN_OPERANDS_MAX": Limit(
+        in_operands,
+        "Invalid FilterExpression: The IN operator is provided with too many operands; "
+        "number of operands: 101",
+    ),
+    "DOCUMENT_PATH_ELEMENTS_MAX": Limit(
+        path_elements,
+        "Invalid ProjectionExpression: The document path has too many nesting levels; "
+        "nesting levels: 33",
+    ),
+    "LOCAL_INDEXES_PER_TABLE_MAX": Limit(
+        local_indexes, "Number of LocalSecondaryIndexes exceeds per-table limit of 5"
+    ),
+    "GLOBAL_INDEXES_PER_TABLE_MAX": Limit(
+        global_indexes, "GlobalSecondaryIndex count exceeds the per-table limit of 20"
+    ),
+    "INDEX_KEY_ATTRIBUTES_MAX": Limit(index_key_attributes, "HASH"),
+    "PROJECTED_ATTRIBUTES_MAX": Limit(projected_attributes, "100"),
+    "PROVISIONED_UNITS_MAX": Limit(
+        provisioned_units, "Given value 1000000000001 for ReadCapacityUnits is out of bounds"
+    ),
+    "TAGS_PER_RESOURCE_MAX": Limit(
+        tags, "Number of Tags exceed the current limit for the provided ResourceArn"
+    ),
+    "LIST_TABLES_PAGE_MAX": Limit(list_tables, "Member must have value less than or equal to 100"),
+    "BATCH_GET_KEYS_MAX": Limit(
+        batch_get_keys, "Member must have length less than or equal to 100"
+    ),
+    "BATCH_WRITE_REQUESTS_MAX": Limit(
+        batch_write_requests, "Member must have length less than or equal to 25"
+    ),
+    "TRANSACTION_ACTIONS_MAX": Limit(
+        transaction_actions, "Member must have length less than or equal to 100"
+    ),
+    "TRANSACTION_BYTES_MAX": Limit(transaction_bytes, "size cannot exceed"),
+    "SCAN_SEGMENTS_MAX": Limit(
+        scan_segments, "Member must have value less than or equal to 1000000"
+    ),
+}
+OTHERWISE: dict[str, str] = {
+    "NUMBER_TEXT_CHARS_MAX": "test_an_error_repeats_the_start_of_a_wrong_number",
+    "PAGE_BYTES_MAX": "test_a_page_ends_when_it_is_full",
+    "BATCH_GET_BYTES_MAX": "test_a_batch_of_reads_ends_when_it_is_full",
+    "REQUEST_BODY_BYTES_MAX": "test_a_body_has_its_limit",
+    "REQUEST_HEADER_BYTES_MAX": "test_a_header_has_its_limit",
+    "ACCOUNT_CAPACITY_UNITS_MAX": "test_the_limits_of_the_account_are_described",
+    "TABLE_CAPACITY_UNITS_MAX": "test_the_limits_of_the_account_are_described",
+    "ON_DEMAND_READ_UNITS": "test_a_table_on_demand_is_warm",
+    "ON_DEMAND_WRITE_UNITS": "test_a_table_on_demand_is_warm",
+}
+UNREACHABLE: dict[str, str] = {
+    "ITEM_COLLECTION_BYTES_MAX": "10 GB of items would have to be written",
+    "BATCH_WRITE_BYTES_MAX": "25 items of 400 KB are 10 MB, and a longer body is refused first",
+    "CLIENT_TOKEN_SECONDS": "ten minutes would have to pass; the clock is not on the wire",
+}
+UNITS = {"KB", "MB"}
+
+
+def test_every_limit_is_tested_or_cannot_be() -> None:
+    constants = {name for name in vars(limits) if name.isupper()} - UNITS
+    assert set(LIMITS) | set(OTHERWISE) | set(UNREACHABLE) == constants
+    assert len(LIMITS) + len(OTHERWISE) + len(UNREACHABLE) == len(constants)
+    assert all(callable(globals().get(test)) for test in OTHERWISE.values())
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_can_be_reached_but_not_passed(bench: Bench, name: str) -> None:
+    limit, greatest = LIMITS[name], getattr(limits, name)
+    limit.attempt(bench, greatest)
+    with pytest.raises(ClientError) as refused:
+        limit.attempt(bench, greatest + limit.step)
+    error = refused.value.response["Error"]
+    assert error["Code"] == VALIDATION
+    assert limit.refusal in error["Message"]
+
+
+# --- the size of each kind of expression ---
+
+SIZED: dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]] = {
+    # recorded: bytes of the text as it was sent
+    "ConditionExpression": (
+        "delete_item",
+        "attribute_not_exists({})",
+        lambda text: {"Key": KEY, "ConditionExpression": text},
+    ),
+    "UpdateExpression": (
+        "update_item",
+        "REMOVE {}",
+        lambda text: {"Key": KEY, "UpdateExpression": text},
+    ),
+    "ProjectionExpression": (
+        "get_item",
+        "{}",
+        lambda text: {"Key": KEY, "ProjectionExpression": text},
+    ),
+    "FilterExpression": ("scan", "attribute_exists({})", lambda text: {"FilterExpression": text}),
+    "KeyConditionExpression": (
+        "query",
+        "pk = :p{}",
+        lambda text: {
+            "KeyConditionExpression": text.replace("a", " "),
+            "ExpressionAttributeValues": {":p": {"S": "limit"}},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SIZED)
+def test_each_kind_of_expression_has_the_same_limit(bench: Bench, kind: str) -> None:
+    operation, pattern, request = SIZED[kind]
+    call = getattr(bench.client, operation)
+    room = limits.EXPRESSION_BYTES_MAX - len(pattern.format(""))
+    call(TableName=bench.table, **request(pattern.format("a" * room)))
+    with pytest.raises(ClientError) as refused:
+        call(TableName="no_such_table", **request(pattern.format("a" * (room + 1))))
+    error = refused.value.response["Error"]
+    assert error["Code"] == VALIDATION
+    assert (
+        f"Invalid {kind}: Expression size has exceeded the maximum allowed size;"
+        in error["Message"]
+    )
+
+
+def test_the_size_of_an_expression_is_checked_before_its_syntax(bench: Bench) -> None:
+    # Alternator's tests on AWS
+    with pytest.raises(ClientError) as refused:
+        scan(bench, "(" * 1_000_000)
+    assert refused.value.response["Error"]["Message"] == (
+        "Invalid FilterExpression: Expression size has exceeded the maximum allowed size; "
+        "expression size: 1000000"
+    )
+
+
+def test_the_bytes_of_an_expression_are_counted_in_utf_8(bench: Bench) -> None:
+    with pytest.raises(ClientError) as refused:
+        scan(bench, "é" * 2_049)
+    assert "expression size: 4098" in refused.value.response["Error"]["Message"]
+
+
+# --- limits that do not refuse ---
+
+
+def test_an_error_repeats_the_start_of_a_wrong_number(bench: Bench) -> None:
+    for length in (limits.NUMBER_TEXT_CHARS_MAX, limits.NUMBER_TEXT_CHARS_MAX + 1, 1_000_000):
+        with pytest.raises(ClientError) as refused:
+            put(bench, n={"N": "x" * length})
+        error = refused.value.response["Error"]
+        assert error["Code"] == VALIDATION
+        assert error["Message"].count("x") == min(length, limits.NUMBER_TEXT_CHARS_MAX)
+
+
+def test_a_page_ends_when_it_is_full(bench: Bench) -> None:
+    # What a stored item counts beside its values is test_query.py's affair: less than 1 in 100.
+    sizes = [limits.ITEM_BYTES_MAX - 1024] * 2
+    for last, pages in (
+        (limits.PAGE_BYTES_MAX - sum(sizes) - 16 * limits.KB, 1),
+        (limits.KB * 300, 2),
+    ):
+        for number, size in enumerate([*sizes, last, 1000]):
+            bench.client.put_item(
+                TableName=bench.table,
+                Item={"pk": {"S": "page"}, "sk": {"S": str(number)}, "f": {"S": "x" * size}},
+            )
+        request: dict[str, Any] = {
+            "TableName": bench.table,
+            "KeyConditionExpression": "pk = :p",
+            "ExpressionAttributeValues": {":p": {"S": "page"}},
+        }
+        counts = [bench.client.query(**request)]
+        while "LastEvaluatedKey" in counts[-1]:
+            start = counts[-1]["LastEvaluatedKey"]
+            counts.append(bench.client.query(**request, ExclusiveStartKey=start))
+        assert len(counts) == pages
+        assert sum(page["Count"] for page in counts) == 4
+
+
+def test_a_batch_of_reads_ends_when_it_is_full(bench: Bench) -> None:
+    # 40 items of 400 KB are 15.6 MB, 41 are a little more than 16 MB
+    keys = [{"pk": {"S": "full"}, "sk": {"S": f"{number:02}"}} for number in range(42)]
+    filler = limits.ITEM_BYTES_MAX - len("pk" + "full" + "sk" + "00" + "f")
+    for key in keys:
+        bench.client.put_item(TableName=bench.table, Item={**key, "f": {"S": "x" * filler}})
+    answer = bench.client.batch_get_item(RequestItems={bench.table: {"Keys": keys[:40]}})
+    assert len(answer["Responses"][bench.table]) == 40
+    assert answer["UnprocessedKeys"] == {}
+    answer = bench.client.batch_get_item(RequestItems={bench.table: {"Keys": keys}})
+    left = answer["UnprocessedKeys"][bench.table]["Keys"]
+    found = answer["Responses"][bench.table]
+    assert len(found) + len(left) == 42
+    assert sum(len(item["f"]["S"]) for item in found) <= limits.BATCH_GET_BYTES_MAX
+    assert len(left) in (1, 2)
+
+
+def test_a_body_has_its_limit(raw: Any) -> None:
+    # dynalite: exactly 16 MB are read, one byte more is not
+    head = b'{"TableName":"no_such_table","Key":{"pk":{"S":"'
+    tail = b'"}}}'
+    filler = b"x" * (limits.REQUEST_BODY_BYTES_MAX - len(head) - len(tail))
+    assert raw("GetItem", head + filler + tail).status == 400
+    assert raw("GetItem", head + filler + b"x" + tail).status == 413
+
+
+def test_a_header_has_its_limit(raw: Any) -> None:
+    request = {"TableName": "no_such_table", "Key": {"pk": {"S": "x"}}}
+    half, double = limits.REQUEST_HEADER_BYTES_MAX // 2, limits.REQUEST_HEADER_BYTES_MAX * 2
+    answer = raw("GetItem", request, headers={"X-Filler": "x" * half})
+    assert answer.body["__type"].endswith("#ResourceNotFoundException")
+    answer = raw("GetItem", request, headers={"X-Filler": "x" * double})
+    assert answer.status in (400, 413, 431)
+    assert "ResourceNotFoundException" not in str(answer.body)
+
+
+def test_the_limits_of_the_account_are_described(client: Any) -> None:
+    described = client.describe_limits()
+    assert {name: figure for name, figure in described.items() if name.endswith("Units")} == {
+        "AccountMaxReadCapacityUnits": limits.ACCOUNT_CAPACITY_UNITS_MAX,
+        "AccountMaxWriteCapacityUnits": limits.ACCOUNT_CAPACITY_UNITS_MAX,
+        "TableMaxReadCapacityUnits": limits.TABLE_CAPACITY_UNITS_MAX,
+        "TableMaxWriteCapacityUnits": limits.TABLE_CAPACITY_UNITS_MAX,
+    }
+
+
+def test_a_table_on_demand_is_warm(bench: Bench) -> None:
+    # Alternator's tests on AWS
+    warm = bench.client.describe_table(TableName=bench.table)["Table"]["WarmThroughput"]
+    assert (warm["ReadUnitsPerSecond"], warm["WriteUnitsPerSecond"]) == (
+        limits.ON_DEMAND_READ_UNITS,
+        limits.ON_DEMAND_WRITE_UNITS,
+    )

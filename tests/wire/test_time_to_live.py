@@ -1,0 +1,302 @@
+"""UpdateTimeToLive and DescribeTimeToLive, and that expired items are gone within seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+VALIDATION = "ValidationException"
+EXPIRY_SECONDS_MAX = 10
+YEAR = 365 * 24 * 3600
+
+
+def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
+    """The type and the text of the error that answers the request."""
+    with pytest.raises(ClientError) as refused:
+        call(**request)
+    error = refused.value.response["Error"]
+    return error["Code"], error["Message"]
+
+
+def specification(attribute: str = "ttl", *, enabled: bool = True) -> dict[str, Any]:
+    return {"Enabled": enabled, "AttributeName": attribute}
+
+
+def enable(client: Any, name: str, attribute: str = "ttl", *, enabled: bool = True) -> Any:
+    answer = client.update_time_to_live(
+        TableName=name, TimeToLiveSpecification=specification(attribute, enabled=enabled)
+    )
+    return answer["TimeToLiveSpecification"]
+
+
+def status(client: Any, name: str) -> dict[str, str]:
+    return dict(client.describe_time_to_live(TableName=name)["TimeToLiveDescription"])
+
+
+def seconds(offset: float) -> dict[str, str]:
+    return {"N": str(int(time.time() + offset))}
+
+
+def put(client: Any, name: str, key: str, **attributes: Any) -> None:
+    client.put_item(TableName=name, Item={"pk": {"S": key}, **attributes})
+
+
+def keys(client: Any, name: str, **request: Any) -> list[str]:
+    pages = client.get_paginator("scan").paginate(TableName=name, **request)
+    return sorted(item["pk"]["S"] for page in pages for item in page["Items"])
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + EXPIRY_SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline, "nothing has expired"
+        time.sleep(0.05)
+
+
+# The switch.
+
+
+def test_it_is_off_by_default(raw: Any, table: Any) -> None:
+    answer = raw("DescribeTimeToLive", {"TableName": table()})
+    assert answer.body == {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+
+
+def test_it_goes_on_and_off(client: Any, table: Any) -> None:
+    name = table()
+    assert enable(client, name) == specification()
+    assert status(client, name) == {"TimeToLiveStatus": "ENABLED", "AttributeName": "ttl"}
+    enable(client, name, enabled=False)
+    assert status(client, name) == {"TimeToLiveStatus": "DISABLED"}
+
+
+def test_it_cannot_be_switched_on_twice(client: Any, table: Any) -> None:
+    # dynalite
+    name = table()
+    enable(client, name)
+    assert refusal(enable, client=client, name=name) == (
+        VALIDATION,
+        "TimeToLive is already enabled",
+    )
+
+
+def test_it_cannot_be_switched_off_twice(client: Any, table: Any) -> None:
+    # dynalite
+    assert refusal(enable, client=client, name=table(), enabled=False) == (
+        VALIDATION,
+        "TimeToLive is already disabled",
+    )
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_another_attribute_is_refused_while_it_is_on(
+    client: Any, table: Any, enabled: bool
+) -> None:
+    # catalogue
+    name = table()
+    enable(client, name, "one")
+    assert refusal(enable, client=client, name=name, attribute="other", enabled=enabled) == (
+        VALIDATION,
+        "TimeToLive is active on a different AttributeName: current AttributeName is one",
+    )
+    assert status(client, name)["AttributeName"] == "one"
+
+
+def test_the_attribute_has_a_name(client: Any, table: Any) -> None:
+    # dynalite
+    assert refusal(enable, client=client, name=table(), attribute="") == (
+        VALIDATION,
+        "TimeToLiveSpecification.AttributeName must be non empty",
+    )
+
+
+def test_the_name_of_the_attribute_has_at_most_255_characters(client: Any, table: Any) -> None:
+    name = table()
+    assert refusal(enable, client=client, name=name, attribute="a" * 256)[0] == VALIDATION
+    enable(client, name, "a" * 255)
+
+
+@pytest.mark.parametrize("missing", ["timeToLiveSpecification.enabled",
+                                     "timeToLiveSpecification.attributeName"])  # fmt: skip
+def test_both_members_are_required(raw: Any, table: Any, missing: str) -> None:
+    # dynalite: two errors
+    answer = raw("UpdateTimeToLive", {"TableName": table(), "TimeToLiveSpecification": {}})
+    assert answer.status == 400
+    assert answer.body["message"].startswith("2 validation errors detected: ")
+    assert (
+        f"Value null at '{missing}' failed to satisfy constraint: Member must not be null"
+        in answer.body["message"]
+    )
+
+
+def test_a_missing_table_is_not_found_by_its_name(client: Any) -> None:
+    # dynalite
+    not_found = (
+        "ResourceNotFoundException",
+        "Requested resource not found: Table: no_such_table not found",
+    )
+    assert refusal(client.describe_time_to_live, TableName="no_such_table") == not_found
+    assert refusal(enable, client=client, name="no_such_table") == not_found
+
+
+@pytest.mark.parametrize("operation", ["DescribeTimeToLive", "UpdateTimeToLive"])
+def test_a_request_without_a_table_is_refused(raw: Any, operation: str) -> None:
+    answer = raw(operation, {"TimeToLiveSpecification": specification()})
+    assert answer.status == 400
+    assert "TableName" in answer.body["message"] or "tableName" in answer.body["message"]
+
+
+# Expiry.
+
+
+def index(name: str, *names: str) -> dict[str, Any]:
+    kinds = ("HASH", "RANGE")
+    return {
+        "IndexName": name,
+        "KeySchema": [
+            {"AttributeName": key, "KeyType": kind} for key, kind in zip(names, kinds, strict=False)
+        ],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+
+
+def test_expired_items_leave_table_indexes_and_counts(client: Any, table: Any) -> None:
+    name = table(
+        sk="S",
+        attributes={"g": "S", "l": "S"},
+        LocalSecondaryIndexes=[index("local", "pk", "l")],
+        GlobalSecondaryIndexes=[index("global", "g")],
+    )
+    enable(client, name)
+    more = {"sk": {"S": "s"}, "g": {"S": "x"}, "l": {"S": "y"}}
+    for number in range(20):
+        put(client, name, f"past{number}", ttl=seconds(-60), **more)
+    put(client, name, "future", ttl=seconds(3600), **more)
+    put(client, name, "never", **more)
+    wait_until(lambda: keys(client, name) == ["future", "never"])
+    for found in ("local", "global"):
+        assert keys(client, name, IndexName=found) == ["future", "never"]
+    description = client.describe_table(TableName=name)["Table"]
+    items = client.scan(TableName=name)["Items"]
+    assert len(items) == 2
+    (local,), (a_global,) = (
+        description["LocalSecondaryIndexes"],
+        description["GlobalSecondaryIndexes"],
+    )
+    counts = [description["ItemCount"], local["ItemCount"], a_global["ItemCount"]]
+    assert counts == [2, 2, 2]
+    sizes = [description["TableSizeBytes"], local["IndexSizeBytes"], a_global["IndexSizeBytes"]]
+    assert len(set(sizes)) == 1
+
+
+def test_items_that_were_there_before_it_was_switched_on_expire_too(
+    client: Any, table: Any
+) -> None:
+    name = table()
+    for number in range(30):
+        put(client, name, f"past{number}", ttl=seconds(-60))
+    put(client, name, "future", ttl=seconds(3600))
+    enable(client, name)
+    wait_until(lambda: keys(client, name) == ["future"])
+    assert client.describe_table(TableName=name)["Table"]["ItemCount"] == 1
+
+
+def test_an_item_expires_when_its_second_comes(client: Any, table: Any) -> None:
+    name = table()
+    enable(client, name)
+    put(client, name, "soon", ttl=seconds(2))
+    assert keys(client, name) == ["soon"]
+    wait_until(lambda: keys(client, name) == [])
+
+
+def test_what_is_no_recent_number_does_not_expire(client: Any, table: Any) -> None:
+    # Guide: other types are ignored, and times more than five years ago
+    name = table()
+    kept = {
+        "string": {"S": seconds(-60)["N"]},
+        "set": {"NS": [seconds(-60)["N"]]},
+        "null": {"NULL": True},
+        "zero": {"N": "0"},
+        "negative": {"N": "-1"},
+        "far past": seconds(-5.1 * YEAR),
+        "milliseconds": {"N": seconds(-60)["N"] + "000"},
+        "huge": {"N": "1" + "0" * 100},
+    }
+    for key, value in kept.items():
+        put(client, name, f"before {key}", ttl=value)
+    enable(client, name)
+    for key, value in kept.items():
+        put(client, name, f"after {key}", ttl=value)
+    put(client, name, "past", ttl=seconds(-60))
+    put(client, name, "long past", ttl=seconds(-4.9 * YEAR))
+    put(client, name, "fraction", ttl={"N": seconds(-60)["N"] + ".5"})
+    expected = sorted(f"{when} {key}" for when in ("before", "after") for key in kept)
+    wait_until(lambda: len(keys(client, name)) == len(expected))
+    assert keys(client, name) == expected
+
+
+def test_an_item_that_was_written_again_does_not_expire(client: Any, table: Any) -> None:
+    name = table()
+    enable(client, name)
+    for key in ("later", "never", "removed"):
+        put(client, name, key, ttl=seconds(2))
+    put(client, name, "gone", ttl=seconds(2))
+    put(client, name, "later", ttl=seconds(3600))
+    put(client, name, "never")
+    client.update_item(
+        TableName=name, Key={"pk": {"S": "removed"}}, UpdateExpression="REMOVE #t",
+        ExpressionAttributeNames={"#t": "ttl"},
+    )  # fmt: skip
+    wait_until(lambda: "gone" not in keys(client, name))
+    assert keys(client, name) == ["later", "never", "removed"]
+
+
+def test_every_way_to_write_sets_the_time(client: Any, table: Any) -> None:
+    name = table()
+    enable(client, name)
+    past = seconds(-60)
+    key = {"pk": {"S": "updated"}}
+    client.update_item(
+        TableName=name, Key=key, UpdateExpression="SET #t = :t",
+        ExpressionAttributeNames={"#t": "ttl"}, ExpressionAttributeValues={":t": past},
+    )  # fmt: skip
+    batch = [{"PutRequest": {"Item": {"pk": {"S": "batch"}, "ttl": past}}}]
+    client.batch_write_item(RequestItems={name: batch})
+    transaction = {"Put": {"TableName": name, "Item": {"pk": {"S": "transaction"}, "ttl": past}}}
+    client.transact_write_items(TransactItems=[transaction])
+    put(client, name, "kept")
+    wait_until(lambda: keys(client, name) == ["kept"])
+
+
+def test_expired_items_of_long_keys_are_found(client: Any, table: Any) -> None:
+    name = table(sk="S")
+    enable(client, name)
+    for letter in "abc":
+        put(client, name, "p" * 2048, sk={"S": "s" * 1023 + letter}, ttl=seconds(-60))
+    put(client, name, "p" * 2048, sk={"S": "s" * 1023 + "d"})
+    wait_until(lambda: client.scan(TableName=name)["Count"] == 1)
+    assert client.scan(TableName=name)["Items"][0]["sk"]["S"][-1] == "d"
+
+
+def test_nothing_expires_after_it_was_switched_off(client: Any, table: Any) -> None:
+    name, other = table(), table()
+    enable(client, name)
+    put(client, name, "a", ttl=seconds(2))
+    enable(client, name, enabled=False)
+    put(client, name, "b", ttl=seconds(-60))
+    # Another table shows that the sweep has been there since.
+    enable(client, other)
+    put(client, other, "gone", ttl=seconds(3))
+    wait_until(lambda: keys(client, other) == [])
+    assert keys(client, name) == ["a", "b"]
+
+
+def test_a_key_can_be_the_time(client: Any, table: Any) -> None:
+    name = table(sk="N")
+    enable(client, name, "sk")
+    put(client, name, "past", sk=seconds(-60))
+    put(client, name, "future", sk=seconds(3600))
+    wait_until(lambda: keys(client, name) == ["future"])
