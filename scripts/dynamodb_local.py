@@ -10,6 +10,7 @@ npm, the download) it names on stderr, and ends with EXIT_UNAVAILABLE. The serve
 from __future__ import annotations
 
 import argparse
+import http.client
 import re
 import shutil
 import signal
@@ -29,6 +30,15 @@ JAVA_VERSION_MIN = 17
 DOWNLOAD_SECONDS_MAX = 300
 READY_SECONDS_MAX = 60
 EXIT_UNAVAILABLE = 3
+
+LIST_TABLES = {
+    "X-Amz-Target": "DynamoDB_20120810.ListTables",
+    "Content-Type": "application/x-amz-json-1.0",
+    "Authorization": (
+        "AWS4-HMAC-SHA256 Credential=peer/20260101/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host, Signature=0"
+    ),
+}
 
 
 class Unavailable(Exception):
@@ -118,12 +128,22 @@ def _wait_until_ready(server: subprocess.Popen[bytes], port: int) -> None:
     while time.monotonic() < deadline:
         if server.poll() is not None:
             raise Unavailable(f"DynamoDB Local ended at once, with code {server.returncode}")
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        if _answers(port):
             return
-        except OSError:
-            time.sleep(0.1)
+        time.sleep(0.1)
     raise Unavailable(f"DynamoDB Local did not answer within {READY_SECONDS_MAX} seconds")
+
+
+def _answers(port: int) -> bool:
+    """Whether a request is answered: the port is open some time before that."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_SECONDS_MAX)
+    try:
+        connection.request("POST", "/", b"{}", LIST_TABLES)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,46 +23,44 @@ def serve(
     host: str,
     port: int,
     data: Path | None,
-    in_memory: bool = False,
-    transient_seconds: float = 0.0,
     say: Callable[[str], None],
+    transient_seconds: float = 0.0,
 ) -> None:
-    """Serve one database until the process is told to stop; `say` gets a line when it is ready."""
-    with open_engine(None if in_memory else data) as engine:
-        databases: list[Database] = []
+    """Serve the database of a folder, or one in memory, until the process is told to stop.
 
-        def make_listener(loop: asyncio.AbstractEventLoop) -> Listener:
-            database = Database(
-                engine,
-                call_soon=loop.call_soon,
-                call_from_thread=loop.call_soon_threadsafe,
-                call_later=loop.call_later,
-                transient_seconds=transient_seconds,
-            )
-            databases.append(database)
-            dispatcher = Dispatcher(database, READS, WRITES)
-            return Listener(dispatcher.handle, dispatcher.metrics)
+    `say` gets a line when requests are accepted.
+    """
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        database = Database(
+            open_engine(data),
+            call_soon=loop.call_soon,
+            call_from_thread=loop.call_soon_threadsafe,
+            call_later=loop.call_later,
+            transient_seconds=transient_seconds,
+        )
+        dispatcher = Dispatcher(database, READS, WRITES)
 
         def ready(url: str) -> None:
-            database = databases[0]
             database.service.address = url.removeprefix("http://")
             database.start()
-            where = "in memory" if in_memory else f"data in {data}"
-            say(f"Partita is ready on {url} ({where})")
+            say(f"Partita is ready on {url} ({f'data in {data}' if data else 'in memory'})")
 
-        lifecycle.run(make_listener, host, port, ready)
-        for database in databases:
+        try:
+            listener = Listener(dispatcher.handle, dispatcher.metrics)
+            await lifecycle.serve(listener, host, port, ready)
+        finally:
             database.close()
 
+    lifecycle.run(run)
 
-@contextmanager
-def open_engine(folder: Path | None) -> Iterator[Engine]:
-    """The engine over a data folder, or over one that is forgotten afterwards."""
+
+def open_engine(folder: Path | None) -> Engine:
+    """The engine over a data folder, or over one that nobody sees."""
     if folder is not None:
-        yield LmdbEngine(folder)
-        return
+        return LmdbEngine(folder)
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
-        engine = LmdbEngine(Path(private), durable=False)
-    # The folder is gone already: the open files live on until the process ends, however it ends.
-    yield engine
+        # The folder goes at once: the open files live on until the process ends, however it ends.
+        return LmdbEngine(Path(private), durable=False)

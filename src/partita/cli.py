@@ -54,7 +54,7 @@ def commands() -> None:
 @click.option("--in-memory", is_flag=True, help="Keep nothing after the server stops.")
 def serve(host: str, port: int, data: Path, in_memory: bool) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C."""
-    _serve(host, port, None if in_memory else data, in_memory)
+    _serve(host, port, None if in_memory else data)
 
 
 @commands.command(
@@ -69,12 +69,10 @@ def local(flags: tuple[str, ...]) -> None:
         click.echo(choice.page)
         return
     data = None if choice.in_memory else choice.data
-    _serve(choice.host, choice.port, data, choice.in_memory, choice.transient_seconds)
+    _serve(choice.host, choice.port, data, choice.transient_seconds)
 
 
-def _serve(
-    host: str, port: int, data: Path | None, in_memory: bool, transient_seconds: float = 0.0
-) -> None:
+def _serve(host: str, port: int, data: Path | None, transient_seconds: float = 0.0) -> None:
     # Imported late: `partita --help` need not load the server.
     from partita import assembly
 
@@ -82,7 +80,6 @@ def _serve(
         host=host,
         port=port,
         data=data,
-        in_memory=in_memory,
         transient_seconds=transient_seconds,
         say=click.echo,
     )
@@ -131,7 +128,7 @@ LOCAL_FLAGS: dict[str, Flag] = {
     "-sharedDb": Flag("One database for all keys and regions: always so here."),
     "-cors": Flag("Origins that browsers may call from: all of them here.", value="ORIGINS"),
     "-delayTransientStatuses": Flag(
-        "Let tables be CREATING and DELETING for a while.",
+        "Let tables be CREATING, UPDATING and DELETING for a while.",
         lambda choice, _: replace(choice, transient_seconds=TRANSIENT_SECONDS),
     ),
     "-optimizeDbBeforeStartup": Flag("Accepted, without effect."),

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+INVALID = "One or more parameter values were invalid: "
+"""How most of the service's refusals of a value begin."""
+
 SERVICE = "com.amazonaws.dynamodb.v20120810#"
 VALIDATE = "com.amazon.coral.validate#"
 CORAL = "com.amazon.coral.service#"
@@ -36,8 +39,30 @@ class DynamoDBError(PartitaError):
         return self.namespace + (self.code or type(self).__name__)
 
 
+class StorageError(PartitaError):
+    """The engine could not keep a commit, or could not open its folder."""
+
+
 class ValidationException(DynamoDBError):
     namespace = VALIDATE
+
+
+class RefusedValue(ValidationException):
+    """A kind of ValidationException that some operations treat differently from the others."""
+
+    code = "ValidationException"
+
+
+class MalformedValue(RefusedValue):
+    """A value that is none at all. A starting key is refused with a word more because of it."""
+
+
+class KeyTypeError(RefusedValue):
+    """A key that does not fit the schema. A transaction is cancelled by it, not refused whole."""
+
+
+class EmptyKeyError(RefusedValue):
+    """An empty key value. A transaction is refused whole because of it."""
 
 
 class ProtocolError(DynamoDBError):
@@ -78,10 +103,6 @@ class ResourceInUseException(DynamoDBError):
     pass
 
 
-class TableNotFoundException(DynamoDBError):
-    pass
-
-
 class LimitExceededException(DynamoDBError):
     pass
 
@@ -100,10 +121,6 @@ class TransactionCanceledException(DynamoDBError):
 
 class TransactionConflictException(DynamoDBError):
     pass
-
-
-class TransactionInProgressException(DynamoDBError):
-    message_member = "Message"
 
 
 class IdempotentParameterMismatchException(DynamoDBError):

@@ -133,18 +133,24 @@ class Document(Model):
     version = VersionAttribute()
 
 
-@pytest.fixture(autouse=True)
-def tables(endpoint: str, names: Iterator[str]) -> Iterator[None]:
-    """New tables for each test."""
-    models = (Thread, Document)
-    for model in models:
+MODELS = (Thread, Document)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def connected(endpoint: str, names: Iterator[str]) -> None:
+    for model in MODELS:
         model.Meta.host = endpoint
         model.Meta.table_name = next(names)
-        model._connection = None
+
+
+@pytest.fixture(autouse=True)
+def tables(connected: None) -> Iterator[None]:
+    """New tables for each test."""
+    for model in MODELS:
         model.create_table(wait=False)
         wait_until_active(model)
     yield
-    for model in models:
+    for model in MODELS:
         model.delete_table()
 
 

@@ -66,13 +66,16 @@ class Endpoint:
         target = f"DynamoDB_20120810.{operation}"
         headers = {**HEADERS, "X-Amz-Target": target}
         try:
-            self._connection.request("POST", "/", content.encode(), headers)
-            response = self._connection.getresponse()
-            return response.status, response.read()
+            return self._exchange(content, headers)
         except (OSError, http.client.HTTPException):
-            # The next request gets a connection of its own.
+            # A server may close a connection that was idle; then there is a new one.
             self._connection.close()
-            raise
+            return self._exchange(content, headers)
+
+    def _exchange(self, content: str, headers: dict[str, str]) -> tuple[int, bytes]:
+        self._connection.request("POST", "/", content.encode(), headers)
+        response = self._connection.getresponse()
+        return response.status, response.read()
 
     def play(self, case: Case) -> list[Answer]:
         """The answers to the steps of the case."""
@@ -110,10 +113,13 @@ class Endpoint:
         return pages
 
     def _remove(self, table: str) -> None:
+        """Away with a table of a case, whatever state the case left it in."""
         status, content = self.post("DeleteTable", {"TableName": table})
         if status != 200 and b"protected against deletion" in content:
             self.post("UpdateTable", {"TableName": table, "DeletionProtectionEnabled": False})
-            self.post("DeleteTable", {"TableName": table})
+            self.wait_until_active(table)
+            status, content = self.post("DeleteTable", {"TableName": table})
+        assert status == 200 or b"ResourceNotFoundException" in content, content
         self.wait_until_gone(table)
 
     def wait_until_active(self, table: str) -> None:

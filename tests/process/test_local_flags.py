@@ -45,6 +45,19 @@ def test_the_other_flags_are_understood(serve: Any, flags: tuple[str, ...]) -> N
     assert server.client().list_tables()["TableNames"] == []
 
 
+def test_transient_statuses_are_delayed(serve: Any) -> None:
+    client = serve("local", "-inMemory", "-port", "0", "-delayTransientStatuses").client()
+    client.create_table(
+        TableName="slow",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    assert client.describe_table(TableName="slow")["Table"]["TableStatus"] == "CREATING"
+    with pytest.raises(client.exceptions.ResourceInUseException):
+        client.delete_table(TableName="slow")
+
+
 def test_two_dashes_do_too(serve: Any) -> None:
     server = serve("local", "--inMemory", "--port", "0", "--sharedDb")
     assert server.client().list_tables()["TableNames"] == []

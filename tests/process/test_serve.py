@@ -79,6 +79,24 @@ def test_it_listens_on_the_host_it_is_given(serve: Any) -> None:
     assert server.client().list_tables()["TableNames"] == []
 
 
+def test_it_listens_on_a_name(serve: Any) -> None:
+    server = serve("serve", "--port", "0", "--in-memory", "--host", "localhost")
+    assert server.url == f"http://localhost:{server.port}"
+    assert server.client().list_tables()["TableNames"] == []
+
+
+def test_it_listens_on_ipv6(serve: Any) -> None:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        pytest.skip("no IPv6 here")
+    server = serve("serve", "--port", "0", "--in-memory", "--host", "::1")
+    assert server.url == f"http://[::1]:{server.port}"
+    with urllib.request.urlopen(f"{server.url}/health") as health:
+        assert health.status == 200
+
+
 def test_health_and_metrics_need_no_signature(serve: Any) -> None:
     server = serve("serve", "--port", "0", "--in-memory")
     with urllib.request.urlopen(f"{server.url}/health") as health:

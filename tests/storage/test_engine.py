@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.storage.engine import Engine, StorageError, prefix_end
+from partita.errors import StorageError
+from partita.storage.engine import Engine, prefix_end
 from partita.storage.lmdb import HEAD_BYTES, LmdbEngine
 
 KEY_BYTES_MAX = 4000

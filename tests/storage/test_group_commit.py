@@ -16,7 +16,8 @@ import pytest
 
 from partita.errors import ConditionalCheckFailedException, DynamoDBError, InternalServerError
 from partita.storage.commits import Draft, GroupCommit
-from partita.storage.engine import Changes, StorageError
+from partita.errors import StorageError
+from partita.storage.engine import Changes
 
 WAIT_SECONDS = 5.0
 

@@ -145,6 +145,11 @@ def test_an_on_demand_table_has_no_units(client: Any, create: Create) -> None:
     assert since == table["CreationDateTime"]
 
 
+def test_the_answer_does_not_say_since_when_a_table_is_on_demand(create: Create) -> None:
+    # dynalite: the time is there once the table is ACTIVE
+    assert create()["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST"}
+
+
 def test_the_creation_time_is_in_seconds_with_a_fraction(raw: Any, create: Create) -> None:
     name = create()["TableName"]
     created = raw("DescribeTable", {"TableName": name}).body["Table"]["CreationDateTime"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import select
 import socket
 import time
 import zlib
@@ -24,6 +25,7 @@ AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
     "SignedHeaders=host, Signature=0"
 )
+CHUNKED = "Transfer-Encoding: chunked"
 UNREADABLE = {"__type": "com.amazon.coral.service#SerializationException"}
 UNKNOWN = {"__type": "com.amazon.coral.service#UnknownOperationException"}
 NOT_FOUND = b"<UnknownOperationException/>\n"
@@ -456,10 +458,91 @@ class TestHarm:
         assert raw("PutItem", body).body == UNREADABLE
         assert is_alive(raw)
 
-    def test_a_number_of_a_million_digits_is_no_string(self, raw: Raw) -> None:
-        body = b'{"TableName":"abc","Item":{"pk":{"N":' + b"1" * 1_000_000 + b"}}}"
+    def test_a_number_of_500_000_digits_is_no_string(self, raw: Raw) -> None:
+        body = b'{"TableName":"abc","Item":{"pk":{"N":' + b"1" * 500_000 + b"}}}"
         expected = {**UNREADABLE, "Message": "NUMBER_VALUE cannot be converted to String"}
         assert raw("PutItem", body).body == expected
+
+    def test_a_lone_surrogate_beside_a_huge_number_is_unreadable(self, raw: Raw) -> None:
+        body = rb'{"TableName":"abc","zzz":1e400,"Key":{"p":{"S":"\ud800"}}}'
+        assert raw("GetItem", body).body == UNREADABLE
+
+    @pytest.mark.parametrize("zzz", ["1" * 30, "[" * 300 + "]" * 300], ids=["digits", "lists"])
+    @pytest.mark.parametrize(
+        ("operation", "body"),
+        [
+            ("BatchGetItem", '{"RequestItems":{"a!":{"Keys":[{"p":{"S":"a"}}],"zzz":%s}}}'),
+            (
+                "TransactWriteItems",
+                '{"ClientRequestToken":"t","TransactItems":'
+                '[{"Put":{"TableName":"abc","Item":{"p":{"S":"a","zzz":%s}},"zzz":%s}}]}',
+            ),
+            (
+                "UpdateTimeToLive",
+                '{"TableName":"abc","TimeToLiveSpecification":'
+                '{"Enabled":true,"AttributeName":"a","zzz":%s}}',
+            ),
+            ("UpdateTable", '{"TableName":"abc","OnDemandThroughput":{"zzz":%s}}'),
+        ],
+    )
+    def test_members_that_nobody_knows_do_no_harm(
+        self, raw: Raw, operation: str, body: str, zzz: str
+    ) -> None:
+        answer = raw(operation, body.replace("%s", zzz))
+        assert answer.status == 400 and "zzz" not in json.dumps(answer.body)
+
+    def test_thousands_of_offers_of_http_2_in_one_packet(self, connect: Connect, raw: Raw) -> None:
+        connection = connect()
+        connection.sendall(b"GET / HTTP/1.1\r\nConnection:upgrade\r\nUpgrade:h\r\n\r\n" * 4800)
+        connection.shutdown(socket.SHUT_WR)
+        assert read_to_end(connection).count(b"HTTP/1.1 200 ") == 4800
+        assert is_alive(raw)
+
+    @pytest.mark.parametrize("line", [b"a: x\r\n", b"x"], ids=["many lines", "one line"])
+    def test_what_follows_a_chunked_body_is_limited(self, connect: Connect, line: bytes) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"2\r\n{}\r\n0\r\n", CHUNKED) + b"a: ")
+        with suppress(ConnectionError):
+            connection.sendall(line * (4 * MIB // len(line)))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 431 ")
+
+    def test_a_body_of_many_small_chunks_may_arrive_byte_by_byte(self, connect: Connect) -> None:
+        connection = connect()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        body = b'{"Limit":1' + b" " * 3_000 + b"}"
+        connection.sendall(message("ListTables", b"", CHUNKED))
+        for byte in body:
+            for sent in b"1\r\n%c\r\n" % byte:
+                connection.sendall(bytes([sent]))
+        connection.sendall(b"0\r\n\r\n")
+        assert read_answer(connection)[0] == 200
+
+    def test_small_packets_that_unpack_to_much_let_others_go_between(
+        self, connect: Connect
+    ) -> None:
+        large = b'{"Limit":1,"zzz":"' + b"x" * (15 * MIB) + b'"}'
+        packed = message("ListTables", gzip.compress(large, 9), "Content-Encoding: gzip")
+        connection, other = connect(), connect()
+        connection.sendall(packed * 12)
+        other.sendall(message())
+        assert read_answer(other)[0] == 200
+        ready, _, _ = select.select([connection], [], [], 0)
+        at_once = connection.recv(MIB) if ready else b""
+        connection.shutdown(socket.SHUT_WR)
+        assert at_once.count(b"HTTP/1.1 200 ") < 12
+        assert (at_once + read_to_end(connection)).count(b"HTTP/1.1 200 ") == 12
+
+    def test_large_unfinished_requests_do_not_shut_out_small_ones(
+        self, connect: Connect, raw: Raw
+    ) -> None:
+        start = message("ListTables", b"{" + b" " * (15 * MIB), length=16 * MIB)
+        unfinished = [connect() for _ in range(35)]
+        for connection in unfinished:
+            with suppress(OSError):
+                connection.sendall(start)
+        assert is_alive(raw)
+        for connection in unfinished:
+            connection.close()
 
     def test_a_client_that_does_not_read_costs_the_others_nothing(
         self, connect: Connect, client: Any, raw: Raw, table: Callable[..., str]

@@ -6,7 +6,7 @@ twice. Everything is rounded up and nothing is free. (Guide, "Read and write ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,13 @@ class Consumed:
         indexes = self.local_indexes if is_local else self.global_indexes
         indexes[name] = indexes.get(name, 0.0) + units
 
+    def add(self, other: Consumed) -> None:
+        self.table += other.table
+        for name, units in other.local_indexes.items():
+            self.add_index(name, units, is_local=True)
+        for name, units in other.global_indexes.items():
+            self.add_index(name, units, is_local=False)
+
     @property
     def total(self) -> float:
         return self.table + sum(self.local_indexes.values()) + sum(self.global_indexes.values())
@@ -64,6 +71,6 @@ class Consumed:
 
 
 def _index_reports(
-    member: str, units: Mapping[str, float], capacity: Any
+    member: str, units: Mapping[str, float], capacity: Callable[[float], dict[str, float]]
 ) -> dict[str, dict[str, dict[str, float]]]:
     return {member: {name: capacity(used) for name, used in units.items()}} if units else {}

@@ -28,6 +28,7 @@ from partita.expressions.resolution import (
     invalid,
     run_checks,
 )
+from partita.item.keys import KeyAttribute
 from partita.item.values import AttributeValue
 
 PARAMETER = "KeyConditionExpression"
@@ -39,11 +40,6 @@ TYPE_MISMATCH = (
 RANGE_OPERATORS = frozenset((*MIRRORED, "BETWEEN", "begins_with"))
 CONDITION_COUNT = "Conditions can be of length 1 or 2 only"
 NOT_SUPPORTED = "Query key condition not supported"
-
-
-class KeyAttribute(NamedTuple):
-    name: str
-    type: str
 
 
 class KeyTest(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import lt
 from typing import Any
 
-from partita.errors import ValidationException
+from partita.errors import INVALID, ValidationException
 from partita.expressions import comparison
 from partita.expressions.condition import Condition, Predicate
 from partita.expressions.key_condition import CONDITION_COUNT, KeyCondition, KeyTest
@@ -19,7 +19,6 @@ from partita.expressions.resolution import Values
 from partita.expressions.update import Action, Compute, KnownType, Update, added, without
 from partita.item.sizes import string_size
 from partita.item.values import (
-    INVALID,
     SET_TYPES,
     TYPES,
     AttributeValue,

@@ -10,12 +10,21 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Iterable
 from hashlib import md5
-from typing import Any
+from typing import Any, NamedTuple
 
 from partita.item import numbers
 from partita.item.values import AttributeValue
 
 PARTITION_HASH_BYTES = 8
+
+
+class KeyAttribute(NamedTuple):
+    """An attribute of a key schema, and its type: S, N or B."""
+
+    name: str
+    type: str
+
+
 _HASH_PREFIX = md5(b"Outliers", usedforsecurity=False)
 
 _ENCODERS: dict[str, Callable[[Any], bytes]] = {

@@ -27,7 +27,8 @@ UNDERFLOW = (
 )
 PRECISION = "Attempting to store more than 38 significant digits in a Number"
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE]([+-]?\d+))?", re.ASCII)
+# Possessive, so that a million digits and a letter are refused as fast as they are read.
+_NUMBER = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE]([+-]?\d++))?", re.ASCII)
 _PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,36}[1-9]|-?[1-9]", re.ASCII)
 EXPONENT_DIGITS_MAX = 19
 """An exponent beyond 64 bits makes no number at all (recorded)."""
@@ -90,7 +91,7 @@ def normalize(text: str) -> str:
     return canonical(parse(text))
 
 
-def check_range(number: Decimal) -> Decimal:
+def check_range(number: Decimal, too_precise: str = PRECISION) -> Decimal:
     """A computed number must satisfy the same limits as a stored one."""
     if number:
         power = number.adjusted()
@@ -99,7 +100,7 @@ def check_range(number: Decimal) -> Decimal:
         if power < NUMBER_EXPONENT_MIN:
             raise ValidationException(UNDERFLOW)
         if len("".join(map(str, number.as_tuple().digits)).strip("0")) > NUMBER_DIGITS_MAX:
-            raise ValidationException(PRECISION)
+            raise ValidationException(too_precise)
     return number
 
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from decimal import Decimal
 from enum import Enum, auto
 from typing import Any
 
-from partita.errors import ValidationException
+from partita.errors import INVALID, MalformedValue, ValidationException
 from partita.item import numbers
-from partita.limits import NESTING_LEVELS_MAX
+from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 
 AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
@@ -28,7 +28,6 @@ TYPES = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
 # The older generation's integer runs over at this exponent (recorded).
 _LARGEST_EXPONENT = re.compile(r"[eE]\+?0*2147483647$")
 SET_TYPES = frozenset(("SS", "NS", "BS"))
-KEY_TYPES = frozenset(("S", "N", "B"))
 
 EMPTY = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
 SEVERAL_TYPES = (
@@ -39,14 +38,8 @@ TOO_DEEP = (
     "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit"
 )
+TOO_LARGE = "Item size has exceeded the maximum allowed size"
 EMPTY_NAME = "Empty attribute name"
-INVALID = "One or more parameter values were invalid: "
-
-
-class MalformedValue(ValidationException):
-    """A value that is none at all. A starting key is refused with a word more because of it."""
-
-    code = "ValidationException"
 
 
 class Wording(Enum):
@@ -54,6 +47,22 @@ class Wording(Enum):
 
     CURRENT = auto()
     OLDER = auto()
+
+
+class Check:
+    """How one item is checked: in which words, and how many more members it may have."""
+
+    __slots__ = ("room", "wording")
+
+    def __init__(self, wording: Wording) -> None:
+        self.wording = wording
+        self.room = ITEM_BYTES_MAX
+
+    def count(self, members: Sized) -> None:
+        """Every member counts at least a byte: what has too many is not looked at further."""
+        self.room -= len(members)
+        if self.room < 0:
+            raise ValidationException(TOO_LARGE)
 
 
 def type_of(value: AttributeValue) -> str:
@@ -65,36 +74,32 @@ def normalize_item(item: Item, wording: Wording = Wording.CURRENT) -> Item:
     """The item as it is stored; refuses what the service refuses."""
     if "" in item:
         raise ValidationException(EMPTY_NAME)
-    return {name: normalize_value(value, wording) for name, value in item.items()}
+    check = Check(wording)
+    check.count(item)
+    return {name: _normalized(value, check, 1) for name, value in item.items()}
 
 
-def normalize_value(
-    value: AttributeValue, wording: Wording = Wording.CURRENT, level: int = 1
-) -> AttributeValue:
+def normalize_value(value: AttributeValue, wording: Wording = Wording.CURRENT) -> AttributeValue:
+    return _normalized(value, Check(wording), 1)
+
+
+def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeValue:
     if level > NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
     normalized: AttributeValue | None = None
     for kind, content in value.items():
-        if content is None or kind not in TYPES:
-            continue
         rule = _RULES.get(kind)
-        checked = {kind: rule(content, wording, level)} if rule else value
+        checked = {kind: rule(content, check, level) if rule else content}
         if normalized is not None:
             raise MalformedValue(SEVERAL_TYPES)
         normalized = checked
     if normalized is None:
         raise MalformedValue(EMPTY)
-    return (
-        normalized if len(normalized) == 1 else {kind: normalized[kind] for kind in _given(value)}
-    )
+    return normalized
 
 
-def _given(value: AttributeValue) -> list[str]:
-    return [kind for kind, content in value.items() if content is not None and kind in TYPES]
-
-
-def _number(text: str, wording: Wording, level: int) -> str:
-    if wording is Wording.OLDER:
+def _number(text: str, check: Check, level: int) -> str:
+    if check.wording is Wording.OLDER:
         if not text:
             raise ValidationException("The parameter cannot be converted to a numeric value")
         if _LARGEST_EXPONENT.search(text):
@@ -102,65 +107,70 @@ def _number(text: str, wording: Wording, level: int) -> str:
     return numbers.normalize(text)
 
 
-def _null(flag: bool, wording: Wording, level: int) -> bool:
+def _null(flag: bool, check: Check, level: int) -> bool:
     if not flag:
-        raise MalformedValue(INVALID + "Null attribute value types must have the value of true")
+        raise MalformedValue(f"{INVALID}Null attribute value types must have the value of true")
     return flag
 
 
-def _list(members: list[AttributeValue], wording: Wording, level: int) -> list[AttributeValue]:
+def _list(members: list[AttributeValue], check: Check, level: int) -> list[AttributeValue]:
     # A list or map counts a level even when nothing is in it (seen on DynamoDB Local).
     if level == NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
-    return [normalize_value(member, wording, level + 1) for member in members]
+    check.count(members)
+    return [_normalized(member, check, level + 1) for member in members]
 
 
-def _map(members: Item, wording: Wording, level: int) -> Item:
+def _map(members: Item, check: Check, level: int) -> Item:
     if level == NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
+    check.count(members)
     normalized = {}
     for name, value in members.items():
-        normalized[name] = normalize_value(value, wording, level + 1)
+        normalized[name] = _normalized(value, check, level + 1)
         if not name:
             raise ValidationException(EMPTY_NAME)
     return normalized
 
 
-def _string_set(members: list[str], wording: Wording, level: int) -> list[str]:
+def _string_set(members: list[str], check: Check, level: int) -> list[str]:
     # The two blanks are AWS's (recorded).
     if not members:
-        raise MalformedValue(INVALID + "An string set  may not be empty")
+        raise MalformedValue(f"{INVALID}An string set  may not be empty")
+    check.count(members)
     if len(set(members)) < len(members):
-        if wording is Wording.CURRENT:
+        if check.wording is Wording.CURRENT:
             shown = ", ".join(f'"{member}"' for member in _up_to_repeat(members, str.encode))
         else:
             shown = ", ".join(members)
-        raise ValidationException(INVALID + f"Input collection [{shown}] contains duplicates.")
+        raise ValidationException(f"{INVALID}Input collection [{shown}] contains duplicates.")
     return sorted(members, key=str.encode)
 
 
-def _number_set(members: list[str], wording: Wording, level: int) -> list[str]:
+def _number_set(members: list[str], check: Check, level: int) -> list[str]:
     if not members:
-        raise ValidationException(INVALID + "An number set  may not be empty")
-    normalized = {_number(member, wording, level) for member in members}
+        raise ValidationException(f"{INVALID}An number set  may not be empty")
+    check.count(members)
+    normalized = {_number(member, check, level) for member in members}
     if len(normalized) < len(members):
-        if wording is Wording.CURRENT:
-            raise ValidationException(INVALID + "Input collection contains duplicates.")
+        if check.wording is Wording.CURRENT:
+            raise ValidationException(f"{INVALID}Input collection contains duplicates.")
         raise ValidationException("Input collection contains duplicates")
     return sorted(normalized, key=Decimal)
 
 
-def _binary_set(members: list[str], wording: Wording, level: int) -> list[str]:
+def _binary_set(members: list[str], check: Check, level: int) -> list[str]:
     if not members:
-        raise MalformedValue(INVALID + "Binary sets should not be empty")
+        raise MalformedValue(f"{INVALID}Binary sets should not be empty")
+    check.count(members)
     if len(set(members)) < len(members):
-        if wording is Wording.CURRENT:
+        if check.wording is Wording.CURRENT:
             shown = ",".join(f'"{member}"' for member in _up_to_repeat(members, b64decode))
         else:
             shown = ", ".join(members)
         # No blank before "of": AWS's (recorded).
         raise ValidationException(
-            INVALID + f"Input collection [{shown}]of type BS contains duplicates."
+            f"{INVALID}Input collection [{shown}]of type BS contains duplicates."
         )
     return sorted(members, key=b64decode)
 
@@ -175,7 +185,7 @@ def _up_to_repeat(members: list[str], order: Callable[[str], bytes]) -> list[str
     return members
 
 
-_RULES: dict[str, Callable[[Any, Wording, int], Any]] = {
+_RULES: dict[str, Callable[[Any, Check, int], Any]] = {
     "N": _number,
     "NULL": _null,
     "L": _list,

@@ -9,33 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from partita.errors import (
+    INVALID,
     ConditionalCheckFailedException,
     TransactionConflictException,
     ValidationException,
 )
 from partita.expressions.condition import Condition
 from partita.expressions.update import Update as UpdateExpression
+from partita.item.bounds import check_bounds
 from partita.item.values import AttributeValue, Item
 from partita.limits import ITEM_BYTES_MAX
+from partita.operations.context import Request
+from partita.operations.expression_parameters import Expressions
 from partita.storage.commits import Draft
 from partita.tables import layout
 from partita.tables.keys import (
-    INVALID,
     check_index_key_types,
     check_item,
     check_key,
     check_scalar_paths,
     check_updated_index_keys,
 )
+from partita.tables.read import load
 from partita.tables.schema import Table
 from partita.tables.stored import Stored, pack
-from partita.tables.write import Written, load, write_item
+from partita.tables.write import Written, write_item
 
 CONDITION_FAILED = "The conditional request failed"
 CONFLICT = "Transaction is ongoing for the item"
-ITEM_TOO_LARGE = "Item size has exceeded the maximum allowed size"
 UPDATED_ITEM_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
 
 
@@ -131,10 +135,24 @@ class Update(KeyedAction):
             return None
         if table.indexes:
             check_updated_index_keys(table, item)
+        if self.update.operand_paths or any(len(path) > 1 for path in self.update.paths):
+            # Copies of copies can grow and nest beyond all measure: look before they are encoded.
+            check_bounds(item, UPDATED_ITEM_TOO_LARGE)
         new = pack(item)
         if new.size > ITEM_BYTES_MAX:
             raise ValidationException(UPDATED_ITEM_TOO_LARGE)
         return new
+
+
+def common_members(request: Request, expressions: Expressions) -> dict[str, Any]:
+    """What every action takes from its request."""
+    shown = request.get("ReturnValuesOnConditionCheckFailure")
+    return {
+        "table_name": request["TableName"],
+        "condition": expressions.condition,
+        "values": expressions.values,
+        "shows_item_on_failure": shown == "ALL_OLD",
+    }
 
 
 def carry_out(draft: Draft, table: Table, action: Action) -> Written:

@@ -8,10 +8,11 @@ from typing import Any
 import orjson
 
 from partita.capacity.units import Consumed
+from partita.expressions.projection import Projection
+from partita.limits import GB
 from partita.tables.schema import Table
+from partita.tables.stored import Stored
 from partita.tables.write import Written
-
-GB = 1024**3
 
 encode = orjson.dumps
 
@@ -32,6 +33,11 @@ def raw_list(items: Iterable[bytes]) -> bytes:
 
 def answer(members: Sequence[bytes]) -> bytes:
     return b"{%b}" % b",".join(members)
+
+
+def projected(stored: Stored, projection: Projection | None) -> bytes:
+    """An item as JSON: whole, as storage has it, or what a projection leaves of it."""
+    return encode(projection.project(stored.item)) if projection else stored.body
 
 
 def consumed_by_write(table: Table, written: Iterable[Written], factor: int = 1) -> Consumed:

@@ -9,20 +9,21 @@ from typing import Any
 from partita.capacity.units import Consumed, read_units
 from partita.errors import TransactionConflictException, ValidationException
 from partita.expressions.projection import Projection
-from partita.item.values import Item, Wording, normalize_item
+from partita.item.values import SEVERAL_TYPES, TOO_LARGE, Item, Wording, normalize_item
 from partita.limits import (
     BATCH_GET_BYTES_MAX,
     BATCH_GET_KEYS_MAX,
     BATCH_WRITE_REQUESTS_MAX,
     ITEM_BYTES_MAX,
 )
-from partita.operations.actions import ITEM_TOO_LARGE, Action, Delete, Put, carry_out
+from partita.operations.actions import Action, Delete, Put, carry_out
 from partita.operations.answers import (
     answer,
     consumed_by_write,
     encode,
     item_collection_metrics,
     member,
+    projected,
     raw_list,
     raw_member,
 )
@@ -30,18 +31,13 @@ from partita.operations.context import ReadContext, Request, WriteContext
 from partita.operations.expression_parameters import GET, check_parameters, read_expressions
 from partita.tables import layout
 from partita.tables.keys import check_key
-from partita.tables.read import read_value
+from partita.tables.read import load
 from partita.tables.schema import Table
-from partita.tables.stored import decode, pack
+from partita.tables.stored import pack
 from partita.tables.write import Written
 
 DUPLICATES = "Provided list of item keys contains duplicates"
 TOO_MANY = "Too many items requested for the {operation} call"
-# What the service says of a request that is neither Put nor Delete, or both (recorded).
-NOT_ONE_REQUEST = (
-    "Supplied AttributeValue has more than one datatypes set, "
-    "must contain exactly one of the supported datatypes"
-)
 
 
 @dataclass(slots=True)
@@ -61,13 +57,15 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
         {name: part for asked in request["RequestItems"].values() for name, part in asked.items()},
         GET,
     )
-    gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
-    if sum(len(one.keys) for one in gets) > BATCH_GET_KEYS_MAX:
+    if sum(len(asked["Keys"]) for asked in request["RequestItems"].values()) > BATCH_GET_KEYS_MAX:
         raise ValidationException(TOO_MANY.format(operation="BatchGetItem"))
+    gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
     tables = [context.service.table(one.name) for one in gets]
-    for one, table in zip(gets, tables, strict=True):
-        for key in one.keys:
-            check_key(table, key)
+    _refuse_repeats(
+        _checked_key(table, key)
+        for one, table in zip(gets, tables, strict=True)
+        for key in one.keys
+    )
     responses: list[bytes] = []
     unprocessed: dict[str, Any] = {}
     reports = []
@@ -87,17 +85,16 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
 
 
 def batch_write_item(context: WriteContext, request: Request) -> bytes:
+    if sum(map(len, request["RequestItems"].values())) > BATCH_WRITE_REQUESTS_MAX:
+        raise ValidationException(TOO_MANY.format(operation="BatchWriteItem"))
     actions: dict[str, list[Action]] = {
         name: [_write_request(name, one) for one in requests]
         for name, requests in request["RequestItems"].items()
     }
-    if sum(map(len, actions.values())) > BATCH_WRITE_REQUESTS_MAX:
-        raise ValidationException(TOO_MANY.format(operation="BatchWriteItem"))
     tables = {name: context.service.table(name) for name in actions}
-    for name, of_table in actions.items():
-        keys = [action.key(tables[name]) for action in of_table]
-        if len(set(keys)) < len(keys):
-            raise ValidationException(DUPLICATES)
+    _refuse_repeats(
+        action.key(tables[name]) for name, of_table in actions.items() for action in of_table
+    )
     reports, collections, unprocessed = [], {}, {}
     for name, of_table in actions.items():
         written, refused = _write_all(context, tables[name], of_table)
@@ -117,11 +114,21 @@ def batch_write_item(context: WriteContext, request: Request) -> bytes:
     return answer(members + _capacity(reports))
 
 
+def _checked_key(table: Table, key: Item) -> bytes:
+    check_key(table, key)
+    return layout.item_key(table, key)
+
+
+def _refuse_repeats(keys: Iterable[bytes]) -> None:
+    listed = list(keys)
+    if len(set(listed)) < len(listed):
+        raise ValidationException(DUPLICATES)
+
+
 def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
     keys = [normalize_item(key) for key in asked["Keys"]]
     expressions = read_expressions(asked, GET)
-    if len({encode(sorted(key.items(), key=lambda pair: pair[0])) for key in keys}) < len(keys):
-        raise ValidationException(DUPLICATES)
+    _refuse_repeats(encode(sorted(key.items(), key=lambda pair: pair[0])) for key in keys)
     return TableGets(name, keys, expressions.projection, asked.get("ConsistentRead", False), asked)
 
 
@@ -132,29 +139,29 @@ def _get_all(
     items: list[bytes] = []
     consumed, used_bytes = Consumed(), 0
     for position, key in enumerate(gets.keys):
-        found = read_value(context.snapshot, layout.item_key(table, key))
-        size = found[1] if found else 0
+        stored = load(context.snapshot, layout.item_key(table, key))
+        size = stored.size if stored else 0
         if used_bytes + size > room_bytes:
             return items, gets.keys[position:], consumed, room_bytes
         used_bytes += size
         consumed.table += read_units(size, consistent=gets.consistent)
-        if found:
-            body = found[0]
-            items.append(encode(gets.projection.project(decode(body))) if gets.projection else body)
+        if stored:
+            items.append(projected(stored, gets.projection))
     return items, [], consumed, used_bytes
 
 
 def _write_request(table_name: str, request: dict[str, Any]) -> Action:
     put, delete = request.get("PutRequest"), request.get("DeleteRequest")
     if (put is None) == (delete is None):
-        raise ValidationException(NOT_ONE_REQUEST)
+        # The service's own words for it (recorded).
+        raise ValidationException(SEVERAL_TYPES)
     if delete is not None:
         key = normalize_item(delete["Key"], Wording.OLDER)
         return Delete(table_name=table_name, item_key=key)
     assert put is not None
     item = pack(normalize_item(put["Item"], Wording.OLDER))
     if item.size > ITEM_BYTES_MAX:
-        raise ValidationException(ITEM_TOO_LARGE)
+        raise ValidationException(TOO_LARGE)
     return Put(table_name=table_name, item=item, in_batch=True)
 
 

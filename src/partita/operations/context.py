@@ -6,6 +6,7 @@ before it, and what it puts there is committed with the others that wait.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,10 @@ from partita.tables.schema import Table
 Request = dict[str, Any]
 
 
+def _random_id() -> str:
+    return str(uuid.uuid4())
+
+
 @dataclass(slots=True)
 class Service:
     """One running database: what all of its requests share."""
@@ -29,6 +34,7 @@ class Service:
     account_id: str
     transient_seconds: float
     """How long a table shows CREATING, UPDATING or DELETING after the answer that says so."""
+    new_id: Callable[[], str] = _random_id
     address: str = "localhost:8000"
     """Where clients reach the database, once it listens."""
 
@@ -58,5 +64,5 @@ WriteHandler = Callable[[WriteContext, Request], bytes]
 
 
 def table_name(name_or_arn: str) -> str:
-    """A table may be named by its ARN wherever its name is taken."""
+    """A table may be named by its ARN, of any account or region, wherever its name is taken."""
     return name_or_arn.rpartition(":table/")[2] if name_or_arn.startswith("arn:") else name_or_arn

@@ -22,9 +22,7 @@ from partita.storage.commits import CallSoon, Draft, GroupCommit
 from partita.storage.engine import Engine
 from partita.tables.catalog import Catalog, check_format
 from partita.upkeep.jobs import Jobs
-from partita.upkeep.keeper import Keeper
-
-CallLater = Callable[[float, Callable[[], None]], object]
+from partita.upkeep.keeper import CallLater, Keeper
 
 
 class Database:

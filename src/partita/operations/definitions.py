@@ -5,11 +5,13 @@ The texts are the service's, recorded by public conformance suites and message c
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from partita.errors import ValidationException
-from partita.expressions.key_condition import KeyAttribute
+from partita.errors import INVALID, ValidationException
+from partita.item.keys import KeyAttribute
 from partita.limits import (
     GLOBAL_INDEXES_PER_TABLE_MAX,
     INDEX_KEY_ATTRIBUTES_MAX,
@@ -18,10 +20,11 @@ from partita.limits import (
     ON_DEMAND_WRITE_UNITS,
     PROJECTED_ATTRIBUTES_MAX,
     PROVISIONED_UNITS_MAX,
+    TAG_KEY_CHARS_MAX,
+    TAG_VALUE_CHARS_MAX,
     TAGS_PER_RESOURCE_MAX,
 )
-from partita.operations.context import Request
-from partita.tables.keys import INVALID
+from partita.operations.context import Request, Service
 from partita.tables.schema import (
     INCLUDE,
     PAY_PER_REQUEST,
@@ -33,6 +36,10 @@ from partita.tables.schema import (
 
 Keys = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]
 
+TOO_MANY_GLOBAL_INDEXES = (
+    f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of "
+    f"{GLOBAL_INDEXES_PER_TABLE_MAX}"
+)
 NOT_BUILT = (
     "VectorIndexes",
     "VectorIndexUpdates",
@@ -132,14 +139,11 @@ def global_indexes(
     indexes = []
     for one, number in zip(asked, numbers, strict=False):
         index = global_index(one, types, number)
-        check_index_throughput(index.name, one.get("ProvisionedThroughput"), billing_mode)
+        check_index_settings(index, one, billing_mode)
         indexes.append(index)
     _check_names(indexes)
     if len(indexes) > GLOBAL_INDEXES_PER_TABLE_MAX:
-        raise ValidationException(
-            f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of "
-            f"{GLOBAL_INDEXES_PER_TABLE_MAX}"
-        )
+        raise ValidationException(TOO_MANY_GLOBAL_INDEXES)
     return indexes
 
 
@@ -180,6 +184,15 @@ def check_units(throughput: dict[str, int], suffix: str = "") -> None:
             )
 
 
+def check_index_settings(index: Index, asked: dict[str, Any], billing_mode: str) -> None:
+    """Units and maximums of a global index that is being created."""
+    check_index_throughput(index.name, asked.get("ProvisionedThroughput"), billing_mode)
+    subject = f"index {index.name}"
+    check_on_demand_throughput(asked.get("OnDemandThroughput"), billing_mode, subject)
+    start = warm_throughput(billing_mode, index.throughput, None)
+    check_warm_throughput(asked.get("WarmThroughput"), start, subject)
+
+
 def check_index_throughput(name: str, throughput: dict[str, int] | None, billing_mode: str) -> None:
     if billing_mode == PAY_PER_REQUEST and throughput is not None:
         raise ValidationException(
@@ -200,7 +213,10 @@ def throughput(asked: dict[str, int] | None) -> Throughput:
     return Throughput(asked["ReadCapacityUnits"], asked["WriteCapacityUnits"])
 
 
-def check_on_demand_throughput(asked: dict[str, int] | None, billing_mode: str) -> None:
+def check_on_demand_throughput(
+    asked: dict[str, int] | None, billing_mode: str, subject: str = "table"
+) -> None:
+    """Maximums of a table, or of the index that `subject` names."""
     if asked is None:
         return
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
@@ -215,18 +231,20 @@ def check_on_demand_throughput(asked: dict[str, int] | None, billing_mode: str) 
         # -1 takes a maximum away.
         if units < 1 and units != -1:
             raise ValidationException(
-                f"{INVALID}Requested {name} for OnDemandThroughput for table is outside of "
+                f"{INVALID}Requested {name} for OnDemandThroughput for {subject} is outside of "
                 "valid range"
             )
 
 
-def check_warm_throughput(asked: dict[str, int] | None, current: dict[str, int]) -> None:
+def check_warm_throughput(
+    asked: dict[str, int] | None, current: dict[str, int], subject: str = "table"
+) -> None:
     """Warm throughput can only grow."""
     for name in ("ReadUnitsPerSecond", "WriteUnitsPerSecond"):
         units = (asked or {}).get(name)
         if units is not None and units < current[name]:
             raise ValidationException(
-                f"{INVALID}Requested {name} for WarmThroughput for table is lower than current "
+                f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
                 f"WarmThroughput, requested: {units}, current: {current[name]}"
             )
 
@@ -262,6 +280,23 @@ def stream_view_type(specification: dict[str, Any] | None) -> str | None:
     return view_type
 
 
+def stream_label(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+
+
+def sse_description(
+    service: Service, specification: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """What is said of encryption; without a key of the user's own, AWS names the account's."""
+    if specification is None or not specification.get("Enabled"):
+        return None
+    key = specification.get("KMSMasterKeyId") or str(uuid.uuid5(uuid.NAMESPACE_DNS, "partita"))
+    if not key.startswith("arn:"):
+        resource = key if key.startswith("alias/") else f"key/{key}"
+        key = f"arn:aws:kms:{service.region}:{service.account_id}:{resource}"
+    return {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}
+
+
 def check_sse(specification: dict[str, Any] | None) -> None:
     if specification is None:
         return
@@ -269,6 +304,10 @@ def check_sse(specification: dict[str, Any] | None) -> None:
     for name in ("SSEType", "KMSMasterKeyId"):
         if name in specification and not is_enabled:
             raise ValidationException(f"{INVALID}{name} can not be specified if Enabled is false")
+    if "KMSMasterKeyId" in specification and "SSEType" not in specification:
+        raise ValidationException(
+            f"{INVALID}SSEType KMS is required if KMSMasterKeyId is specified"
+        )
     if specification.get("SSEType") == "AES256":
         raise ValidationException(f"{INVALID}SSEType AES256 is not supported")
 
@@ -276,15 +315,25 @@ def check_sse(specification: dict[str, Any] | None) -> None:
 def check_tags(tags: Iterable[dict[str, str]]) -> dict[str, str]:
     checked: dict[str, str] = {}
     for tag in tags:
-        key = tag["Key"]
+        key, value = tag.get("Key"), tag.get("Value")
+        if not key or len(key) > TAG_KEY_CHARS_MAX:
+            raise ValidationException(f"The Tag Key provided is invalid, Key: {_or_null(key)}")
+        if value is None or len(value) > TAG_VALUE_CHARS_MAX:
+            raise ValidationException(
+                f"The Tag Value provided is invalid, Value: {_or_null(value)}"
+            )
         if key.lower().startswith("aws:"):
             raise ValidationException(f"Tag Key cannot be prefixed with aws:, Key: {key}")
         if key in checked:
             raise ValidationException(
                 f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}"
             )
-        checked[key] = tag["Value"]
+        checked[key] = value
     return check_tag_count(checked)
+
+
+def _or_null(text: str | None) -> str:
+    return "null" if text is None else text
 
 
 def check_tag_count(tags: dict[str, str]) -> dict[str, str]:

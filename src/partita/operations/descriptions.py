@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.expressions.key_condition import KeyAttribute
+from partita.item.keys import KeyAttribute
 from partita.operations.context import Service
 from partita.operations.definitions import warm_throughput
 from partita.storage.engine import Reader
 from partita.tables.schema import (
     CREATING,
     DELETING,
+    UPDATING,
     Index,
     Table,
     Throughput,
@@ -20,7 +21,7 @@ from partita.tables.statistics import read_statistics
 Description = dict[str, Any]
 
 
-def describe_table(
+def description_of(
     service: Service, reader: Reader, table: Table, status: str | None = None
 ) -> Description:
     """`status` is what the table is at this moment, while a change to it is being answered."""
@@ -46,7 +47,7 @@ def describe_table(
     }
     if local := table.local_indexes:
         description["LocalSecondaryIndexes"] = [
-            _describe_local(service, reader, table, index) for index in local
+            _describe_index(service, reader, table, index) for index in local
         ]
     if (global_indexes := table.global_indexes) and status != DELETING:
         description["GlobalSecondaryIndexes"] = [
@@ -83,7 +84,7 @@ def _settings(service: Service, table: Table, arn: str) -> Description:
     return settings
 
 
-def _describe_local(service: Service, reader: Reader, table: Table, index: Index) -> Description:
+def _describe_index(service: Service, reader: Reader, table: Table, index: Index) -> Description:
     statistics = read_statistics(reader, table.number, index.number)
     return {
         "IndexName": index.name,
@@ -98,14 +99,14 @@ def _describe_local(service: Service, reader: Reader, table: Table, index: Index
 def _describe_global(
     service: Service, reader: Reader, table: Table, index: Index, table_status: str
 ) -> Description:
-    description = _describe_local(service, reader, table, index)
+    description = _describe_index(service, reader, table, index)
     status = CREATING if table_status == CREATING else index.status
     description["IndexStatus"] = status
     description["ProvisionedThroughput"] = _throughput(index.throughput, service.clock())
     if status == CREATING and table_status != CREATING:
         # Resources are allotted while the table is UPDATING, then the index is filled. (Guide,
         # "Managing global secondary indexes".)
-        description["Backfilling"] = table_status != "UPDATING"
+        description["Backfilling"] = table_status != UPDATING
     if index.on_demand_throughput is not None:
         description["OnDemandThroughput"] = index.on_demand_throughput
     description["WarmThroughput"] = _warm(table, index.throughput, index.warm_throughput, status)

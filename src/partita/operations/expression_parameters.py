@@ -2,42 +2,37 @@
 
 Each operation family has its table of parameters. `check_parameters` refuses combinations, which
 the service does before it looks at items and keys; `read_expressions` does the rest. What is
-raised here has no envelope: PutItem, UpdateItem and DeleteItem add theirs.
+raised here has no envelope: PutItem, UpdateItem and DeleteItem put theirs around it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from partita.errors import ValidationException
-from partita.expressions import (
-    Condition,
-    KeyCondition,
-    Names,
-    Projection,
-    Update,
-    Values,
-    compile_condition,
-    compile_key_condition,
-    compile_projection,
-    compile_update,
-    legacy,
-)
+from partita.expressions import legacy
+from partita.expressions.condition import Condition, compile_condition
+from partita.expressions.key_condition import KeyCondition, compile_key_condition
+from partita.expressions.projection import Projection, compile_projection
+from partita.expressions.resolution import Names, Values
+from partita.expressions.update import Update, compile_update
 from partita.item.sizes import string_size, value_size
-from partita.item.values import Wording, normalize_value
+from partita.item.values import EMPTY_NAME, Wording, normalize_value
 from partita.limits import (
     ATTRIBUTE_NAME_BYTES_MAX,
     EXPRESSION_PLACEHOLDER_BYTES_MAX,
     EXPRESSION_VALUES_BYTES_MAX,
 )
-
-Request = Mapping[str, Any]
+from partita.operations.context import Request
+from partita.protocol.validation import nests_too_deep
 
 _NAME_KEY = re.compile(r"#[A-Za-z0-9_]+")
 _VALUE_KEY = re.compile(r":[A-Za-z0-9_]+")
+ENVELOPE = "1 validation error detected: "
 NOT_IN_USE = "can only be specified when using expressions"
 
 
@@ -138,6 +133,20 @@ def _absent(family: Family) -> str:
     return f": {' and '.join(family.valued)} {verb} null"
 
 
+@contextmanager
+def enveloped(request: Request) -> Iterator[None]:
+    """Since 2026 the service prefixes what it finds wrong before it looks at the table.
+
+    Values that nest very deep are still answered by the generation before (recorded).
+    """
+    try:
+        yield
+    except ValidationException as error:
+        if nests_too_deep(request):
+            raise
+        raise ValidationException(ENVELOPE + (error.message or "")) from None
+
+
 def read_expressions(request: Request, family: Family) -> Expressions:
     if family is not QUERY and family.members.isdisjoint(request):
         return NOTHING
@@ -222,7 +231,7 @@ def _names(request: Request) -> Names:
     _check_keys("ExpressionAttributeNames", names, _NAME_KEY)
     for key, name in names.items():
         if not name:
-            problem = "Empty attribute name"
+            problem = EMPTY_NAME
         elif string_size(name) > ATTRIBUTE_NAME_BYTES_MAX:
             problem = "Attribute name is too large, must be less than 65536 bytes"
         else:
@@ -246,7 +255,7 @@ def _values(request: Request, family: Family) -> Values:
         try:
             values[key] = normalize_value(value, family.wording)
         except ValidationException as error:
-            if not family.wraps_values:
+            if not family.wraps_values and not (family is UPDATE and nests_too_deep(request)):
                 raise
             raise ValidationException(
                 f"ExpressionAttributeValues contains invalid value: {error.message} for key {key}"

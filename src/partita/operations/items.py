@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from partita.capacity.units import Consumed, read_units
 from partita.errors import ValidationException
-from partita.item.values import normalize_item
+from partita.item.values import TOO_LARGE, normalize_item
 from partita.limits import ITEM_BYTES_MAX
-from partita.operations.actions import ITEM_TOO_LARGE, Action, Delete, Put, Update, carry_out
+from partita.operations.actions import (
+    Action,
+    Delete,
+    Put,
+    Update,
+    carry_out,
+    common_members,
+)
 from partita.operations.answers import (
     answer,
     consumed_by_write,
     encode,
     item_collection_metrics,
     member,
+    projected,
     raw_member,
 )
 from partita.operations.context import ReadContext, Request, WriteContext
@@ -24,17 +29,15 @@ from partita.operations.expression_parameters import (
     PUT_OR_DELETE,
     UPDATE,
     check_parameters,
+    enveloped,
     read_expressions,
 )
-from partita.protocol.validation import nests_too_deep
 from partita.tables import layout
 from partita.tables.keys import check_key, check_scalar_paths
-from partita.tables.read import read_value
+from partita.tables.read import load
 from partita.tables.schema import Table
-from partita.tables.stored import decode, pack
+from partita.tables.stored import pack
 from partita.tables.write import Written
-
-ENVELOPE = "1 validation error detected: "
 
 
 def get_item(context: ReadContext, request: Request) -> bytes:
@@ -45,16 +48,13 @@ def get_item(context: ReadContext, request: Request) -> bytes:
     check_key(table, key)
     if expressions.projection:
         check_scalar_paths(table, expressions.projection.paths)
-    found = read_value(context.snapshot, layout.item_key(table, key))
+    stored = load(context.snapshot, layout.item_key(table, key))
     members = []
-    if found:
-        body = found[0]
-        if expressions.projection:
-            body = encode(expressions.projection.project(decode(body)))
-        members.append(raw_member("Item", body))
+    if stored:
+        members.append(raw_member("Item", projected(stored, expressions.projection)))
     if mode := request.get("ReturnConsumedCapacity"):
         consistent = request.get("ConsistentRead", False)
-        consumed = Consumed(read_units(found[1] if found else 0, consistent=consistent))
+        consumed = Consumed(read_units(stored.size if stored else 0, consistent=consistent))
         if report := consumed.report(table.name, mode):
             members.append(member("ConsumedCapacity", report))
     return answer(members)
@@ -66,20 +66,11 @@ def put_item(context: WriteContext, request: Request) -> bytes:
         item = pack(normalize_item(request["Item"]))
         _check_return_values(request)
         if item.size > ITEM_BYTES_MAX:
-            raise ValidationException(ITEM_TOO_LARGE)
+            raise ValidationException(TOO_LARGE)
         expressions = read_expressions(request, PUT_OR_DELETE)
-    put = Put(
-        table_name=request["TableName"],
-        condition=expressions.condition,
-        values=expressions.values,
-        shows_item_on_failure=shows_item_on_failure(request),
-        item=item,
-    )
+    put = Put(item=item, **common_members(request, expressions))
     table, written = _carry_out(context, put)
-    shown = []
-    if written.old and request.get("ReturnValues") == "ALL_OLD":
-        shown.append(raw_member("Attributes", written.old.body))
-    return _write_answer(request, table, written, shown)
+    return _write_answer(request, table, written, _old_attributes(request, written))
 
 
 def delete_item(context: WriteContext, request: Request) -> bytes:
@@ -88,18 +79,9 @@ def delete_item(context: WriteContext, request: Request) -> bytes:
         key = normalize_item(request["Key"])
         _check_return_values(request)
         expressions = read_expressions(request, PUT_OR_DELETE)
-    delete = Delete(
-        table_name=request["TableName"],
-        condition=expressions.condition,
-        values=expressions.values,
-        shows_item_on_failure=shows_item_on_failure(request),
-        item_key=key,
-    )
+    delete = Delete(item_key=key, **common_members(request, expressions))
     table, written = _carry_out(context, delete)
-    shown = []
-    if written.old and request.get("ReturnValues") == "ALL_OLD":
-        shown.append(raw_member("Attributes", written.old.body))
-    return _write_answer(request, table, written, shown)
+    return _write_answer(request, table, written, _old_attributes(request, written))
 
 
 def update_item(context: WriteContext, request: Request) -> bytes:
@@ -107,36 +89,11 @@ def update_item(context: WriteContext, request: Request) -> bytes:
         check_parameters(request, UPDATE)
         key = normalize_item(request["Key"])
         expressions = read_expressions(request, UPDATE)
-    update = Update(
-        table_name=request["TableName"],
-        condition=expressions.condition,
-        values=expressions.values,
-        shows_item_on_failure=shows_item_on_failure(request),
-        item_key=key,
-        update=expressions.update,
-    )
+    update = Update(item_key=key, update=expressions.update, **common_members(request, expressions))
     table, written = _carry_out(context, update)
     attributes = _updated_attributes(request.get("ReturnValues", "NONE"), update, written)
     shown = [raw_member("Attributes", attributes)] if attributes else []
     return _write_answer(request, table, written, shown)
-
-
-@contextmanager
-def enveloped(request: Request) -> Iterator[None]:
-    """Since 2026 the service prefixes what it finds wrong before it looks at the table.
-
-    Values that nest very deep are still answered by the generation before (recorded).
-    """
-    try:
-        yield
-    except ValidationException as error:
-        if nests_too_deep(request):
-            raise
-        raise ValidationException(ENVELOPE + (error.message or "")) from None
-
-
-def shows_item_on_failure(request: Request) -> bool:
-    return request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
 
 
 def _carry_out(context: WriteContext, action: Action) -> tuple[Table, Written]:
@@ -147,6 +104,12 @@ def _carry_out(context: WriteContext, action: Action) -> tuple[Table, Written]:
 def _check_return_values(request: Request) -> None:
     if request.get("ReturnValues", "NONE") not in ("ALL_OLD", "NONE"):
         raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
+
+
+def _old_attributes(request: Request, written: Written) -> list[bytes]:
+    if written.old and request.get("ReturnValues") == "ALL_OLD":
+        return [raw_member("Attributes", written.old.body)]
+    return []
 
 
 def _updated_attributes(return_values: str, update: Update, written: Written) -> bytes | None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from partita.capacity.units import Consumed, read_units
-from partita.errors import ValidationException
-from partita.expressions.key_condition import KeyAttribute, KeyRange
-from partita.item.values import Item, MalformedValue, normalize_item
+from partita.errors import INVALID, MalformedValue, ValidationException
+from partita.expressions.key_condition import KeyRange
+from partita.item.keys import KeyAttribute
+from partita.item.values import Item, normalize_item
 from partita.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import Expressions
 from partita.storage.engine import Snapshot
 from partita.tables import layout
 from partita.tables.indexes import projected_names
-from partita.tables.keys import INVALID, check_scalar_paths
-from partita.tables.read import Keep, Page, read_page, read_value
+from partita.tables.keys import KEY_MISMATCH, check_key_values, check_scalar_paths
+from partita.tables.read import Keep, Page, load, read_page
 from partita.tables.schema import ALL, Index, Table
-from partita.tables.stored import decode
+from partita.tables.stored import Stored, decode
 
 INVALID_START = "The provided starting key is invalid"
 START_MISMATCH = f"{INVALID_START}: The provided key element does not match the schema"
@@ -117,7 +118,7 @@ class Selection:
     source: Source
     expressions: Expressions
     fetches: bool
-    fetched_bytes: list[int] = field(default_factory=list)
+    fetched_bytes: int = 0
 
     @property
     def keep(self) -> Keep | None:
@@ -131,14 +132,15 @@ class Selection:
         if condition and not condition.holds(item, self.expressions.values):
             return None
         if self.fetches:
-            body, item = self._fetch(item)
+            stored = self._fetch(item)
+            body, item = stored.body, stored.item
         return encode(projection.project(item)) if projection else body
 
-    def _fetch(self, entry: Item) -> tuple[bytes, Item]:
-        found = read_value(self.snapshot, layout.item_key(self.source.table, entry))
-        assert found is not None, "an index entry without its item"
-        self.fetched_bytes.append(found[1])
-        return found[0], decode(found[0])
+    def _fetch(self, entry: Item) -> Stored:
+        stored = load(self.snapshot, layout.item_key(self.source.table, entry))
+        assert stored is not None, "an index entry without its item"
+        self.fetched_bytes += stored.size
+        return stored
 
 
 def select(
@@ -177,6 +179,28 @@ def select(
 
 def _projection_paths(expressions: Expressions) -> Iterable[tuple[str | int, ...]]:
     return expressions.projection.paths if expressions.projection else ()
+
+
+def check_start_key(source: Source, key: Item, *, is_query: bool) -> None:
+    """An ExclusiveStartKey must be what a LastEvaluatedKey of this source could be.
+
+    Query and Scan word some of it differently (recorded).
+    """
+    is_plain_scan = not is_query and source.index is None
+    attributes = source.start_key_attributes
+    if key.keys() != attributes.keys():
+        raise ValidationException(START_MISMATCH if is_plain_scan else INVALID_START)
+    own = {name for name, _ in source.partition + source.sort}
+    for name, kind in attributes.items():
+        if kind not in key[name]:
+            is_own = name in own and not is_plain_scan
+            raise ValidationException(KEY_MISMATCH if is_own else START_MISMATCH)
+    table = source.table
+    try:
+        check_key_values((table.partition,), table.sort_attributes, key)
+        check_key_values(source.partition, source.sort, key)
+    except ValidationException as error:
+        raise ValidationException(f"{INVALID_START}: {error.message}") from None
 
 
 def start_values(request: Request) -> Item | None:
@@ -225,6 +249,6 @@ def _consumed(request: Request, selection: Selection, page: Page) -> Consumed:
         return Consumed(units)
     consumed = Consumed()
     if selection.fetched_bytes:
-        consumed.table = read_units(sum(selection.fetched_bytes), consistent=consistent)
+        consumed.table = read_units(selection.fetched_bytes, consistent=consistent)
     consumed.add_index(index.name, units, is_local=index.is_local)
     return consumed

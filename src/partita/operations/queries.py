@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyRange
 from partita.item.values import Item
 from partita.operations.context import ReadContext, Request
-from partita.operations.expression_parameters import QUERY, check_parameters, read_expressions
-from partita.operations.items import enveloped
+from partita.operations.expression_parameters import (
+    QUERY,
+    check_parameters,
+    enveloped,
+    read_expressions,
+)
 from partita.operations.pages import (
-    INVALID_START,
-    START_MISMATCH,
     Source,
     check_select,
+    check_start_key,
     find_source,
     read,
     select,
     start_values,
 )
-from partita.tables.keys import KEY_MISMATCH
+from partita.tables.keys import check_key_values
 
 OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
 NOT_IN_RANGE = "The provided starting key does not match the range key predicate"
@@ -28,18 +32,16 @@ ONE_ROW = "The query can return at most one row and cannot be restarted"
 
 
 def query(context: ReadContext, request: Request) -> bytes:
-    if request.get("Select") == "SPECIFIC_ATTRIBUTES":
-        with enveloped(request):
-            check_select(request)
-    check_select(request)
     check_parameters(request, QUERY)
+    _check_select(request)
     start_key = start_values(request)
     expressions = read_expressions(request, QUERY)
     source = find_source(context, request)
     if start_key is not None:
-        _check_start_shape(source, start_key)
+        check_start_key(source, start_key, is_query=True)
     assert expressions.key_condition is not None
     keys = expressions.key_condition.resolve(source.partition, source.sort, expressions.values)
+    _check_key_values(source, keys)
     start, stop = source.range(keys)
     if start_key is not None:
         _check_start_range(source, keys, start_key)
@@ -47,6 +49,23 @@ def query(context: ReadContext, request: Request) -> bytes:
     if expressions.filter:
         _check_filter(source, expressions.filter.attributes, request)
     return read(context, request, select(context, request, source, expressions), start, stop)
+
+
+def _check_select(request: Request) -> None:
+    # Of Query's own texts for Select, this one has the envelope, the others have not (recorded).
+    is_enveloped = request.get("Select") == "SPECIFIC_ATTRIBUTES"
+    with enveloped(request) if is_enveloped else nullcontext():
+        check_select(request)
+
+
+def _check_key_values(source: Source, keys: KeyRange) -> None:
+    """What a key condition compares with must be possible keys."""
+    names = [name for name, _ in source.partition + source.sort]
+    leading = dict(zip(names, keys.partition + keys.equal, strict=False))
+    check_key_values(source.partition, source.sort, leading)
+    for operand in keys.operands:
+        compared = source.sort[len(keys.equal)]
+        check_key_values((), (compared,), {compared.name: operand})
 
 
 def _after(
@@ -65,16 +84,6 @@ def _check_filter(source: Source, attributes: frozenset[str], request: Request) 
                 f"{subject} can only contain non-primary key attributes: "
                 f"Primary key attribute: {name}"
             )
-
-
-def _check_start_shape(source: Source, start_key: Item) -> None:
-    expected = source.start_key_attributes
-    if start_key.keys() != expected.keys():
-        raise ValidationException(INVALID_START)
-    own = {name for name, _ in source.partition + source.sort}
-    for name, kind in expected.items():
-        if kind not in start_key[name]:
-            raise ValidationException(KEY_MISMATCH if name in own else START_MISMATCH)
 
 
 def _check_start_range(source: Source, keys: KeyRange, start_key: Item) -> None:

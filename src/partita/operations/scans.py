@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from partita.errors import ValidationException
-from partita.item.values import Item
 from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import SCAN, check_parameters, read_expressions
 from partita.operations.pages import (
     INVALID_START,
-    START_MISMATCH,
-    Source,
     check_select,
+    check_start_key,
     find_source,
     read,
     select,
     start_values,
 )
 from partita.tables import layout
-from partita.tables.keys import KEY_MISMATCH
 
 
 def scan(context: ReadContext, request: Request) -> bytes:
-    check_select(request)
     check_parameters(request, SCAN)
+    check_select(request)
     start_key = start_values(request)
     _check_segments(request)
     expressions = read_expressions(request, SCAN)
@@ -30,7 +27,7 @@ def scan(context: ReadContext, request: Request) -> bytes:
     segment, total_segments = request.get("Segment", 0), request.get("TotalSegments", 1)
     start, stop = layout.segment_range(source.prefix, segment, total_segments)
     if start_key is not None:
-        _check_start_key(source, start_key)
+        check_start_key(source, start_key, is_query=False)
         place = source.place(start_key)
         if not start <= place < stop:
             raise ValidationException(
@@ -58,13 +55,3 @@ def _check_segments(request: Request) -> None:
             "The Segment parameter is zero-based and must be less than parameter TotalSegments: "
             f"Segment: {segment} is not less than TotalSegments: {total_segments}"
         )
-
-
-def _check_start_key(source: Source, start_key: Item) -> None:
-    expected = source.start_key_attributes
-    if start_key.keys() != expected.keys():
-        raise ValidationException(INVALID_START if source.index else START_MISMATCH)
-    own = {name for name, _ in source.partition + source.sort} if source.index else set()
-    for name, kind in expected.items():
-        if kind not in start_key[name]:
-            raise ValidationException(KEY_MISMATCH if name in own else START_MISMATCH)

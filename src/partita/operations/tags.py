@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partita.errors import (
+    INVALID,
     AccessDeniedException,
     ResourceNotFoundException,
     ValidationException,
@@ -12,7 +13,6 @@ from partita.errors import (
 from partita.operations.answers import encode
 from partita.operations.context import ReadContext, Request, Service, WriteContext
 from partita.operations.definitions import check_tag_count, check_tags
-from partita.tables.keys import INVALID
 from partita.tables.schema import Table
 
 NO_BODY = b""

@@ -12,46 +12,46 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-import orjson
 
 from partita.capacity.units import Consumed, read_units
 from partita.errors import (
     ConditionalCheckFailedException,
+    EmptyKeyError,
     IdempotentParameterMismatchException,
     ItemCollectionSizeLimitExceededException,
+    KeyTypeError,
     TransactionCanceledException,
     ValidationException,
 )
-from partita.item.values import normalize_item
+from partita.item.values import TOO_LARGE, normalize_item
 from partita.limits import CLIENT_TOKEN_SECONDS, ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
 from partita.operations.actions import (
     CONFLICT,
-    ITEM_TOO_LARGE,
     Action,
     ConditionCheck,
     Delete,
     Put,
     Update,
+    common_members,
 )
 from partita.operations.answers import (
     answer,
     consumed_by_write,
-    encode,
     item_collection_metrics,
     member,
+    projected,
     raw_list,
     raw_member,
 )
 from partita.operations.context import ReadContext, Request, WriteContext
 from partita.operations.expression_parameters import ACTION, GET, Expressions, read_expressions
-from partita.operations.items import shows_item_on_failure
 from partita.storage.commits import Draft
 from partita.tables import layout
-from partita.tables.keys import EmptyKeyError, KeyTypeError, check_key
-from partita.tables.read import read_value
+from partita.tables.keys import check_key
+from partita.tables.read import load
 from partita.tables.schema import Table
-from partita.tables.stored import Stored, decode, pack
-from partita.tables.write import Written, load, write_item
+from partita.tables.stored import Stored, pack
+from partita.tables.write import Written, write_item
 
 TRANSACTION_FACTOR = 2
 
@@ -59,6 +59,7 @@ NO_ACTION = "Invalid Request: TransactWriteRequest should contain Delete or Put 
 SEVERAL_ACTIONS = "TransactItems can only contain one of Check, Put, Update or Delete"
 SEVERAL_ACTIONS_ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
 
+NO_ITEM = b"{}"
 Reason = dict[str, Any]
 NO_REASON: Reason = {"Code": "None"}
 
@@ -80,16 +81,19 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
         reasons.append({"Code": "TransactionConflict", "Message": CONFLICT} if held else NO_REASON)
     _cancel_if_any(reasons)
     _refuse_repeats(keys)
-    responses, consumed = [], _PerTable()
+    responses, consumed, total_bytes = [], _PerTable(), 0
     for table, key_bytes, (_, projection) in zip(tables, keys, asked, strict=True):
-        found = read_value(context.snapshot, key_bytes)
-        size = found[1] if found else 0
+        stored = load(context.snapshot, key_bytes)
+        size = stored.size if stored else 0
+        total_bytes += size
+        if total_bytes > TRANSACTION_BYTES_MAX:
+            raise ValidationException(
+                "Transaction read size cannot exceed 4MB; ask for fewer or smaller items"
+            )
         consumed.of(table).table += read_units(size, consistent=True) * TRANSACTION_FACTOR
-        body = found[0] if found else None
-        if body is not None and projection:
-            projected = projection.project(decode(body))
-            body = encode(projected) if projected else None
-        responses.append(b"{}" if body is None else answer([raw_member("Item", body)]))
+        body = projected(stored, projection) if stored else NO_ITEM
+        # An item of which the projection leaves nothing is as if it were not there (recorded).
+        responses.append(NO_ITEM if body == NO_ITEM else answer([raw_member("Item", body)]))
     members = consumed.members(request, "ReadCapacityUnits")
     return answer([*members, raw_member("Responses", raw_list(responses))])
 
@@ -110,7 +114,7 @@ def transact_write_items(context: WriteContext, request: Request) -> bytes:
     consumed = _PerTable()
     metrics: dict[str, list[dict[str, Any]]] = {}
     for table, one in zip(tables, written, strict=True):
-        consumed.add(table, consumed_by_write(table, [one], TRANSACTION_FACTOR))
+        consumed.of(table).add(consumed_by_write(table, [one], TRANSACTION_FACTOR))
         if found := item_collection_metrics(table, one):
             metrics.setdefault(table.name, []).append(found)
     members = consumed.members(request, "WriteCapacityUnits")
@@ -131,30 +135,23 @@ def _action(one: dict[str, Any]) -> Action:
 def _put(asked: Request, expressions: Expressions) -> Action:
     item = pack(normalize_item(asked["Item"]))
     if item.size > ITEM_BYTES_MAX:
-        raise ValidationException(ITEM_TOO_LARGE)
-    return Put(item=item, **_common(asked, expressions))
+        raise ValidationException(TOO_LARGE)
+    return Put(item=item, **common_members(asked, expressions))
 
 
 def _update(asked: Request, expressions: Expressions) -> Action:
     key = normalize_item(asked["Key"])
-    return Update(item_key=key, update=expressions.update, **_common(asked, expressions))
+    return Update(item_key=key, update=expressions.update, **common_members(asked, expressions))
 
 
 def _delete(asked: Request, expressions: Expressions) -> Action:
-    return Delete(item_key=normalize_item(asked["Key"]), **_common(asked, expressions))
+    return Delete(item_key=normalize_item(asked["Key"]), **common_members(asked, expressions))
 
 
 def _condition_check(asked: Request, expressions: Expressions) -> Action:
-    return ConditionCheck(item_key=normalize_item(asked["Key"]), **_common(asked, expressions))
-
-
-def _common(asked: Request, expressions: Expressions) -> dict[str, Any]:
-    return {
-        "table_name": asked["TableName"],
-        "condition": expressions.condition,
-        "values": expressions.values,
-        "shows_item_on_failure": shows_item_on_failure(asked),
-    }
+    return ConditionCheck(
+        item_key=normalize_item(asked["Key"]), **common_members(asked, expressions)
+    )
 
 
 _MAKERS = {"Put": _put, "Update": _update, "Delete": _delete, "ConditionCheck": _condition_check}
@@ -253,7 +250,7 @@ class _Token(msgspec.Struct):
 
 
 def _digest(request: Request) -> str:
-    return sha256(orjson.dumps(request["TransactItems"], option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return sha256(msgspec.json.encode(request["TransactItems"], order="sorted")).hexdigest()
 
 
 def _remember(context: WriteContext, request: Request, token: str) -> None:
@@ -298,14 +295,6 @@ class _PerTable:
 
     def of(self, table: Table) -> Consumed:
         return self._consumed.setdefault(table.name, Consumed())
-
-    def add(self, table: Table, consumed: Consumed) -> None:
-        total = self.of(table)
-        total.table += consumed.table
-        for name, units in consumed.local_indexes.items():
-            total.add_index(name, units, is_local=True)
-        for name, units in consumed.global_indexes.items():
-            total.add_index(name, units, is_local=False)
 
     def members(self, request: Request, transaction_member: str) -> list[bytes]:
         mode = request.get("ReturnConsumedCapacity")

@@ -29,7 +29,7 @@ def update_time_to_live(context: WriteContext, request: Request) -> bytes:
         )
     enabled = attribute if specification["Enabled"] else None
     if enabled is None:
-        context.draft.put(layout.leftover_key(layout.expiries_prefix(table.number)), b"")
+        context.draft.put(layout.leftover_key(layout.expiries_prefix(table)), b"")
     changed = replace(
         table,
         ttl_attribute=enabled,

@@ -1,4 +1,4 @@
-"""JSON in and out. What AWS cannot read gets a SerializationException without a text.
+"""JSON in. What AWS cannot read gets a SerializationException without a text.
 
 Decoding keeps the last of duplicate keys, as the service does, and refuses invalid UTF-8, lone
 surrogates, anything after the document, and nesting beyond the decoder's stack.
@@ -10,14 +10,15 @@ import json
 from typing import Any
 
 import msgspec
-import orjson
 
 from partita.errors import SerializationException
+from partita.limits import KB
 
 INTEGER_DIGITS_MAX = 400
+HUGE_NUMBERS_BODY_BYTES_MAX = 512 * KB
+"""The decoder for huge numbers is slow: in a larger body, which none needs, they are refused."""
 
 _decode = msgspec.json.Decoder().decode
-encode = orjson.dumps
 
 
 def decode(body: bytes) -> dict[str, Any]:
@@ -35,10 +36,15 @@ def decode(body: bytes) -> dict[str, Any]:
 
 def _decode_huge_numbers(body: bytes) -> Any:
     """Numbers beyond the fast decoder are numbers all the same: their field is what is wrong."""
+    if len(body) > HUGE_NUMBERS_BODY_BYTES_MAX:
+        raise SerializationException
     try:
-        return json.loads(body, parse_int=_integer, parse_constant=_refuse)
+        document = json.loads(body.decode(), parse_int=_integer, parse_constant=_refuse)
+        # This decoder takes lone surrogates, which cannot be written as UTF-8.
+        json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise SerializationException from None
+    return document
 
 
 def _integer(text: str) -> int:

@@ -8,15 +8,16 @@ Both read the description as `wording.amend` corrects it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from partita.protocol import wording
 from partita.protocol.model import Model, Shape
-from partita.protocol.rendering import member_name, shown_value
+from partita.protocol.rendering import hash_order, member_name, shown_name, shown_value
 
 Satisfied = Callable[[Any], bool]
+Place = TypeVar("Place", str, int)
 
 
 def compile_satisfied(model: Model, shape: Shape) -> Satisfied | None:
@@ -146,7 +147,7 @@ def member_violations(
 
 def members_in_order(shape: Shape) -> list[str]:
     names = {member_name(name): name for name in shape.members}
-    return [names[name] for name in wording.hash_order(tuple(names))]
+    return [names[name] for name in hash_order(tuple(names))]
 
 
 def size_constraints(shape: Shape) -> Iterator[str]:
@@ -176,25 +177,35 @@ def _map_violations(
         patterns = [wording.PATTERN.format(key.pattern)] if key.pattern else []
         yield refused(wording.MAP_KEYS.format(", ".join([*size_constraints(key), *patterns])))
     size = _size(target) if target.kind == "list" else None
-    for name, value in content.items():
+    for name, value in _violating(model, target, content.items()):
         if size is not None and not size(value):
             yield refused(wording.MAP_VALUE.format(", ".join(size_constraints(target))))
             continue
-        yield from violations(model, target, value, f"{path}.{name}.member")
+        yield from violations(model, target, value, f"{path}.{shown_name(name)}.member")
 
 
 def _list_violations(model: Model, shape: Shape, content: list[Any], path: str) -> Iterator[str]:
     for constraint in _size_violations(shape, len(content)):
         yield _refused(model, shape, content, path, constraint)
     target = model.shapes[shape.member]
-    for position, value in enumerate(content, 1):
+    for position, value in _violating(model, target, enumerate(content, 1)):
         yield from violations(model, target, value, f"{path}.{position}.member")
+
+
+def _violating(
+    model: Model, shape: Shape, members: Iterable[tuple[Place, Any]]
+) -> Iterator[tuple[Place, Any]]:
+    """Members with a violation: a million that have none may stand between them."""
+    satisfied = compile_satisfied(model, shape)
+    if satisfied is None:
+        return iter(())
+    return (member for member in members if not satisfied(member[1]))
 
 
 def _string_violations(model: Model, shape: Shape, content: str, path: str) -> Iterator[str]:
     if shape.enum:
-        if content not in shape.enum and shape.name != "TableClass":
-            order = wording.ENUM_ORDERS.get(shape.name) or wording.hash_order(shape.enum)
+        if content not in shape.enum:
+            order = wording.ENUM_ORDERS.get(shape.name) or hash_order(shape.enum)
             constraint = wording.ENUM.format(", ".join(order))
             yield _refused(model, shape, content, path, constraint)
         return

@@ -2,7 +2,8 @@
 
 The service parses a request field by field and stops at the first one whose JSON type is wrong,
 before any other rule is looked at. The texts are those of its parser (recorded by dynalite's
-tests against AWS). A null means absent: it is taken out, so that what follows can use `in`.
+tests against AWS). A null means absent: it is taken out, so that what follows can use `in`. So
+are members that the description does not know: nothing behind this room ever sees them.
 
 Where the service converts (a fraction for an integer, "true" for a boolean), so does this: the
 request is changed in place.
@@ -16,7 +17,7 @@ from binascii import a2b_base64
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from partita.errors import SerializationException, ValidationException
+from partita.errors import INVALID, SerializationException, ValidationException
 from partita.protocol.model import Model, Shape
 
 Check = Callable[[Any], Any]
@@ -35,9 +36,7 @@ NOT_A_COLLECTION = (
     f"({GENERIC} and java.lang.Class are in module java.base of loader 'bootstrap')"
 )
 # Seen on DynamoDB Local; the service has not been recorded.
-NULL_IN_SET = (
-    "One or more parameter values were invalid: An {} set may not have a null string as a member"
-)
+NULL_IN_SET = f"{INVALID}An {{}} set may not have a null string as a member"
 
 BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 JAVA_SCALARS = {
@@ -83,16 +82,17 @@ def _structure(model: Model, shape: Shape, scalar_text: str) -> Check:
     def check(content: Any) -> Any:
         if type(content) is not dict:
             _refuse_for_object(content, java_type, scalar_text)
-        nulls = None
+        ignored = None
         for name, value in content.items():
-            if value is None:
-                nulls = [name] if nulls is None else [*nulls, name]
-            elif name in members:
+            if value is None or name not in members:
+                ignored = ignored or []
+                ignored.append(name)
+            else:
                 converted = members[name](value)
                 if converted is not value:
                     content[name] = converted
-        if nulls is not None:
-            for name in nulls:
+        if ignored is not None:
+            for name in ignored:
                 del content[name]
         return content
 
@@ -292,9 +292,9 @@ def _check_value(value: dict[str, Any], level: int) -> None:
     if level > VALUE_LEVELS_MAX:
         raise SerializationException
     for kind, content in list(value.items()):
-        if content is None:
+        if content is None or kind not in _CONTENTS:
             del value[kind]
-        elif type(content) is not _AT_ONCE.get(kind) and kind in _CONTENTS:
+        elif type(content) is not _AT_ONCE.get(kind):
             value[kind] = _CONTENTS[kind](content, level)
 
 

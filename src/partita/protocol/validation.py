@@ -8,9 +8,16 @@ microseconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NoReturn
 
 from partita.errors import ValidationException
+from partita.limits import (
+    BATCH_GET_KEYS_MAX,
+    BATCH_WRITE_REQUESTS_MAX,
+    TABLE_NAME_CHARS_MAX,
+    TABLE_NAME_CHARS_MIN,
+)
 from partita.protocol import serialization, wording
 from partita.protocol.constraints import (
     compile_satisfied,
@@ -18,15 +25,11 @@ from partita.protocol.constraints import (
     members_in_order,
 )
 from partita.protocol.model import Model, Shape, load
+from partita.protocol.rendering import shown_name
 from partita.protocol.wording import NewerForm
 
 Request = dict[str, Any]
 Validator = Callable[[Request], None]
-
-TABLE_NAME_CHARS_MIN = 3
-TABLE_NAME_CHARS_MAX = 255
-KEYS_MAX = 100
-WRITES_MAX = 25
 
 
 def compile_validators(operations: Iterable[str]) -> dict[str, Validator]:
@@ -48,7 +51,18 @@ def _compile(described: Model, amended: Model, operation: str) -> Validator:
         if satisfied is not None and not satisfied(request):
             _refuse(amended, operation, shape, request)
 
+    if operation in wording.TABLE_CLASS_LAST:
+        return _then_table_class(validate, described.shapes["TableClass"])
     return validate
+
+
+def _then_table_class(validate: Validator, shape: Shape) -> Validator:
+    def validate_both(request: Request) -> None:
+        validate(request)
+        if "TableClass" in request and request["TableClass"] not in shape.enum:
+            raise ValidationException(wording.TABLE_CLASS)
+
+    return validate_both
 
 
 def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoReturn:
@@ -60,18 +74,19 @@ def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoR
         replaced = _newer_texts(operation, shape, model, request)
         first = wording.NEWER_ORDERS.get(operation, ())
         order = [*first, *(name for name in order if name not in first)]
+
+    def violations_of(names: Iterable[str]) -> Iterator[str]:
+        for name in names:
+            if name in replaced:
+                yield replaced[name]
+            else:
+                yield from member_violations(model, shape, request, "", name)
+
     told_first = wording.TOLD_FIRST.get(operation, ())
-    found: list[str] = []
-    for name in [*told_first, *(name for name in order if name not in told_first)]:
-        if found and told_first and name not in told_first:
-            break
-        if name in replaced:
-            found.append(replaced[name])
-        else:
-            found += member_violations(model, shape, request, "", name)
-    if not found:
-        raise ValidationException(wording.TABLE_CLASS)
-    raise ValidationException(_listed(found[: wording.LISTED_MAX]))
+    found = list(islice(violations_of(told_first), wording.LISTED_MAX))
+    found = found or list(islice(violations_of(order), wording.LISTED_MAX))
+    assert found, f"{operation}: no words for what is wrong"
+    raise ValidationException(_listed(found))
 
 
 def _refuse_resource(operation: str, request: Request) -> None:
@@ -91,30 +106,31 @@ def _is_for_newer_generation(shape: Shape, request: Request) -> bool:
 
 def nests_too_deep(request: Request) -> bool:
     """Whether a value nests deeper than the newer generation reads."""
+    containers: list[Any] = [request]
     # Two levels of JSON make one of a value; the members above it count a few more.
-    stack: list[tuple[Any, int]] = [(request, 0)]
-    while stack:
-        content, level = stack.pop()
-        if level > 2 * wording.NEWER_LEVELS_MAX + 3:
-            return True
-        if type(content) is dict:
-            stack += [(value, level + 1) for value in content.values()]
-        elif type(content) is list:
-            stack += [(value, level + 1) for value in content]
-    return False
+    for _ in range(2 * wording.NEWER_LEVELS_MAX + 3):
+        containers = [
+            content
+            for container in containers
+            for content in (container.values() if type(container) is dict else container)
+            if type(content) is dict or type(content) is list
+        ]
+        if not containers:
+            return False
+    return True
 
 
 def _newer_texts(operation: str, shape: Shape, model: Model, request: Request) -> dict[str, str]:
     """Raises what is told alone; returns the short forms of members that are listed."""
     replaced = {}
     for form in wording.NEWER_FORMS.get(operation, ()):
-        if form.member not in request:
+        target = model.shapes[shape.members[form.member]]
+        if form.member not in request or not _applies(form, request[form.member], target):
             continue
-        if not _applies(form, request[form.member], model.shapes[shape.members[form.member]]):
-            continue
+        text = form.text.format(least=target.least, most=target.most)
         if form.alone:
-            raise ValidationException(_listed([form.text]) if form.prefixed else form.text)
-        replaced[form.member] = form.text
+            raise ValidationException(_listed([text]) if form.prefixed else text)
+        replaced[form.member] = text
     for text in _BATCH_SIZES.get(operation, _no_sizes)(request):
         raise ValidationException(_listed([text]))
     return replaced
@@ -124,25 +140,27 @@ def _applies(form: NewerForm, content: Any, shape: Shape) -> bool:
     if form.when == "enum":
         return content not in shape.enum
     size = content if type(content) is int else len(content)
-    return size < form.bound if form.when == "short" else size > form.bound
+    if form.when == "short":
+        return shape.least is not None and size < shape.least
+    return shape.most is not None and size > shape.most
 
 
 def _keys_sizes(request: Request) -> Iterator[str]:
     for table, block in request["RequestItems"].items():
-        path = f"RequestItems.{table}.member.Keys"
+        path = f"RequestItems.{shown_name(table)}.member.Keys"
         size = len(block.get("Keys", "?"))
         if size < 1:
             yield wording.value_at(path, wording.LENGTH_LEAST.format(1))
-        if size > KEYS_MAX:
-            yield wording.value_at(path, wording.LENGTH_MOST.format(KEYS_MAX))
+        if size > BATCH_GET_KEYS_MAX:
+            yield wording.value_at(path, wording.LENGTH_MOST.format(BATCH_GET_KEYS_MAX))
 
 
 def _write_sizes(request: Request) -> Iterator[str]:
     # An empty list is left to the older generation (recorded).
     for table, writes in request["RequestItems"].items():
-        if len(writes) > WRITES_MAX:
-            path = f"RequestItems.{table}.member"
-            yield wording.value_at(path, wording.LENGTH_MOST.format(WRITES_MAX))
+        if len(writes) > BATCH_WRITE_REQUESTS_MAX:
+            path = f"RequestItems.{shown_name(table)}.member"
+            yield wording.value_at(path, wording.LENGTH_MOST.format(BATCH_WRITE_REQUESTS_MAX))
 
 
 def _no_sizes(request: Request) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where the service departs from its own description, and how it words it. Tables only.
+"""Where the service departs from its own description, and how it words it.
 
 Sources: "recorded" is an answer of the real service kept by a public conformance suite in 2026
 (eu-west-2 where regions differ), "dynalite" is dynalite's test suite, recorded earlier.
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from partita.limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
 from partita.protocol.model import Model
 
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
@@ -37,7 +38,10 @@ FAILED = "failed to satisfy constraint: "
 
 TABLE_NAME_REQUIRED = "The parameter 'TableName' is required but was not present in the request"
 RESOURCE_ARN_REQUIRED = "Invalid TableArn"
-TABLE_NAME_LENGTH = "TableName must be at least 3 characters long and at most 255 characters long"
+TABLE_NAME_LENGTH = (
+    f"TableName must be at least {TABLE_NAME_CHARS_MIN} characters long "
+    f"and at most {TABLE_NAME_CHARS_MAX} characters long"
+)
 TABLE_CLASS = (
     "Invalid table-class parameter provided. Please try again with a valid table-class value: "
     "[STANDARD, STANDARD_INFREQUENT_ACCESS]."
@@ -68,6 +72,8 @@ MISSING_FIRST: dict[str, tuple[str, str]] = {
     "UntagResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
     "ListTagsOfResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
 }
+# A wrong one is told alone, when nothing else is wrong.
+TABLE_CLASS_LAST = frozenset(("CreateTable", "UpdateTable"))
 # dynalite; CreateTable has been recorded since with the length among the listed violations.
 TABLE_NAME_LENGTH_FIRST = frozenset(
     ("UpdateTable", "DeleteTable", "DescribeTable", "UpdateTimeToLive", "DescribeTimeToLive")
@@ -78,9 +84,13 @@ def amend(model: Model) -> Model:
     """The description as the service applies it."""
     shapes = {**model.shapes}
     shapes["TableArn"] = replace(
-        shapes["TableArn"], kind="table", least=1, most=255, pattern=NAME_PATTERN
+        shapes["TableArn"],
+        kind="table",
+        least=1,
+        most=TABLE_NAME_CHARS_MAX,
+        pattern=NAME_PATTERN,
     )
-    shapes["LongerTableArn"] = replace(shapes["TableArn"], least=3)
+    shapes["LongerTableArn"] = replace(shapes["TableArn"], least=TABLE_NAME_CHARS_MIN)
     shapes["TwoKeySchema"] = replace(shapes["KeySchema"], most=2)
     for name, amendment in _AMENDMENTS.items():
         shapes[name] = replace(shapes[name], **amendment)
@@ -92,8 +102,9 @@ def amend(model: Model) -> Model:
 _AMENDMENTS: dict[str, dict[str, Any]] = {
     # dynalite: still required; the description made them optional for replicas of global tables.
     "CreateTableInput": {"required": ("TableName", "AttributeDefinitions", "KeySchema")},
-    # Wrong tags, ARNs and attributes are refused in the operations' own words (recorded).
+    # Wrong tags, ARNs, classes and attributes are refused in words of their own (recorded).
     "ResourceArnString": {"least": None, "most": None},
+    "TableClass": {"enum": ()},
     "TimeToLiveAttributeName": {"least": None},
     "Tag": {"required": ()},
     "TagKeyString": {"least": None, "most": None},
@@ -125,37 +136,36 @@ class NewerForm:
 
     member: str
     text: str
+    """`{least}` and `{most}` stand for the bounds of the member's shape."""
     alone: bool = True
     prefixed: bool = True
     """Whether "1 validation error detected: " comes before it."""
     when: str = "enum"
-    """Which violation: enum, short (less than `bound`), long (more than `bound`)."""
-    bound: int = 0
+    """Which violation: enum, short (less than the least) or long (more than the most)."""
 
 
 def value_at(member: str, constraint: str) -> str:
     return f"Value at '{member}' {FAILED}{constraint}"
 
 
-RETURN_VALUES_TEXT = (
-    "F" + FAILED[1:] + ENUM.format("ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE")
+RETURN_VALUES_TEXT = FAILED.capitalize() + ENUM.format(
+    "ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE"
 )
-CONDITIONAL_OPERATOR_TEXT = "F" + FAILED[1:] + ENUM.format("ALL, OR")
+CONDITIONAL_OPERATOR_TEXT = FAILED.capitalize() + ENUM.format("ALL, OR")
 
 
 def _too_short(member: str, constraint: str = LENGTH_LEAST) -> NewerForm:
-    return NewerForm(member, value_at(member, constraint.format(1)), when="short", bound=1)
+    return NewerForm(member, value_at(member, constraint.format("{least}")), when="short")
 
 
-def _too_long(member: str, bound: int) -> NewerForm:
-    text = value_at(member, LENGTH_MOST.format(bound))
-    return NewerForm(member, text, when="long", bound=bound)
+def _too_long(member: str) -> NewerForm:
+    return NewerForm(member, value_at(member, LENGTH_MOST.format("{most}")), when="long")
 
 
 _TABLE_NAME = _too_short("TableName")
 _RETURN_VALUES = NewerForm("ReturnValues", RETURN_VALUES_TEXT, alone=False)
 _CONDITIONAL_OPERATOR = NewerForm("ConditionalOperator", CONDITIONAL_OPERATOR_TEXT, alone=False)
-_TRANSACT_ITEMS = (_too_short("TransactItems"), _too_long("TransactItems", 100))
+_TRANSACT_ITEMS = (_too_short("TransactItems"), _too_long("TransactItems"))
 
 # In the order in which they are looked at. All recorded, but TableName of GetItem and Query,
 # which is taken to be as that of the other item operations.
@@ -173,10 +183,7 @@ NEWER_FORMS: dict[str, tuple[NewerForm, ...]] = {
     "BatchGetItem": (_too_short("RequestItems"),),
     "BatchWriteItem": (_too_short("RequestItems"),),
     "TransactGetItems": _TRANSACT_ITEMS,
-    "TransactWriteItems": (
-        *_TRANSACT_ITEMS,
-        _too_long("ClientRequestToken", 36),
-    ),
+    "TransactWriteItems": (*_TRANSACT_ITEMS, _too_long("ClientRequestToken")),
 }
 
 # The newer generation lists these first; other members follow in the older order (recorded).
@@ -190,22 +197,3 @@ NEWER_ORDERS: dict[str, tuple[str, ...]] = {
 TOLD_FIRST: dict[str, tuple[str, ...]] = {
     "BatchWriteItem": ("ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 }
-
-
-def hash_order(names: tuple[str, ...]) -> list[str]:
-    """The order in which a Java hash map or set of strings gives its members.
-
-    Every order of violations that was recorded verbatim is this one (of member names, first
-    letter in lower case), and most of the printed enum sets are.
-    """
-    buckets = 16
-    while len(names) > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(names, key=lambda name: _java_hash(name) & (buckets - 1))
-
-
-def _java_hash(text: str) -> int:
-    value = 0
-    for character in text:
-        value = (31 * value + ord(character)) & 0xFFFFFFFF
-    return value ^ (value >> 16)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
 from typing import Any, Protocol
@@ -26,15 +27,14 @@ from partita.errors import (
 from partita.protocol import codec
 from partita.protocol.envelope import error_body
 from partita.protocol.model import TARGET_PREFIX
-from partita.protocol.validation import Validator, compile_validators
+from partita.protocol.validation import Request, Validator, compile_validators
 from partita.server.http import Reply
-from partita.server.messages import JSON, JSON_1_0, Request, Response
+from partita.server.messages import JSON, JSON_1_0, HttpRequest, HttpResponse
 from partita.server.metrics import CONTENT_TYPE, Metrics
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-Body = dict[str, Any]
-Handler = Callable[[Any, Body], bytes]
+Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)`: the context is the database's own affair."""
 Done = Callable[[bytes | BaseException], None]
 
@@ -42,15 +42,15 @@ Done = Callable[[bytes | BaseException], None]
 class Database(Protocol):
     """What the dispatcher needs of the database."""
 
-    def read(self, handler: Handler, request: Body) -> bytes:
+    def read(self, handler: Handler, request: Request) -> bytes:
         """Run a read at once."""
 
-    def write(self, handler: Handler, request: Body, done: Done) -> None:
+    def write(self, handler: Handler, request: Request, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
 
 
 HEALTHY = b"healthy: dynamodb.us-east-1.amazonaws.com "
-UNKNOWN_PATH = Response(404, b"<UnknownOperationException/>\n", b"text/xml")
+UNKNOWN_PATH = HttpResponse(404, b"<UnknownOperationException/>\n", b"text/xml")
 UNKNOWN_NAME = "Unknown"
 PREFLIGHT_SECONDS = 172_800
 INTERNAL_ERROR = (
@@ -61,7 +61,10 @@ MISSING_TOKEN = "Request is missing Authentication Token"
 BOTH_SIGNATURES = (
     "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
 )
-HEADER_PARTS = ("Credential", "Signature", "SignedHeaders")
+HEADER_PARTS = (b"Credential", b"Signature", b"SignedHeaders")
+DATE_REQUIRED = (
+    "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
+)
 QUERY_PARTS = (
     "X-Amz-Algorithm",
     "X-Amz-Credential",
@@ -71,29 +74,23 @@ QUERY_PARTS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the registry, ready to be called."""
 
-    __slots__ = ("handler", "is_write", "name", "validate")
-
-    def __init__(self, name: str, handler: Handler, validate: Validator, is_write: bool) -> None:
-        self.name = name
-        self.handler = handler
-        self.validate = validate
-        self.is_write = is_write
+    name: str
+    handler: Handler
+    validate: Validator
+    is_write: bool
 
 
 class Dispatcher:
     """`dispatcher.handle` is what a Listener wants."""
 
     def __init__(
-        self,
-        database: Database,
-        reads: Mapping[str, Handler],
-        writes: Mapping[str, Handler],
-        metrics: Metrics | None = None,
+        self, database: Database, reads: Mapping[str, Handler], writes: Mapping[str, Handler]
     ) -> None:
-        self.metrics = metrics or Metrics()
+        self.metrics = Metrics()
         self._database = database
         validators = compile_validators([*reads, *writes])
         self._operations = {
@@ -102,12 +99,12 @@ class Dispatcher:
             )
             for name, handler in [*reads.items(), *writes.items()]
         }
-        self._pages: dict[bytes, Callable[[], Response]] = {
-            b"/health": lambda: Response(200, b'{"status":"ok"}', JSON),
-            b"/metrics": lambda: Response(200, self.metrics.text().encode(), CONTENT_TYPE),
+        self._pages: dict[bytes, Callable[[], HttpResponse]] = {
+            b"/health": lambda: HttpResponse(200, b'{"status":"ok"}', JSON),
+            b"/metrics": lambda: HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE),
         }
 
-    def handle(self, request: Request, reply: Reply) -> None:
+    def handle(self, request: HttpRequest, reply: Reply) -> None:
         if request.method != b"POST":
             reply(self._without_operation(request))
             return
@@ -130,7 +127,7 @@ class Dispatcher:
                 self._database.write(operation.handler, body, done)
                 return
             answer = self._database.read(operation.handler, body)
-            response = Response(200, answer, content_type or JSON)
+            response = HttpResponse(200, answer, content_type or JSON)
         except Exception as error:
             response = _error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
@@ -140,7 +137,7 @@ class Dispatcher:
     def _answer_later(self, name: str, content_type: bytes, started: float, reply: Reply) -> Done:
         def done(result: bytes | BaseException) -> None:
             if isinstance(result, bytes):
-                response = Response(200, result, content_type)
+                response = HttpResponse(200, result, content_type)
             else:
                 response = _error_response(result, content_type)
             self.metrics.observe(name, response.status, perf_counter() - started)
@@ -148,12 +145,12 @@ class Dispatcher:
 
         return done
 
-    def _without_operation(self, request: Request) -> Response:
+    def _without_operation(self, request: HttpRequest) -> HttpResponse:
         if request.method == b"OPTIONS" and b"origin" in request.headers:
             return _preflight(request)
         if request.method in (b"GET", b"HEAD"):
             page = self._pages.get(request.target.partition(b"?")[0])
-            return page() if page else Response(200, HEALTHY, b"text/plain")
+            return page() if page else HttpResponse(200, HEALTHY, b"text/plain")
         return UNKNOWN_PATH
 
 
@@ -164,14 +161,14 @@ def _json_type(content_type: bytes) -> bytes | None:
     return media_type if media_type in (JSON, JSON_1_0) else None
 
 
-def _error_response(error: BaseException, content_type: bytes) -> Response:
+def _error_response(error: BaseException, content_type: bytes) -> HttpResponse:
     if not isinstance(error, DynamoDBError):
-        log.error("An operation failed unexpectedly", exc_info=error)
+        logger.error("An operation failed unexpectedly", exc_info=error)
         error = InternalServerError(INTERNAL_ERROR)
-    return Response(error.status, error_body(error), content_type)
+    return HttpResponse(error.status, error_body(error), content_type)
 
 
-def _preflight(request: Request) -> Response:
+def _preflight(request: HttpRequest) -> HttpResponse:
     """What a browser asks before it sends a request to another origin."""
     lines = [b"access-control-max-age: %d\r\n" % PREFLIGHT_SECONDS]
     for asked, allowed in (
@@ -180,10 +177,10 @@ def _preflight(request: Request) -> Response:
     ):
         if asked in request.headers:
             lines.append(b"%b: %b\r\n" % (allowed, request.headers[asked]))
-    return Response(200, b"", JSON, b"".join(lines))
+    return HttpResponse(200, b"", JSON, b"".join(lines))
 
 
-def check_credentials(request: Request) -> None:
+def check_credentials(request: HttpRequest) -> None:
     """Whether a signature is there, in the header or in the query; never whether it is right."""
     authorization = request.headers.get(b"authorization")
     query = request.target.partition(b"?")[2]
@@ -194,13 +191,17 @@ def check_credentials(request: Request) -> None:
         _check_query_parts(query)
     elif authorization is None or not authorization.startswith(b"AWS4-"):
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
-    elif not (
-        b"Credential=" in authorization
-        and b"Signature=" in authorization
-        and b"SignedHeaders=" in authorization
-        and (b"x-amz-date" in request.headers or b"date" in request.headers)
-    ):
-        raise IncompleteSignatureException(_incomplete(authorization.decode("latin-1"), request))
+    else:
+        _check_header_parts(authorization, request.headers)
+
+
+def _check_header_parts(authorization: bytes, headers: Mapping[bytes, bytes]) -> None:
+    missing = [part.decode() for part in HEADER_PARTS if part + b"=" not in authorization]
+    has_date = b"x-amz-date" in headers or b"date" in headers
+    if missing or not has_date:
+        text = "".join(f"Authorization header requires '{part}' parameter. " for part in missing)
+        text += "" if has_date else DATE_REQUIRED
+        raise IncompleteSignatureException(f"{text}Authorization={authorization.decode('latin-1')}")
 
 
 def _query_names(query: bytes) -> set[str]:
@@ -213,16 +214,3 @@ def _check_query_parts(query: bytes) -> None:
     if missing:
         text = "".join(f"AWS query-string parameters must include '{part}'. " for part in missing)
         raise IncompleteSignatureException(text + "Re-examine the query-string parameters.")
-
-
-def _incomplete(authorization: str, request: Request) -> str:
-    text = "".join(
-        f"Authorization header requires '{part}' parameter. "
-        for part in HEADER_PARTS
-        if f"{part}=" not in authorization
-    )
-    if b"x-amz-date" not in request.headers and b"date" not in request.headers:
-        text += (
-            "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
-        )
-    return f"{text}Authorization={authorization}"

@@ -10,6 +10,7 @@ sweep over all connections, not by a timer for each.
 from __future__ import annotations
 
 import asyncio
+import logging
 import zlib
 from collections import deque
 from collections.abc import Callable
@@ -19,16 +20,28 @@ from typing import Any, cast
 import httptools
 
 from partita.limits import KB, MB, REQUEST_BODY_BYTES_MAX, REQUEST_HEADER_BYTES_MAX
-from partita.server.messages import CONTINUE, TOO_LARGE, Request, Response, encode, final
+from partita.server.messages import (
+    CONTINUE,
+    TOO_LARGE,
+    HttpRequest,
+    HttpResponse,
+    encode,
+    final,
+)
 from partita.server.metrics import Metrics
 
-Reply = Callable[[Response], None]
-Handle = Callable[[Request, Reply], None]
+logger = logging.getLogger(__name__)
+
+Reply = Callable[[HttpResponse], None]
+Handle = Callable[[HttpRequest, Reply], None]
 
 PIPELINED_MAX = 128
 WRITE_BYTES_MAX = 256 * KB
 BODIES_BYTES_MAX = 512 * MB
-"""Over all connections; a request beyond it is refused with 503."""
+"""Over all connections; a large request beyond it is refused with 503."""
+LARGE_BODY_BYTES = 1 * MB
+TURN_BYTES_MAX = 1 * MB
+"""A connection that has had so much answered lets the others have their turn."""
 DISCARDED_BYTES_MAX = 64 * MB
 BACKLOG = 2048
 UPGRADE_HEADERS = (b"connection", b"upgrade", b"http2-settings")
@@ -49,12 +62,12 @@ class Exchange:
 
     __slots__ = ("answer", "connection", "request")
 
-    def __init__(self, connection: Connection, request: Request) -> None:
+    def __init__(self, connection: Connection, request: HttpRequest) -> None:
         self.connection = connection
         self.request = request
         self.answer: bytes | None = None
 
-    def __call__(self, response: Response) -> None:
+    def __call__(self, response: HttpResponse) -> None:
         if self.connection.ends_with(self):
             self.request.keep_alive = False
         self.answer = encode(response, self.request)
@@ -72,16 +85,18 @@ class Connection(asyncio.Protocol):
         self.on_header = self._headers.__setitem__
         self._parser = httptools.HttpRequestParser(self)
         # What is being read.
-        self._request: Request | None = None
+        self._request: HttpRequest | None = None
         self._is_header_read = False
-        self._header_bytes = 0
+        self._has_advanced = False
+        self._unfinished_bytes = 0
         self._is_header_long = False
         self._body: bytes | bytearray = b""
         self._owes_continue = False
         # What is being answered.
         self._exchanges: deque[Exchange] = deque()
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[HttpRequest] = deque()
         self._held_bytes = 0
+        self._turn_bytes = 0
         self._is_corked = False
         self._unread_since: float | None = None
         self._is_reading_paused = False
@@ -90,6 +105,7 @@ class Connection(asyncio.Protocol):
         self._is_closing = False
         self._final: bytes | None = None
         self._is_discarding = False
+        self._discarded_bytes = 0
         self._since = listener.now
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -108,40 +124,48 @@ class Connection(asyncio.Protocol):
         if self._is_discarding:
             self._discard(len(data))
             return
-        unfinished = None if self._is_header_read else self._request
-        self._is_header_long = self._header_bytes + len(data) > REQUEST_HEADER_BYTES_MAX
+        self._is_header_long = self._unfinished_bytes + len(data) > REQUEST_HEADER_BYTES_MAX
+        self._has_advanced = False
+        self._turn_bytes = 0
         self._is_corked = True
         self._parse(data)
-        if unfinished is not None and unfinished is self._request and not self._is_header_read:
-            # A header that does not end counts by what is read of it.
-            self._header_bytes += len(data)
-            if self._header_bytes > REQUEST_HEADER_BYTES_MAX:
+        if self._request is not None and not self._has_advanced:
+            # A header, or what follows a chunked body, that does not end counts by what is read.
+            self._unfinished_bytes += len(data)
+            if self._unfinished_bytes > REQUEST_HEADER_BYTES_MAX:
                 self._refuse_header()
         self._is_corked = False
         self._flush()
 
     def _parse(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._decline_upgrade(data[upgrade.args[0] :])
-        except httptools.HttpParserError:
-            self._refuse(final(400, b"Bad Request"))
+        pieces = [memoryview(data)]
+        while pieces and self._final is None:
+            piece = pieces.pop()
+            try:
+                self._parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                pieces += (piece[upgrade.args[0] :], self._head_without_upgrade())
+            except httptools.HttpParserCallbackError:
+                logger.exception("A request could not be taken")
+                self._refuse(final(500, b"Internal Server Error"))
+            except httptools.HttpParserError:
+                self._refuse(final(400, b"Bad Request"))
 
-    def _decline_upgrade(self, rest: bytes) -> None:
-        """The parser takes what follows an offer of HTTP/2 as such: read it again without it."""
+    def _head_without_upgrade(self) -> memoryview:
+        """The parser takes what follows an offer of HTTP/2 as such: a new one reads on."""
         request = self._request
         self._parser = httptools.HttpRequestParser(self)
         if request is None or request.method == b"CONNECT":
             self._refuse(final(400, b"Bad Request"))
-            return
+            return memoryview(b"")
         headers = (
             b"%b: %b\r\n" % header
             for header in request.headers.items()
             if header[0] not in UPGRADE_HEADERS
         )
-        head = b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, b"".join(headers))
-        self._parse(head + rest)
+        return memoryview(
+            b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, b"".join(headers))
+        )
 
     def eof_received(self) -> bool:
         """A client that has sent its last request may still wait for the answer."""
@@ -159,11 +183,9 @@ class Connection(asyncio.Protocol):
     # One request, as the parser finds it.
 
     def on_message_begin(self) -> None:
-        self._request = Request()
-        self._headers.clear()
+        self._request = HttpRequest()
         self._is_header_read = False
-        self._header_bytes = 0
-        self._since = self._listener.now
+        self._begin_part()
 
     def on_url(self, target: bytes) -> None:
         assert self._request is not None
@@ -176,8 +198,7 @@ class Connection(asyncio.Protocol):
         request.headers = headers = {name.lower(): self._headers[name] for name in self._headers}
         request.method = self._parser.get_method()
         self._is_header_read = True
-        self._header_bytes = 0
-        self._since = self._listener.now
+        self._begin_part()
         if self._is_header_long and _size(request) > REQUEST_HEADER_BYTES_MAX:
             self._refuse_header()
         if int(headers.get(b"content-length", 0)) > REQUEST_BODY_BYTES_MAX:
@@ -188,6 +209,8 @@ class Connection(asyncio.Protocol):
     def on_body(self, part: bytes) -> None:
         if self._final is not None or self._is_last_taken:
             return
+        self._has_advanced = True
+        self._unfinished_bytes = 0
         self._listener.bodies_bytes += len(part)
         if not self._body:
             self._body = part
@@ -197,10 +220,11 @@ class Connection(asyncio.Protocol):
             self._body += part
         if len(self._body) > REQUEST_BODY_BYTES_MAX:
             self._refuse(TOO_LARGE)
-        elif self._listener.bodies_bytes > BODIES_BYTES_MAX:
+        elif len(self._body) > LARGE_BODY_BYTES and self._listener.are_bodies_too_large:
             self._refuse(final(503, b"Too many large requests at once"))
 
     def on_message_complete(self) -> None:
+        self._headers.clear()
         if self._parser.should_upgrade():
             return
         request = self._request
@@ -211,18 +235,20 @@ class Connection(asyncio.Protocol):
         if self._body:
             request.body = bytes(self._body)
             self._drop_body()
-        if b"content-encoding" in request.headers and not _decompress(request):
-            self._refuse(TOO_LARGE)
-            return
         if b"connection" in request.headers:
             request.is_http_1_0 = self._parser.get_http_version() == "1.0"
         request.keep_alive = self._parser.should_keep_alive() and not self._listener.is_stopping
         self._is_last_taken = not request.keep_alive
-        if self._waiting or self._is_busy():
+        if self._waiting or self._is_busy() or self._turn_bytes > TURN_BYTES_MAX:
             self._waiting.append(request)
             self._pace_reading()
         else:
             self._handle(request)
+
+    def _begin_part(self) -> None:
+        self._has_advanced = True
+        self._unfinished_bytes = 0
+        self._since = self._listener.now
 
     def _refuse_header(self) -> None:
         self._refuse(final(431, b"Request Header Fields Too Large"))
@@ -233,16 +259,22 @@ class Connection(asyncio.Protocol):
 
     # Requests to answers.
 
-    def _handle(self, request: Request) -> None:
+    def _handle(self, request: HttpRequest) -> None:
         if self._is_last_taken and not request.keep_alive:
             self._is_closing = True
+        if b"content-encoding" in request.headers and not _decompress(request):
+            self._waiting.clear()
+            self._refuse(TOO_LARGE)
+            return
+        self._turn_bytes += len(request.body)
         exchange = Exchange(self, request)
         self._exchanges.append(exchange)
         self._listener.handle(request, exchange)
 
     def _handle_waiting(self) -> None:
         self._is_corked = True
-        while self._waiting and not self._is_busy():
+        self._turn_bytes = 0
+        while self._waiting and not self._is_busy() and self._turn_bytes <= TURN_BYTES_MAX:
             self._handle(self._waiting.popleft())
         self._is_corked = False
         self._flush()
@@ -321,7 +353,6 @@ class Connection(asyncio.Protocol):
             return
         self._is_discarding = True
         self._since = self._listener.now
-        self._header_bytes = 0
         self._send(answer)
         if self._is_last_taken:
             self._transport.close()
@@ -329,8 +360,8 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
 
     def _discard(self, size: int) -> None:
-        self._header_bytes += size
-        if self._header_bytes > DISCARDED_BYTES_MAX:
+        self._discarded_bytes += size
+        if self._discarded_bytes > DISCARDED_BYTES_MAX:
             self._transport.abort()
 
     def sweep(self, now: float) -> None:
@@ -358,19 +389,20 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_answering(self) -> bool:
-        return bool(self._exchanges or self._waiting)
+        is_unsent = self._transport.get_write_buffer_size() > 0
+        return bool(self._exchanges or self._waiting or is_unsent)
 
     def abort(self) -> None:
         self._transport.abort()
 
 
-def _size(request: Request) -> int:
+def _size(request: HttpRequest) -> int:
     """Bytes of a request's line and headers."""
     names_and_values = chain.from_iterable(request.headers.items())
     return len(request.target) + sum(map(len, names_and_values))
 
 
-def _decompress(request: Request) -> bool:
+def _decompress(request: HttpRequest) -> bool:
     """False when the content is larger than a body may be. Other rubbish is left as it is."""
     if request.headers[b"content-encoding"].strip().lower() != b"gzip":
         return True
@@ -389,15 +421,19 @@ def _decompress(request: Request) -> bool:
 class Listener:
     """Accepts connections and hands their requests to `handle`."""
 
-    def __init__(self, handle: Handle, metrics: Metrics | None = None) -> None:
+    def __init__(self, handle: Handle, metrics: Metrics) -> None:
         self.handle = handle
         self.now = 0.0
         self.bodies_bytes = 0
         self.is_stopping = False
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
+
+    @property
+    def are_bodies_too_large(self) -> bool:
+        return self.bodies_bytes > BODIES_BYTES_MAX
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""
@@ -409,7 +445,7 @@ class Listener:
         address: Any = self._server.sockets[0].getsockname()
         return int(address[1])
 
-    async def stop(self, seconds_max: float = SHUTDOWN_SECONDS_MAX) -> None:
+    async def stop(self) -> None:
         """Accept nothing more, let requests in flight finish, close all connections."""
         self.is_stopping = True
         if self._server is not None:
@@ -418,7 +454,7 @@ class Listener:
             connection.stop()
         loop = asyncio.get_running_loop()
         started = loop.time()
-        while self._connections and (seconds := loop.time() - started) < seconds_max:
+        while self._connections and (seconds := loop.time() - started) < SHUTDOWN_SECONDS_MAX:
             is_answering = any(connection.is_answering for connection in self._connections)
             if seconds > UNFINISHED_SECONDS_MAX and not is_answering:
                 break

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from partita.errors import PartitaError
 from partita.server.http import Listener
 
-log = logging.getLogger(__name__)
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(
-    make_listener: Callable[[asyncio.AbstractEventLoop], Listener],
-    host: str,
-    port: int,
-    ready: Callable[[str], None],
-) -> None:
-    """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted."""
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a server's main coroutine on the fastest loop there is."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        listener = make_listener(runner.get_loop())
-        runner.run(_serve(listener, host, port, ready))
+        runner.run(main())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -35,7 +28,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-async def _serve(listener: Listener, host: str, port: int, ready: Callable[[str], None]) -> None:
+async def serve(listener: Listener, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:

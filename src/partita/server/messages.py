@@ -7,19 +7,23 @@ as it travels, and its type and length. (dynalite's tests recorded them from AWS
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from itertools import count
 from secrets import token_hex
 from time import time
 from zlib import crc32
 
+from partita.limits import KB, MB
+
 JSON = b"application/json"
 JSON_1_0 = b"application/x-amz-json-1.0"
-# Small bodies gain nothing; DynamoDB compresses larger ones when asked.
-GZIP_BYTES_MIN = 1024
+# DynamoDB compresses answers when asked. Small ones gain nothing, and the largest, of BatchGetItem,
+# would keep all others waiting.
+GZIP_BYTES_MIN = 1 * KB
+GZIP_BYTES_MAX = 1 * MB
 GZIP_LEVEL = 1
 
 _STATUS_LINES = {
@@ -30,7 +34,7 @@ _CONNECTION = {True: b"", False: b"connection: close\r\n"}
 
 
 @dataclass(slots=True)
-class Request:
+class HttpRequest:
     method: bytes = b""
     target: bytes = b""
     headers: dict[bytes, bytes] = field(default_factory=dict)
@@ -45,7 +49,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Response:
+class HttpResponse:
     status: int
     body: bytes = b""
     content_type: bytes = JSON_1_0
@@ -53,43 +57,20 @@ class Response:
     """Complete header lines, for the few answers that need more."""
 
 
-_REQUEST_ID_SUFFIXES = [b"%03X" % number for number in range(4096)]
+_REQUEST_ID = f"{token_hex(16).upper()}%020X".encode()
+_next_request_id = map(_REQUEST_ID.__mod__, count(int(token_hex(9), 16))).__next__
 
 
-def _request_ids() -> Iterator[bytes]:
-    process = token_hex(16).upper().encode()
-    for number in count(int(token_hex(8), 16)):
-        start = process + b"%017X" % number
-        for suffix in _REQUEST_ID_SUFFIXES:
-            yield start + suffix
+@lru_cache(maxsize=1)
+def _date_line(second: int) -> bytes:
+    return f"date: {formatdate(second, usegmt=True)}\r\n".encode()
 
 
-_next_request_id = _request_ids().__next__
-
-
-class _Date:
-    """The date header's line, made once a second."""
-
-    def __init__(self) -> None:
-        self._second = -1
-        self._line = b""
-
-    def line(self) -> bytes:
-        second = int(time())
-        if second != self._second:
-            self._second = second
-            self._line = f"date: {formatdate(second, usegmt=True)}\r\n".encode()
-        return self._line
-
-
-_date_line = _Date().line
-
-
-def encode(response: Response, request: Request) -> bytes:
+def encode(response: HttpResponse, request: HttpRequest) -> bytes:
     """The bytes of a response to a request."""
     body = response.body
     more = response.headers
-    if len(body) >= GZIP_BYTES_MIN and request.accepts_gzip():
+    if GZIP_BYTES_MIN <= len(body) <= GZIP_BYTES_MAX and request.accepts_gzip():
         body = gzip.compress(body, GZIP_LEVEL, mtime=0)
         more += b"content-encoding: gzip\r\n"
     connection = _CONNECTION[request.keep_alive]
@@ -102,7 +83,7 @@ def encode(response: Response, request: Request) -> bytes:
         b"x-amzn-requestid: %b\r\nx-amz-crc32: %d\r\n%b%b\r\n"
     ) % (
         _STATUS_LINES[response.status],
-        _date_line(),
+        _date_line(int(time())),
         response.content_type,
         len(body),
         _next_request_id(),

@@ -18,8 +18,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from partita.errors import DynamoDBError, InternalServerError
-from partita.storage.engine import Engine, StorageError
+from partita.errors import DynamoDBError, InternalServerError, StorageError
+from partita.storage.engine import Engine
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +30,13 @@ CallSoon = Callable[[Callable[[], None]], object]
 class Draft:
     """One write in the making: its own changes over everything decided before it."""
 
-    __slots__ = ("_commits", "changes", "holds")
+    __slots__ = ("_commits", "changes", "holds", "then")
 
     def __init__(self, commits: GroupCommit) -> None:
         self._commits = commits
         self.changes: dict[bytes, bytes | None] = {}
         self.holds: list[bytes] = []
+        self.then: list[Callable[[], None]] = []
 
     def get(self, key: bytes) -> bytes | None:
         if key in self.changes:
@@ -47,6 +48,10 @@ class Draft:
 
     def delete(self, key: bytes) -> None:
         self.changes[key] = None
+
+    def after_merge(self, function: Callable[[], None]) -> None:
+        """What to do in memory as soon as this write counts; never, if it is refused."""
+        self.then.append(function)
 
     def hold(self, key: bytes) -> None:
         """Mark an item as part of a transaction until that transaction is committed."""
@@ -61,6 +66,7 @@ class _Batch:
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
     holds: set[bytes] = field(default_factory=set)
     waiting: list[tuple[Done, Any]] = field(default_factory=list)
+    failure: StorageError | None = None
 
 
 class GroupCommit:
@@ -84,6 +90,7 @@ class GroupCommit:
         self._gathering = _Batch()
         self._committing: _Batch | None = None
         self._scheduled = False
+        self._is_closed = False
         self._work: SimpleQueue[_Batch | None] = SimpleQueue()
         self._thread = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
         self._thread.start()
@@ -109,8 +116,7 @@ class GroupCommit:
         except DynamoDBError as error:
             outcome = error
         else:
-            self._gathering.changes.update(draft.changes)
-            self._gathering.holds.update(draft.holds)
+            self._merge(draft)
         if not self._gathering.changes and self._committing is None:
             done(outcome)
             return
@@ -121,11 +127,20 @@ class GroupCommit:
             self._call_soon(self._start)
 
     def close(self) -> None:
-        """Stop the writer thread, then keep what was gathered meanwhile."""
+        """Finish the commit under way, keep what was gathered on top of it, and stop."""
+        self._is_closed = True
         self._work.put(None)
         self._thread.join()
-        if self._gathering.changes:
+        is_lost = self._committing is not None and self._committing.failure is not None
+        if self._gathering.changes and not is_lost:
             self._engine.commit(self._gathering.changes)
+
+    def _merge(self, draft: Draft) -> None:
+        if draft.changes:
+            self._gathering.changes.update(draft.changes)
+            self._gathering.holds.update(draft.holds)
+        for function in draft.then:
+            function()
 
     def _start(self) -> None:
         self._scheduled = False
@@ -137,22 +152,24 @@ class GroupCommit:
 
     def _commit_batches(self) -> None:
         while (batch := self._work.get()) is not None:
-            failure: StorageError | None = None
             try:
                 if batch.changes:
                     self._engine.commit(batch.changes)
             except StorageError as error:
-                failure = error
+                batch.failure = error
             except Exception as error:
                 # Whatever it was, the writer must live on and those who wait must be told.
                 logger.exception("A commit failed.")
-                failure = StorageError(f"The commit failed: {error!r}.")
-            self._call_from_thread(partial(self._finish, batch, failure))
+                batch.failure = StorageError(f"The commit failed: {error!r}.")
+            if not self._is_closed:
+                self._call_from_thread(partial(self._finish, batch))
 
-    def _finish(self, batch: _Batch, failure: StorageError | None) -> None:
+    def _finish(self, batch: _Batch) -> None:
+        if self._is_closed:
+            return
         self._committing = None
-        if failure is not None:
-            self._lose(batch, failure)
+        if batch.failure is not None:
+            self._lose(batch, batch.failure)
             return
         self._engine.refresh()
         if self._gathering.waiting:

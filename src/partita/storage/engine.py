@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from partita.errors import PartitaError
-
 Changes = Mapping[bytes, bytes | None]
-
-
-class StorageError(PartitaError):
-    """The engine could not keep a commit, or could not open its folder."""
 
 
 class Reader(Protocol):

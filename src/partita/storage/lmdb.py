@@ -14,13 +14,16 @@ import struct
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 import lmdb
 
-from partita.storage.engine import Changes, Snapshot, StorageError
+from partita.errors import StorageError
+from partita.storage.engine import Changes, Snapshot
 
 MAP_BYTES = 1 << 40
+DISK_FREE_BYTES_MIN = 1 << 20
 RAW_KEY_BYTES_MAX = 511
 DIGEST_BYTES = 16
 HEAD_BYTES = RAW_KEY_BYTES_MAX - DIGEST_BYTES
@@ -32,6 +35,7 @@ class LmdbEngine:
     """One data folder. `durable` commits are on disk when `commit` returns."""
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
+        self._folder = folder
         self._lock = _lock_folder(folder)
         try:
             self._environment = lmdb.open(
@@ -64,7 +68,15 @@ class LmdbEngine:
                     else:
                         transaction.put(raw, _pack(key, value) if long else value)
         except lmdb.Error as error:
-            raise StorageError(f"The commit could not be written to disk: {error}.") from error
+            raise StorageError(
+                f"The commit could not be written: {self._reason(error)}."
+            ) from error
+
+    def _reason(self, error: lmdb.Error) -> str:
+        """LMDB says of a full disk that it could not write; say why."""
+        if self._folder.exists() and disk_usage(self._folder).free < DISK_FREE_BYTES_MIN:
+            return f"the disk that holds {self._folder} is full"
+        return str(error)
 
     def close(self) -> None:
         self._snapshot.close()

@@ -7,12 +7,13 @@ the commit. When a commit is lost, the catalog is read again from what the disk 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
-from partita.errors import ResourceNotFoundException
+from partita.errors import ResourceNotFoundException, StorageError
 from partita.storage.commits import Draft
-from partita.storage.engine import Engine, Snapshot, StorageError, prefix_end
+from partita.storage.engine import Engine, Snapshot, prefix_end
 from partita.tables import layout
 from partita.tables.schema import CREATING, DELETING, Table
 
@@ -48,7 +49,7 @@ class Catalog:
     def table(self, name: str, now: float) -> Table:
         """The table that items are read from and written to."""
         table = self._tables.get(name)
-        if table is None or (now < table.settles_at and table.transition in (CREATING, DELETING)):
+        if table is None or table.status(now) in (CREATING, DELETING):
             raise ResourceNotFoundException("Requested resource not found")
         return table
 
@@ -69,15 +70,20 @@ class Catalog:
 
     def save(self, draft: Draft, table: Table) -> None:
         draft.put(layout.catalog_key(table.name), _encode(table))
-        self._tables[table.name] = table
-        self.on_change()
+        draft.after_merge(partial(self._set, table.name, table))
 
     def remove(self, draft: Draft, table: Table) -> None:
         """Forget a table; its data is removed in the background."""
         draft.delete(layout.catalog_key(table.name))
         for prefix in layout.table_prefixes(table.number):
             draft.put(layout.leftover_key(prefix), b"")
-        del self._tables[table.name]
+        draft.after_merge(partial(self._set, table.name, None))
+
+    def _set(self, name: str, table: Table | None) -> None:
+        if table is None:
+            self._tables.pop(name, None)
+        else:
+            self._tables[name] = table
         self.on_change()
 
 

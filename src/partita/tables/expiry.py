@@ -5,9 +5,6 @@ from __future__ import annotations
 from partita.item import numbers
 from partita.item.values import Item
 
-EXPIRED_SECONDS_MAX = 5 * 365 * 24 * 3600
-"""Items that expired longer ago than five years are left alone, as AWS does."""
-
 _EPOCH_SECONDS_MAX = 1 << 63
 
 

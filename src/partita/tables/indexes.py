@@ -28,8 +28,8 @@ def entry_of(table: Table, index: Index, stored: Stored, place: bytes) -> Entry 
 
 
 def project(table: Table, index: Index, item: Item) -> Item:
-    names = projected_names(table, index)
-    return {name: value for name, value in item.items() if name in names}
+    # In one order, so that entries with equal contents are equal.
+    return {name: item[name] for name in sorted(projected_names(table, index)) if name in item}
 
 
 def projected_names(table: Table, index: Index) -> set[str]:

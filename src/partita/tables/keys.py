@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from partita.errors import ValidationException
-from partita.expressions.key_condition import KeyAttribute
+from partita.errors import INVALID, EmptyKeyError, KeyTypeError, ValidationException
 from partita.expressions.paths import Path
-from partita.item.keys import key_bytes
+from partita.item.keys import KeyAttribute, key_bytes
 from partita.item.values import AttributeValue, Item, type_of
 from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from partita.tables.schema import Table
 
-INVALID = "One or more parameter values were invalid: "
 NOT_VALID = "One or more parameter values are not valid. "
 KEY_MISMATCH = "The provided key element does not match the schema"
 # "of2048": the service's own spelling (recorded).
@@ -24,18 +22,6 @@ SORT_KEY_TOO_LONG = (
     f"{INVALID}Aggregated size of all range keys has exceeded the size limit of "
     f"{SORT_KEY_BYTES_MAX} bytes"
 )
-
-
-class KeyTypeError(ValidationException):
-    """A key that does not fit the schema. A transaction is cancelled by it, not refused whole."""
-
-    code = "ValidationException"
-
-
-class EmptyKeyError(ValidationException):
-    """An empty key value. A transaction is refused whole because of it."""
-
-    code = "ValidationException"
 
 
 def check_key(table: Table, key: Item) -> None:
@@ -121,10 +107,17 @@ def check_scalar_paths(table: Table, paths: Iterable[Path]) -> None:
 
 
 def _check_table_key(table: Table, key: Item) -> None:
-    for name, kind in table.key_attributes:
-        if not key[name][kind]:
+    check_key_values((table.partition,), table.sort_attributes, key)
+
+
+def check_key_values(
+    partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute], key: Item
+) -> None:
+    """Values of the right types must not be empty, and not too long together."""
+    for name, kind in (*partition, *sort):
+        if name in key and not key[name][kind]:
             raise EmptyKeyError(f"{NOT_VALID}{_empty(kind)} Key: {name}")
-    _check_sizes((table.partition,), table.sort_attributes, key)
+    _check_sizes(partition, sort, key)
 
 
 def _check_sizes(

@@ -1,13 +1,13 @@
 """Where everything lies in the ordered map: the only module that builds storage keys.
 
-    00 format                                        format version of the data folder
+    00 format, 00 numbers                            format of the folder, last table number
     01 name                                          a table of the catalog
     02 table, index                                  number of items and bytes (index 0: the table)
     03 token                                         a client request token
-    07 time, token                                   tokens in the order of their use
     04 table, partition key                          size of an item collection
-    05 table, expiry, item                           items in the order in which they expire
+    05 table, TTL period, expiry, item               items in the order in which they expire
     06 prefix                                        keys to be removed in the background
+    07 time, token                                   tokens in the order of their use
     10 table, hash, partition key, sort key          an item
     11 table, index, hash, partition key parts, sort key parts, tie, item  an index entry
 
@@ -21,10 +21,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from hashlib import blake2b
 
 from partita.expressions.key_condition import KeyRange
 from partita.item.keys import PARTITION_HASH_BYTES, key_bytes, partition_hash, terminated
 from partita.item.values import AttributeValue, Item
+from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from partita.storage.engine import prefix_end
 from partita.tables.schema import Index, Table
 
@@ -40,7 +42,12 @@ TOKEN_TIMES = b"\x07"
 ITEMS = b"\x10"
 ENTRIES = b"\x11"
 
-SCAN_SLOTS = 1 << 12
+SCAN_SLOT_BITS = 12
+PLAIN_PARTITION_KEY_BYTES_MAX = 200
+"""Longer partition keys would fill up the engine's keys, and leave no room for sort keys."""
+DIGEST_MARK = b"\xff"
+"""No key that begins with it is kept plain, so that no key can pass for a digest."""
+SCAN_SLOTS = 1 << SCAN_SLOT_BITS
 
 _TABLE = struct.Struct(">I")
 _TABLE_INDEX = struct.Struct(">IH")
@@ -94,8 +101,9 @@ def collections_prefix(table_number: int) -> bytes:
     return COLLECTIONS + _TABLE.pack(table_number)
 
 
-def expiries_prefix(table_number: int) -> bytes:
-    return EXPIRIES + _TABLE.pack(table_number)
+def expiries_prefix(table: Table) -> bytes:
+    """Each time that TTL is switched on, expiries are noted anew, apart from those before."""
+    return EXPIRIES + _TABLE.pack(table.number) + _TABLE.pack(table.ttl_changes)
 
 
 def collection_key(table: Table, item: Item) -> bytes:
@@ -107,7 +115,7 @@ def item_key(table: Table, key: Item) -> bytes:
 
 
 def expiry_key(table: Table, expires_at: int, place: bytes) -> bytes:
-    return expiries_prefix(table.number) + _SECONDS.pack(expires_at) + place
+    return expiries_prefix(table) + _SECONDS.pack(expires_at) + place
 
 
 def item_key_at(table: Table, place: bytes) -> bytes:
@@ -120,11 +128,14 @@ def place_of(item_storage_key: bytes) -> bytes:
 
 
 def expiry_place(expiry_storage_key: bytes) -> bytes:
-    return expiry_storage_key[1 + _TABLE.size + _SECONDS.size :]
+    return expiry_storage_key[1 + 2 * _TABLE.size + _SECONDS.size :]
 
 
 def entry_key(table: Table, index: Index, item: Item, place: bytes) -> bytes | None:
-    """Where an item stands in an index, or None when it lacks one of the index's keys."""
+    """Where an item stands in an index, or None when it does not have all of the index's keys.
+
+    An item that was there before the index may have values that cannot be its keys.
+    """
     partition: list[bytes] = []
     sort: list[bytes] = []
     for attributes, parts in ((index.partition, partition), (index.sort, sort)):
@@ -133,6 +144,8 @@ def entry_key(table: Table, index: Index, item: Item, place: bytes) -> bytes | N
             if value is None or not value.get(attribute.type):
                 return None
             parts.append(key_bytes(value))
+    if _are_too_long(partition, PARTITION_KEY_BYTES_MAX) or _are_too_long(sort, SORT_KEY_BYTES_MAX):
+        return None
     return (
         entries_prefix(table.number, index.number)
         + _partition_part(partition)
@@ -140,6 +153,10 @@ def entry_key(table: Table, index: Index, item: Item, place: bytes) -> bytes | N
         + (b"" if index.is_local else _tie(table, item))
         + place
     )
+
+
+def _are_too_long(parts: Sequence[bytes], limit: int) -> bool:
+    return sum(map(len, parts)) > limit
 
 
 def table_range(table: Table, keys: KeyRange) -> tuple[bytes, bytes]:
@@ -159,7 +176,8 @@ def _slot(prefix: bytes, segment: int, total_segments: int) -> bytes:
     first = -(-SCAN_SLOTS * segment // total_segments)
     if first == SCAN_SLOTS:
         return prefix_end(prefix)
-    return prefix + (first << 8 * PARTITION_HASH_BYTES - 12).to_bytes(PARTITION_HASH_BYTES, "big")
+    hashed = first << 8 * PARTITION_HASH_BYTES - SCAN_SLOT_BITS
+    return prefix + hashed.to_bytes(PARTITION_HASH_BYTES, "big")
 
 
 def _tie(table: Table, item: Item) -> bytes:
@@ -172,7 +190,14 @@ def _place(table: Table, key: Item) -> bytes:
 
 
 def _partition_part(parts: Sequence[bytes]) -> bytes:
-    return partition_hash(parts) + b"".join(map(terminated, parts))
+    return partition_hash(parts) + b"".join(map(_partition_key_part, parts))
+
+
+def _partition_key_part(part: bytes) -> bytes:
+    """Partitions are ordered by hash alone, so a long key may stand as a digest of itself."""
+    if len(part) > PLAIN_PARTITION_KEY_BYTES_MAX or part.startswith(DIGEST_MARK):
+        part = DIGEST_MARK + blake2b(part).digest()
+    return terminated(part)
 
 
 def _range(prefix: bytes, keys: KeyRange) -> tuple[bytes, bytes]:

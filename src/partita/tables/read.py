@@ -1,20 +1,26 @@
 """Reading: one item, or a page of a range, in the bytes that storage has.
 
-A page ends when its limit of items is evaluated, or when the sizes of the evaluated items reach
-1 MB; the item that crosses that line still belongs to it (recorded).
+A page ends when its limit of items is evaluated, or when the items evaluated reach 1 MB; the item
+that crosses that line still belongs to it (recorded). A page whose filter is slow ends earlier, as
+the API allows, so that one request cannot keep all others waiting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from time import monotonic
 
 from partita.limits import PAGE_BYTES_MAX
 from partita.storage.engine import Reader
-from partita.tables.stored import HEADER_BYTES, unpack_sizes
+from partita.tables.stored import HEADER_BYTES, Stored, unpack, unpack_sizes
 
 Keep = Callable[[bytes], bytes | None]
 """What a page shows of an evaluated item's bytes; None when the item is filtered out."""
+
+FILTER_SECONDS_MAX = 0.1
+ITEMS_PER_LOOK = 64
+"""How often a page with a filter looks at the clock."""
 
 
 @dataclass(slots=True)
@@ -27,15 +33,20 @@ class Page:
     last_evaluated: bytes | None = None
 
 
-def read_value(reader: Reader, key: bytes) -> tuple[bytes, int] | None:
-    """An item's JSON bytes and its size."""
+def load(reader: Reader, key: bytes) -> Stored | None:
     value = reader.get(key)
-    return None if value is None else (value[HEADER_BYTES:], unpack_sizes(value)[0])
+    return None if value is None else unpack(value)
 
 
-def read_page(pairs: Iterable[tuple[bytes, bytes]], limit: int | None, keep: Keep | None) -> Page:
+def read_page(
+    pairs: Iterable[tuple[bytes, bytes]],
+    limit: int | None,
+    keep: Keep | None,
+    clock: Callable[[], float] = monotonic,
+) -> Page:
     page = Page()
     items, size, page_bytes, count = page.items, 0, 0, 0
+    deadline = clock() + FILTER_SECONDS_MAX
     for _, value in pairs:
         count += 1
         item_size, item_page_bytes = unpack_sizes(value)
@@ -44,9 +55,13 @@ def read_page(pairs: Iterable[tuple[bytes, bytes]], limit: int | None, keep: Kee
         body = value[HEADER_BYTES:]
         if keep is None:
             items.append(body)
-        elif (kept := keep(body)) is not None:
-            items.append(kept)
-        if count == limit or page_bytes >= PAGE_BYTES_MAX:
+            is_late = False
+        else:
+            kept = keep(body)
+            if kept is not None:
+                items.append(kept)
+            is_late = not count % ITEMS_PER_LOOK and clock() > deadline
+        if count == limit or page_bytes >= PAGE_BYTES_MAX or is_late:
             page.last_evaluated = body
             break
     page.scanned_count, page.scanned_bytes = count, size

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from partita.expressions.key_condition import KeyAttribute
+from partita.item.keys import KeyAttribute
 
 KEYS_ONLY, INCLUDE, ALL = "KEYS_ONLY", "INCLUDE", "ALL"
 CREATING, ACTIVE, UPDATING, DELETING = "CREATING", "ACTIVE", "UPDATING", "DELETING"
@@ -78,6 +78,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     indexes: tuple[Index, ...] = ()
     next_index_number: int = 1
     transition: str = ACTIVE
+    """The status that the last change brought, until `settles_at`."""
     settles_at: float = 0.0
     billing_mode: str = PROVISIONED
     on_demand_since: float | None = None
@@ -92,7 +93,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     stream_label: str | None = None
     ttl_attribute: str | None = None
     ttl_is_indexed: bool = False
+    """Whether every item's expiry is noted, also of those written before TTL was switched on."""
     ttl_changes: int = 0
+    """How often TTL was switched on or off: tells one such period from another."""
     tags: dict[str, str] = {}
 
     @property
@@ -115,12 +118,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     def global_indexes(self) -> list[Index]:
         return [index for index in self.indexes if not index.is_local]
 
+    @property
+    def has_changing_index(self) -> bool:
+        return any(index.status in (CREATING, DELETING) for index in self.indexes)
+
     def index(self, name: str) -> Index | None:
         return next((index for index in self.indexes if index.name == name), None)
 
     def status(self, now: float) -> str:
-        """CREATING, UPDATING and DELETING last until the table settles."""
-        return self.transition if now < self.settles_at else ACTIVE
+        """CREATING and UPDATING last until the table settles, DELETING until it is removed."""
+        is_lasting = self.transition == DELETING or now < self.settles_at
+        return self.transition if is_lasting else ACTIVE
 
     def with_index(self, changed: Index) -> Table:
         """This table with one index replaced."""

@@ -8,23 +8,28 @@ before, and the write path sees to all that come after.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
+from time import monotonic
 
 from msgspec.structs import replace
 
 from partita.clock import Clock
-from partita.limits import CLIENT_TOKEN_SECONDS
+from partita.limits import CLIENT_TOKEN_SECONDS, EXPIRED_SECONDS_MAX
 from partita.storage.commits import Draft
 from partita.storage.engine import Snapshot, prefix_end
 from partita.tables import layout
 from partita.tables.catalog import Catalog
-from partita.tables.expiry import EXPIRED_SECONDS_MAX, expires_at
+from partita.tables.expiry import expires_at
 from partita.tables.indexes import entry_of
+from partita.tables.read import load
 from partita.tables.schema import ACTIVE, CREATING, DELETING, Index, Table
-from partita.tables.write import load, replace_entry, write_item
+from partita.tables.stored import Stored
+from partita.tables.write import replace_entry, write_item
 
-PIECE = 200
-"""Keys that one piece of work looks at: a few milliseconds."""
+PIECE_KEYS = 200
+PIECE_SECONDS = 0.02
+"""A piece of work ends after so many keys or so long, whatever comes first."""
 
 
 class Jobs:
@@ -32,11 +37,11 @@ class Jobs:
         self._catalog = catalog
         self._snapshot = snapshot
         self._clock = clock
-        self._filled_to: dict[tuple[int, int], bytes] = {}
+        self._looked_at: dict[tuple[int, str], bytes] = {}
 
     def start_again(self) -> None:
         """A commit was lost, and perhaps pieces with it."""
-        self._filled_to.clear()
+        self._looked_at.clear()
 
     def work(self, draft: Draft) -> bool:
         """One piece of the first job that has something to do."""
@@ -68,15 +73,19 @@ class Jobs:
         if leftover is None:
             return False
         prefix = layout.leftover_prefix(leftover[0])
-        keys = [key for key, _ in islice(self._snapshot.range(prefix, prefix_end(prefix)), PIECE)]
+        pairs = islice(self._snapshot.range(prefix, prefix_end(prefix)), PIECE_KEYS)
+        keys = [key for key, _ in pairs]
         for key in keys:
             draft.delete(key)
-        if len(keys) < PIECE:
+        if len(keys) < PIECE_KEYS:
             draft.delete(leftover[0])
         return True
 
     def _change_indexes(self, draft: Draft) -> bool:
+        now = self._clock()
         for table in self._catalog:
+            if table.status(now) != ACTIVE:
+                continue
             for index in table.indexes:
                 if index.status == CREATING:
                     committed = self._catalog.committed(table)
@@ -89,14 +98,17 @@ class Jobs:
         return False
 
     def _fill(self, draft: Draft, table: Table, index: Index) -> None:
-        """Give the next items of a table their entries in a new index."""
-        for key in self._next_items(table, index.number):
-            # The draft knows of writes that the snapshot does not show yet.
-            stored = load(draft, key)
-            entry = entry_of(table, index, stored, layout.place_of(key)) if stored else None
+        """Give the next items of a table their entries in a new index.
+
+        The index is ACTIVE one piece after the last: by then all of its entries are committed.
+        """
+
+        def fill(key: bytes, stored: Stored) -> None:
+            entry = entry_of(table, index, stored, layout.place_of(key))
             if entry and draft.get(entry.key) is None:
                 replace_entry(draft, table, index, None, entry)
-        if self._is_through(table, index.number):
+
+        if self._is_through(draft, table, f"index {index.number}", fill):
             self._catalog.save(draft, table.with_index(replace(index, status=ACTIVE)))
 
     def _drop(self, draft: Draft, table: Table, index: Index) -> None:
@@ -119,14 +131,12 @@ class Jobs:
         return False
 
     def _note_expiries(self, draft: Draft, table: Table, attribute: str) -> None:
-        # Jobs over a whole table are told apart by number: an index's own, or below zero for TTL.
-        job = -table.ttl_changes
-        for key in self._next_items(table, job):
-            stored = load(draft, key)
-            when = expires_at(attribute, stored.item) if stored else None
+        def note(key: bytes, stored: Stored) -> None:
+            when = expires_at(attribute, stored.item)
             if when is not None:
                 draft.put(layout.expiry_key(table, when, layout.place_of(key)), b"")
-        if self._is_through(table, job):
+
+        if self._is_through(draft, table, f"expiries {table.ttl_changes}", note):
             self._catalog.save(draft, replace(table, ttl_is_indexed=True))
 
     def _expire_items(self, draft: Draft) -> bool:
@@ -136,39 +146,53 @@ class Jobs:
                 continue
             start = layout.expiry_key(table, max(0, now - EXPIRED_SECONDS_MAX), b"")
             stop = layout.expiry_key(table, now, b"")
-            expired = [key for key, _ in islice(self._snapshot.range(start, stop), PIECE)]
-            if sum(self._expire(draft, table, key) for key in expired):
+            expired = [key for key, _ in islice(self._snapshot.range(start, stop), PIECE_KEYS)]
+            attribute = table.ttl_attribute
+            if sum(self._expire(draft, table, attribute, key) for key in expired):
                 return True
         return False
 
-    def _expire(self, draft: Draft, table: Table, expiry_key: bytes) -> bool:
+    def _expire(self, draft: Draft, table: Table, attribute: str, expiry_key: bytes) -> bool:
         """Delete one item through the write path, unless it has changed or is being written."""
-        key = layout.item_key_at(table, layout.expiry_place(expiry_key))
+        place = layout.expiry_place(expiry_key)
+        key = layout.item_key_at(table, place)
         if draft.get(expiry_key) is None or draft.is_held(key):
             return False
-        write_item(draft, table, key, load(draft, key), None)
+        stored = load(draft, key)
+        when = expires_at(attribute, stored.item) if stored else None
+        if when is not None and layout.expiry_key(table, when, place) == expiry_key:
+            write_item(draft, table, key, stored, None)
+        else:
+            draft.delete(expiry_key)
         return True
 
     def _forget_tokens(self, draft: Draft) -> bool:
         """Forget the client request tokens that are older than their ten minutes."""
         oldest = layout.token_time_key(self._clock() - CLIENT_TOKEN_SECONDS)
-        old = list(islice(self._snapshot.range(layout.TOKEN_TIMES, oldest), PIECE))
+        old = list(islice(self._snapshot.range(layout.TOKEN_TIMES, oldest), PIECE_KEYS))
         for key, token in old:
             draft.delete(key)
             draft.delete(layout.token_key(token.decode()))
         return bool(old)
 
-    def _next_items(self, table: Table, job: int) -> list[bytes]:
-        """The keys of the next items that a job over a whole table has to look at."""
+    def _is_through(
+        self, draft: Draft, table: Table, job: str, look: Callable[[bytes, Stored], None]
+    ) -> bool:
+        """Let a job over a whole table look at the next items; True when there were none left."""
         prefix = layout.items_prefix(table.number)
-        start = self._filled_to.get((table.number, job), prefix)
-        pairs = islice(self._snapshot.range(start, prefix_end(prefix)), PIECE)
-        keys = [key for key, _ in pairs]
-        if len(keys) == PIECE:
-            self._filled_to[table.number, job] = keys[-1] + b"\x00"
-        else:
-            self._filled_to.pop((table.number, job), None)
-        return keys
-
-    def _is_through(self, table: Table, job: int) -> bool:
-        return (table.number, job) not in self._filled_to
+        last = self._looked_at.pop((table.number, job), None)
+        start = prefix if last is None else last + b"\x00"
+        pairs = islice(self._snapshot.range(start, prefix_end(prefix)), PIECE_KEYS)
+        deadline = monotonic() + PIECE_SECONDS
+        looked_at = None
+        for key, _ in pairs:
+            # The draft knows of writes that the snapshot does not show yet.
+            stored = load(draft, key)
+            if stored:
+                look(key, stored)
+            looked_at = key
+            if monotonic() > deadline:
+                break
+        if looked_at is not None:
+            self._looked_at[table.number, job] = looked_at
+        return looked_at is None

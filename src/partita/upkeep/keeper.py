@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from partita.storage.commits import GroupCommit
+from partita.storage.commits import CallSoon, GroupCommit
 from partita.upkeep.jobs import Jobs
 
 logger = logging.getLogger(__name__)
+
+CallLater = Callable[[float, Callable[[], None]], object]
 
 IDLE_SECONDS = 1.0
 
@@ -21,8 +23,8 @@ class Keeper:
         self,
         jobs: Jobs,
         commits: GroupCommit,
-        call_soon: Callable[[Callable[[], None]], object],
-        call_later: Callable[[float, Callable[[], None]], object],
+        call_soon: CallSoon,
+        call_later: CallLater,
     ) -> None:
         self._jobs = jobs
         self._commits = commits
@@ -58,6 +60,7 @@ class Keeper:
             except Exception:
                 # The next tick tries again; requests go on meanwhile.
                 logger.exception("Background work failed.")
+                self._jobs.start_again()
                 self._is_working = False
 
     def _done(self, found_work: Any) -> None:

@@ -62,7 +62,7 @@ def spellings(number: Decimal) -> st.SearchStrategy[str]:
     sign = "-" if number < 0 else ""
     mantissa = "".join(map(str, number.as_tuple().digits))
     exponent = number.as_tuple().exponent
-    plain = f"{abs(number):f}"
+    plain = f"{number.copy_abs():f}"
     return st.builds(
         lambda plus, zeros, letter, use_exponent, tail: (
             (sign or plus)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.errors import SerializationException
-from partita.protocol.codec import decode, encode
+from partita.protocol.codec import HUGE_NUMBERS_BODY_BYTES_MAX, decode
 
 UNREADABLE = {
     "nothing": b"",
@@ -24,6 +25,13 @@ UNREADABLE = {
     "invalid UTF-8": b'{"a":"\xff"}',
     "an encoded surrogate": b'{"a":"\xed\xa0\x80"}',
     "a lone surrogate": rb'{"a":"\ud800 and more"}',
+    "a lone surrogate after a huge number": rb'{"a":1e400,"b":"\ud800 and more"}',
+    "a name with a lone surrogate after a huge number": rb'{"a":1e400,"\udfff":1}',
+    "an encoded surrogate after a huge number": b'{"a":1e400,"b":"\xed\xa0\x80"}',
+    "a huge number in UTF-16": '{"a":1e400}'.encode("utf-16"),
+    "a huge number in a huge body": b'{"a":1e400,"b":"'
+    + b"x" * HUGE_NUMBERS_BODY_BYTES_MAX
+    + b'"}',
     "not a number": b'{"a":NaN}',
     "a huge number next to infinity": b'{"a":1e400,"b":Infinity}',
     "ten thousand lists": b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
@@ -43,7 +51,7 @@ def test_of_duplicate_keys_the_last_counts() -> None:
     assert decode(b'{"a":1,"a":2}') == {"a": 2}
 
 
-@pytest.mark.parametrize("number", [b"1" * 1_000_000, b"1e400", b"-1e999999"])
+@pytest.mark.parametrize("number", [b"1" * 500_000, b"1e400", b"-1e999999"])
 def test_a_huge_number_is_a_number(number: bytes) -> None:
     assert isinstance(decode(b'{"a":' + number + b"}")["a"], int | float)
 
@@ -67,4 +75,4 @@ DOCUMENTS = st.recursive(
 
 @given(st.dictionaries(st.text(), DOCUMENTS, max_size=5))
 def test_what_is_encoded_decodes_to_itself(document: dict[str, object]) -> None:
-    assert decode(encode(document)) == document
+    assert decode(orjson.dumps(document)) == document

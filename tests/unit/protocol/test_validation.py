@@ -6,6 +6,7 @@ others are dynalite's, recorded earlier.
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -341,7 +342,68 @@ def test_a_null_member_is_an_absent_member() -> None:
     assert request == {"TableName": "abc", "Key": {"pk": {"S": "a"}}}
 
 
-def test_unknown_members_are_left_alone() -> None:
-    request = {"TableName": "abc", "Key": {"pk": {"S": "a"}}, "Colour": ["red", None]}
+@pytest.mark.parametrize("operation", ["CreateTable", "UpdateTable"])
+def test_a_wrong_table_class_is_told_when_nothing_else_is_wrong(operation: str) -> None:
+    request: dict[str, Any] = {
+        "TableName": "abc",
+        "KeySchema": [HASH],
+        "AttributeDefinitions": [],
+        "TableClass": "BOGUS",
+    }
+    assert refusal(operation, request).startswith("Invalid table-class parameter provided.")
+    request["BillingMode"] = BAD
+    assert "table-class" not in refusal(operation, request)
+
+
+LARGE: dict[str, tuple[str, dict[str, Any]]] = {
+    "twenty thousand tables without writes": (
+        "BatchWriteItem",
+        {"RequestItems": {f"t{number:05}": [] for number in range(20_000)}},
+    ),
+    "a bad name behind twenty thousand tables": (
+        "BatchGetItem",
+        {"RequestItems": {f"t{number:05}": {"Keys": [{}]} for number in range(20_000)} | {"!": {}}},
+    ),
+    "twenty thousand wrong types": (
+        "CreateTable",
+        {
+            "TableName": "abc",
+            "KeySchema": [HASH],
+            "AttributeDefinitions": [{"AttributeName": "a", "AttributeType": BAD}] * 20_000,
+        },
+    ),
+    "names of a megabyte": (
+        "BatchGetItem",
+        {"RequestItems": {f"{number}" + "x" * 1_000_000: {"Keys": [{}]} for number in range(10)}},
+    ),
+    "a path of a megabyte": (
+        "BatchWriteItem",
+        {"RequestItems": {"x" * 1_000_000: [{"PutRequest": {}}] * 26}},
+    ),
+    "a string of ten megabytes": ("PutItem", {"TableName": "!" * 10_000_000, "Item": {}}),
+    "a value nested 190 times beside a bad name": (
+        "BatchGetItem",
+        {"RequestItems": {"!": {"Keys": [{"pk": nested(190)}]}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("operation", "request_"), LARGE.values(), ids=LARGE.keys())
+def test_a_large_request_costs_little_to_refuse(operation: str, request_: dict[str, Any]) -> None:
+    started = process_time()
+    message = refusal(operation, request_)
+    assert process_time() - started < 1
+    assert len(message) < 200_000
+
+
+def test_unknown_members_are_taken_out() -> None:
+    request: dict[str, Any] = {
+        "TableName": "abc",
+        "Key": {"pk": {"S": "a", "X": 1}, "sk": {"L": [{"Y": [], "N": "1"}]}},
+        "Colour": ["red", None],
+    }
     VALIDATORS["GetItem"](request)
-    assert request["Colour"] == ["red", None]
+    assert request == {
+        "TableName": "abc",
+        "Key": {"pk": {"S": "a"}, "sk": {"L": [{"N": "1"}]}},
+    }

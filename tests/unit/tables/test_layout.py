@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.expressions.key_condition import KeyAttribute, KeyRange
+from partita.expressions.key_condition import KeyRange
+from partita.item.keys import KeyAttribute
 from partita.item.keys import PARTITION_HASH_BYTES
 from partita.item.values import Item, normalize_value
 from partita.storage.engine import prefix_end

@@ -12,15 +12,27 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from threading import Semaphore
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from partita.errors import (
+    DynamoDBError,
+    LimitExceededException,
+    ResourceInUseException,
+    ResourceNotFoundException,
+    StorageError,
+    ValidationException,
+)
 from partita.operations.database import Database
 from partita.operations.registry import READS, WRITES
-from partita.storage.engine import Changes, Snapshot, StorageError
+from partita.storage.engine import Changes, Snapshot
 from partita.storage.lmdb import LmdbEngine
+from partita.tables import layout
 from partita.upkeep import jobs
 
 WAIT_SECONDS = 5.0
@@ -60,8 +72,9 @@ class Disk:
 class Bench:
     """A database on a loop that a test turns by hand."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, transient_seconds: float = 0.0) -> None:
         self.folder = folder
+        self.transient_seconds = transient_seconds
         self.now = float(NOW)
         self.soon: deque[Callable[[], None]] = deque()
         self.later: list[Callable[[], None]] = []
@@ -77,6 +90,7 @@ class Bench:
             call_from_thread=self.from_thread.put,
             call_later=lambda seconds, function: self.later.append(function),
             clock=lambda: self.now,
+            transient_seconds=self.transient_seconds,
         )
         self.database.start()
 
@@ -113,22 +127,30 @@ class Bench:
         """Until nothing is left to do, and two ticks of the keeper have found nothing more."""
         self._run()
         for _ in range(2):
-            ticks, self.later = self.later, []
-            for tick in ticks:
-                tick()
+            self._tick()
             self._run()
         assert not [answer for answer in self.answers if isinstance(answer, Exception)]
 
+    def step(self) -> None:
+        """The next thing that the loop, the disk or the clock does."""
+        if self.soon:
+            self.soon.popleft()()
+        elif self.database._commits._committing is not None:
+            self.finish_commit()
+        else:
+            self._tick()
+
     def _run(self) -> None:
         while self.soon or self.database._commits._committing is not None:
-            self.turn()
-            if self.database._commits._committing is not None:
-                self.finish_commit()
+            self.step()
+
+    def _tick(self) -> None:
+        ticks, self.later = self.later, []
+        for tick in ticks:
+            tick()
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def create_table(bench: Bench) -> None:
     bench.send(
         "CreateTable",
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
@@ -136,6 +158,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         BillingMode="PAY_PER_REQUEST",
     )
     bench.settle()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    create_table(bench)
     yield bench
     bench.close()
 
@@ -224,7 +252,9 @@ def test_ttl_finds_the_items_that_were_decided_before_it_and_committed_after(
     assert keys(bench) == []
 
 
-@pytest.mark.parametrize("count", [jobs.PIECE - 1, jobs.PIECE, jobs.PIECE + 1, 3 * jobs.PIECE])
+@pytest.mark.parametrize(
+    "count", [jobs.PIECE_KEYS - 1, jobs.PIECE_KEYS, jobs.PIECE_KEYS + 1, 3 * jobs.PIECE_KEYS]
+)
 def test_pieces_of_any_number_fill_an_index(bench: Bench, count: int) -> None:
     for number in range(count):
         put(bench, f"{number:05}")
@@ -237,7 +267,7 @@ def test_pieces_of_any_number_fill_an_index(bench: Bench, count: int) -> None:
 
 
 def test_a_piece_that_the_disk_lost_is_done_again(bench: Bench) -> None:
-    count = 3 * jobs.PIECE
+    count = 3 * jobs.PIECE_KEYS
     for number in range(count):
         put(bench, f"{number:05}")
     bench.settle()
@@ -258,7 +288,7 @@ def test_a_piece_that_the_disk_lost_is_done_again(bench: Bench) -> None:
 
 
 def test_an_index_that_was_being_filled_is_filled_after_a_restart(bench: Bench) -> None:
-    count = 3 * jobs.PIECE
+    count = 3 * jobs.PIECE_KEYS
     for number in range(count):
         put(bench, f"{number:05}")
     bench.settle()
@@ -271,6 +301,95 @@ def test_an_index_that_was_being_filled_is_filled_after_a_restart(bench: Bench) 
     bench.settle()
     assert index_description(bench)["IndexStatus"] == "ACTIVE"
     assert index_description(bench)["ItemCount"] == count
+
+
+@pytest.fixture
+def filling(bench: Bench) -> Bench:
+    """A table whose index has been created, and is being filled."""
+    for number in range(3 * jobs.PIECE_KEYS):
+        put(bench, f"{number:05}")
+    bench.settle()
+    bench.disk.is_slow = True
+    add_index(bench)
+    bench.turn()
+    bench.finish_commit()
+    bench.answers.clear()
+    assert index_description(bench)["IndexStatus"] == "CREATING"
+    assert index_description(bench)["Backfilling"] is True
+    return bench
+
+
+def refusal(bench: Bench) -> DynamoDBError:
+    """The one answer that came, which is an error."""
+    while not bench.answers:
+        bench.step()
+    (answer,) = bench.answers
+    bench.answers.clear()
+    assert isinstance(answer, DynamoDBError)
+    return answer
+
+
+def test_an_index_that_is_being_filled_is_not_read(filling: Bench) -> None:
+    for operation, more in (
+        ("Scan", {}),
+        (
+            "Query",
+            {
+                "KeyConditionExpression": "g = :g",
+                "ExpressionAttributeValues": {":g": {"S": "x"}},
+            },
+        ),
+    ):
+        with pytest.raises(ValidationException) as refused:
+            filling.ask(operation, IndexName="index", **more)
+        assert refused.value.message == (
+            "Cannot read from backfilling global secondary index: index"
+        )
+
+
+def test_a_second_index_waits_for_the_first(filling: Bench) -> None:
+    # dynalite
+    create: dict[str, Any] = {
+        "IndexName": "other",
+        "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    filling.send(
+        "UpdateTable",
+        AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
+        GlobalSecondaryIndexUpdates=[{"Create": create}],
+    )
+    refused = refusal(filling)
+    assert isinstance(refused, LimitExceededException)
+    assert refused.message == (
+        "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously "
+        "per table"
+    )
+
+
+def test_a_table_whose_index_is_being_filled_is_not_deleted(filling: Bench) -> None:
+    # recorded (comment of the suite, eu-west-2 2026-07): ResourceInUseException
+    filling.send("DeleteTable")
+    assert isinstance(refusal(filling), ResourceInUseException)
+    filling.settle()
+    assert index_description(filling)["ItemCount"] == 3 * jobs.PIECE_KEYS
+    filling.send("DeleteTable")
+    filling.settle()
+    assert filling.ask("ListTables")["TableNames"] == []
+
+
+def test_an_index_is_complete_when_it_says_so(filling: Bench) -> None:
+    def check() -> bool:
+        description = index_description(filling)
+        if description["IndexStatus"] != "ACTIVE":
+            return False
+        assert (
+            description["ItemCount"] == len(keys(filling, IndexName="index")) == 3 * jobs.PIECE_KEYS
+        )
+        return True
+
+    while not check():
+        filling.step()
 
 
 def test_items_expire_in_their_second(bench: Bench) -> None:
@@ -387,7 +506,7 @@ def test_an_expired_item_leaves_indexes_and_counts(bench: Bench) -> None:
     assert index_description(bench)["ItemCount"] == 1
 
 
-@pytest.mark.parametrize("count", [1, jobs.PIECE, 2 * jobs.PIECE + 1])
+@pytest.mark.parametrize("count", [1, jobs.PIECE_KEYS, 2 * jobs.PIECE_KEYS + 1])
 def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None:
     before = list(bench.disk.snapshot().range(b"\x00", b"\xff"))
     assert len(before) == 3  # format, numbers, catalog
@@ -403,7 +522,7 @@ def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None
 
 
 def test_a_deleted_index_leaves_nothing_behind(bench: Bench) -> None:
-    for number in range(jobs.PIECE + 10):
+    for number in range(jobs.PIECE_KEYS + 10):
         put(bench, f"{number:05}")
     bench.settle()
     before = [key for key, _ in bench.disk.snapshot().range(b"\x00", b"\xff")]
@@ -443,3 +562,299 @@ def test_client_tokens_are_forgotten_after_ten_minutes(bench: Bench) -> None:
     bench.settle()
     left = [key for key, _ in bench.disk.snapshot().range(b"\x00", b"\xff")]
     assert [key for key in left if key not in before and key[:1] != b"\x02"] == []
+
+
+# Statuses that last for a while, as with -delayTransientStatuses.
+
+LASTING_SECONDS = 5.0
+
+
+@pytest.fixture
+def lasting(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path, LASTING_SECONDS)
+    create_table(bench)
+    yield bench
+    bench.close()
+
+
+def status(bench: Bench) -> str:
+    return str(bench.ask("DescribeTable")["Table"]["TableStatus"])
+
+
+def answer_to(bench: Bench, operation: str, **request: Any) -> Any:
+    bench.answers.clear()
+    bench.send(operation, **request)
+    while not bench.answers:
+        bench.step()
+    (answer,) = bench.answers
+    bench.answers.clear()
+    return answer
+
+
+def is_active(bench: Bench) -> Bench:
+    bench.now += LASTING_SECONDS
+    bench.settle()
+    assert status(bench) == "ACTIVE"
+    return bench
+
+
+def test_a_table_is_being_created_for_a_while(lasting: Bench) -> None:
+    assert status(lasting) == "CREATING"
+    assert lasting.ask("ListTables")["TableNames"] == [TABLE]
+    for operation in ("DeleteTable", "UpdateTable"):
+        change = {"BillingMode": "PAY_PER_REQUEST"} if operation == "UpdateTable" else {}
+        refused = answer_to(lasting, operation, **change)
+        assert isinstance(refused, ResourceInUseException)
+        # dynalite (DeleteTable)
+        assert refused.message == (
+            f"Attempt to change a resource which is still in use: Table is being created: {TABLE}"
+        )
+    # dynalite: nothing is read or written meanwhile
+    refused = answer_to(lasting, "PutItem", Item={"pk": {"S": "a"}})
+    assert isinstance(refused, ResourceNotFoundException)
+    assert refused.message == "Requested resource not found"
+    with pytest.raises(ResourceNotFoundException):
+        lasting.ask("Scan")
+    is_active(lasting)
+    assert isinstance(answer_to(lasting, "PutItem", Item={"pk": {"S": "a"}}), bytes)
+    assert keys(lasting) == ["a"]
+
+
+def test_a_table_is_being_updated_for_a_while_and_serves(lasting: Bench) -> None:
+    is_active(lasting)
+    assert isinstance(answer_to(lasting, "UpdateTable", TableClass="STANDARD"), bytes)
+    assert status(lasting) == "UPDATING"
+    for operation in ("DeleteTable", "UpdateTable"):
+        change = {"TableClass": "STANDARD"} if operation == "UpdateTable" else {}
+        refused = answer_to(lasting, operation, **change)
+        assert isinstance(refused, ResourceInUseException)
+    assert isinstance(answer_to(lasting, "PutItem", Item={"pk": {"S": "a"}}), bytes)
+    assert keys(lasting) == ["a"]
+    is_active(lasting)
+
+
+def test_an_index_is_not_active_before_its_table(lasting: Bench) -> None:
+    # Guide, "Managing global secondary indexes": resources first, then the backfill.
+    is_active(lasting)
+    put(lasting, "a")
+    add_index(lasting)
+    lasting.settle()
+    assert status(lasting) == "UPDATING"
+    assert index_description(lasting)["IndexStatus"] == "CREATING"
+    assert index_description(lasting)["Backfilling"] is False
+    is_active(lasting)
+    assert index_description(lasting)["IndexStatus"] == "ACTIVE"
+    assert "Backfilling" not in index_description(lasting)
+    assert keys(lasting, IndexName="index") == ["a"]
+
+
+def test_a_table_is_being_deleted_for_a_while(lasting: Bench) -> None:
+    is_active(lasting)
+    put(lasting, "a")
+    lasting.settle()
+    assert isinstance(answer_to(lasting, "DeleteTable"), bytes)
+    assert status(lasting) == "DELETING"
+    assert lasting.ask("ListTables")["TableNames"] == [TABLE]
+    assert isinstance(answer_to(lasting, "DeleteTable"), ResourceInUseException)
+    with pytest.raises(ResourceNotFoundException):
+        lasting.ask("Scan")
+    lasting.now += LASTING_SECONDS
+    lasting.settle()
+    assert lasting.ask("ListTables")["TableNames"] == []
+    left = [key for key, _ in lasting.disk.snapshot().range(b"\x00", b"\xff")]
+    assert left == [b"\x00format", b"\x00numbers"]
+
+
+def test_a_table_that_was_being_deleted_is_gone_after_a_restart(lasting: Bench) -> None:
+    is_active(lasting)
+    answer_to(lasting, "DeleteTable")
+    lasting.restart()
+    assert status(lasting) == "DELETING"
+    lasting.now += LASTING_SECONDS
+    lasting.settle()
+    assert lasting.ask("ListTables")["TableNames"] == []
+
+
+# Everything at once.
+
+KEYS = ("a", "b", "c", "d", "e")
+INDEXES = ("one", "two")
+moves = st.one_of(
+    st.tuples(
+        st.just("put"),
+        st.sampled_from(KEYS),
+        st.sampled_from([None, "x", "y"]),
+        st.sampled_from([None, -10, 5, 15, 1000]),
+    ),
+    st.tuples(st.just("delete"), st.sampled_from(KEYS)),
+    st.tuples(st.just("transact"), st.sampled_from(KEYS), st.sampled_from(["x", "y"])),
+    st.tuples(st.just("add index"), st.sampled_from(INDEXES)),
+    st.tuples(st.just("drop index"), st.sampled_from(INDEXES)),
+    st.tuples(st.just("ttl"), st.sampled_from(["ttl", "other"]), st.booleans()),
+    st.tuples(st.just("step"), st.integers(1, 6)),
+    st.tuples(st.just("clock"), st.sampled_from([3, 10])),
+    st.tuples(st.just("lose a commit")),
+    st.tuples(st.just("restart")),
+)
+
+
+class Model:
+    """What the answers say is stored; the answers come in the order of the decisions."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.items: dict[str, dict[str, Any]] = {}
+        self.ttl_attributes: set[str] = set()
+        """The attributes by which items may have expired so far."""
+
+    def send(self, operation: str, then: Callable[[], None], **request: Any) -> None:
+        def done(answer: bytes | DynamoDBError) -> None:
+            if isinstance(answer, bytes):
+                then()
+
+        self.bench.database.write(WRITES[operation], request, done)
+
+    def move(self, kind: str, *arguments: Any) -> None:
+        kinds: dict[str, Callable[..., None]] = {
+            "put": self.put,
+            "delete": self.delete,
+            "transact": self.transact,
+            "add index": self.add_index,
+            "drop index": self.drop_index,
+            "ttl": self.ttl,
+            "step": self.step,
+            "clock": self.clock,
+            "lose a commit": self.lose_a_commit,
+            "restart": self.restart,
+        }
+        kinds[kind](*arguments)
+
+    def item(self, key: str, group: str | None, seconds: int | None = None) -> dict[str, Any]:
+        item: dict[str, Any] = {"pk": {"S": key}}
+        if group:
+            item["g"] = {"S": group}
+        if seconds:
+            item["ttl"] = {"N": str(int(self.bench.now) + seconds)}
+            item["other"] = {"N": str(int(self.bench.now) - seconds)}
+        return item
+
+    def put(self, key: str, group: str | None, seconds: int | None) -> None:
+        item = self.item(key, group, seconds)
+        self.send("PutItem", lambda: self.items.update({key: item}), TableName=TABLE, Item=item)
+
+    def delete(self, key: str) -> None:
+        def gone() -> None:
+            self.items.pop(key, None)
+
+        self.send("DeleteItem", gone, TableName=TABLE, Key={"pk": {"S": key}})
+
+    def transact(self, key: str, group: str) -> None:
+        items = {each: self.item(each, group) for each in (key, f"{key}2")}
+        puts = [{"Put": {"TableName": TABLE, "Item": item}} for item in items.values()]
+        self.send("TransactWriteItems", lambda: self.items.update(items), TransactItems=puts)
+
+    def add_index(self, name: str) -> None:
+        create = {
+            "IndexName": name,
+            "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+        self.send(
+            "UpdateTable",
+            lambda: None,
+            TableName=TABLE,
+            AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
+            GlobalSecondaryIndexUpdates=[{"Create": create}],
+        )
+
+    def drop_index(self, name: str) -> None:
+        self.send(
+            "UpdateTable",
+            lambda: None,
+            TableName=TABLE,
+            GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": name}}],
+        )
+
+    def ttl(self, attribute: str, enabled: bool) -> None:
+        self.ttl_attributes.add(attribute)
+        self.send(
+            "UpdateTimeToLive",
+            lambda: None,
+            TableName=TABLE,
+            TimeToLiveSpecification={"Enabled": enabled, "AttributeName": attribute},
+        )
+
+    def step(self, count: int) -> None:
+        for _ in range(count):
+            self.bench.step()
+
+    def clock(self, seconds: int) -> None:
+        self.bench.now += seconds
+
+    def lose_a_commit(self) -> None:
+        self.bench.disk.is_broken = True
+        while self.bench.soon and self.bench.database._commits._committing is None:
+            self.bench.step()
+        if self.bench.database._commits._committing is not None:
+            self.bench.finish_commit()
+        self.bench.disk.is_broken = False
+
+    def restart(self) -> None:
+        # What was decided is kept, and answered, before the server stops.
+        self.bench._run()
+        self.bench.restart()
+        self.bench.disk.is_slow = True
+
+    def check(self) -> None:
+        bench = self.bench
+        found = {item["pk"]["S"]: item for item in bench.ask("Scan")["Items"]}
+        described = bench.ask("DescribeTimeToLive")["TimeToLiveDescription"]
+        attribute = described.get("AttributeName")
+        for key, item in self.items.items():
+            if key in found:
+                assert found[key] == item
+                assert not (attribute and has_expired(bench, item, attribute))
+            else:
+                assert any(has_expired(bench, item, each) for each in self.ttl_attributes)
+        assert found.keys() <= self.items.keys()
+        table = bench.ask("DescribeTable")["Table"]
+        assert table["ItemCount"] == len(found)
+        for index in table.get("GlobalSecondaryIndexes", []):
+            assert index["IndexStatus"] == "ACTIVE"
+            entries = bench.ask("Scan", IndexName=index["IndexName"])["Items"]
+            indexed = {key: item for key, item in found.items() if "g" in item}
+            assert {entry["pk"]["S"]: entry for entry in entries} == indexed
+            assert index["ItemCount"] == len(entries) == len(indexed)
+        self.check_storage(table, found, attribute)
+
+    def check_storage(self, table: Any, found: dict[str, Any], attribute: str | None) -> None:
+        """Nothing is left over, and every time of expiry is noted once."""
+        keys = [key for key, _ in self.bench.disk.snapshot().range(b"\x00", b"\xff")]
+        assert [key for key in keys if key.startswith(layout.LEFTOVERS)] == []
+        times = sum(key.startswith(layout.EXPIRIES) for key in keys)
+        assert times == sum(bool(attribute) and attribute in item for item in found.values())
+        entries = sum(key.startswith(layout.ENTRIES) for key in keys)
+        indexes = len(table.get("GlobalSecondaryIndexes", []))
+        assert entries == indexes * sum("g" in item for item in found.values())
+
+
+def has_expired(bench: Bench, item: dict[str, Any], attribute: str) -> bool:
+    return attribute in item and int(item[attribute]["N"]) < bench.now
+
+
+@settings(max_examples=200, deadline=None)
+@given(sequence=st.lists(moves, max_size=40))
+def test_whatever_happens_table_indexes_and_counts_agree(sequence: list[Any]) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "PIECE_KEYS", 2)
+        bench = Bench(Path(folder))
+        create_table(bench)
+        bench.disk.is_slow = True
+        model = Model(bench)
+        try:
+            for move in sequence:
+                model.move(*move)
+            bench.settle()
+            model.check()
+        finally:
+            bench.close()
