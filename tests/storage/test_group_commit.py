@@ -14,9 +14,13 @@ from typing import Any
 
 import pytest
 
-from partita.errors import ConditionalCheckFailedException, DynamoDBError, InternalServerError
+from partita.errors import (
+    ConditionalCheckFailedException,
+    DynamoDBError,
+    InternalServerError,
+    StorageError,
+)
 from partita.storage.commits import Draft, GroupCommit
-from partita.errors import StorageError
 from partita.storage.engine import Changes
 
 WAIT_SECONDS = 5.0

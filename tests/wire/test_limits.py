@@ -215,6 +215,35 @@ def tags(bench: Bench, count: int) -> None:
     )
 
 
+def tag_key(bench: Bench, length: int) -> None:
+    tag(bench, {"Key": "k" * length, "Value": "v"})
+
+
+def tag_value(bench: Bench, length: int) -> None:
+    tag(bench, {"Key": "k0", "Value": "v" * length})
+
+
+def tag(bench: Bench, tag: dict[str, str]) -> None:
+    arn = bench.client.describe_table(TableName=bench.table)["Table"]["TableArn"]
+    bench.client.tag_resource(ResourceArn=arn, Tags=[tag])
+    bench.client.untag_resource(ResourceArn=arn, TagKeys=[tag["Key"]])
+
+
+def table_name(bench: Bench, length: int) -> None:
+    name = "t" * length
+    bench.client.create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    bench.client.delete_table(TableName=name)
+
+
+def list_index(bench: Bench, index: int) -> None:
+    bench.client.get_item(TableName=bench.table, Key=KEY, ProjectionExpression=f"a[{index}]")
+
+
 def list_tables(bench: Bench, count: int) -> None:
     bench.client.list_tables(Limit=count)
 
@@ -278,6 +307,13 @@ class Limit(NamedTuple):
 
 
 LIMITS: dict[str, Limit] = {
+    "TABLE_NAME_CHARS_MIN": Limit(
+        table_name, "Member must have length greater than or equal to 3", step=-1
+    ),
+    "TABLE_NAME_CHARS_MAX": Limit(table_name, "Member must have length less than or equal to 255"),
+    "TAG_KEY_CHARS_MAX": Limit(tag_key, "The Tag Key provided is invalid"),
+    "TAG_VALUE_CHARS_MAX": Limit(tag_value, "The Tag Value provided is invalid"),
+    "LIST_INDEX_MAX": Limit(list_index, "List index is not within the allowable range"),
     "ITEM_BYTES_MAX": Limit(item_of_bytes, "Item size has exceeded the maximum allowed size"),
     "NESTING_LEVELS_MAX": Limit(
         value_of_levels,
@@ -291,9 +327,6 @@ LIMITS: dict[str, Limit] = {
     ),
     "SORT_KEY_BYTES_MAX": Limit(
         sort_key, "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
-    ),
-    "KEY_ATTRIBUTE_NAME_BYTES_MAX": Limit(
-        key_attribute_name, "Member must have length less than or equal to 255"
     ),
     "NUMBER_DIGITS_MAX": Limit(
         digits, "Attempting to store more than 38 significant digits in a Number"
@@ -349,12 +382,21 @@ LIMITS: dict[str, Limit] = {
     "BATCH_WRITE_REQUESTS_MAX": Limit(
         batch_write_requests, "Member must have length less than or equal to 25"
     ),
-    "TRANSACTION_ACTIONS_MAX": Limit(
-        transaction_actions, "Member must have length less than or equal to 100"
-    ),
     "TRANSACTION_BYTES_MAX": Limit(transaction_bytes, "size cannot exceed"),
-    "SCAN_SEGMENTS_MAX": Limit(
-        scan_segments, "Member must have value less than or equal to 1000000"
+}
+# Limits that AWS's service model states, and that are therefore not in limits.py.
+MODEL_LIMITS: dict[str, tuple[int, Limit]] = {
+    "bytes of a key attribute's name": (
+        255,
+        Limit(key_attribute_name, "Member must have length less than or equal to 255"),
+    ),
+    "actions of a transaction": (
+        100,
+        Limit(transaction_actions, "Member must have length less than or equal to 100"),
+    ),
+    "segments of a scan": (
+        1_000_000,
+        Limit(scan_segments, "Member must have value less than or equal to 1000000"),
     ),
 }
 OTHERWISE: dict[str, str] = {
@@ -370,10 +412,10 @@ OTHERWISE: dict[str, str] = {
 }
 UNREACHABLE: dict[str, str] = {
     "ITEM_COLLECTION_BYTES_MAX": "10 GB of items would have to be written",
-    "BATCH_WRITE_BYTES_MAX": "25 items of 400 KB are 10 MB, and a longer body is refused first",
+    "EXPIRED_SECONDS_MAX": "test_time_to_live.py has items that expired too long ago",
     "CLIENT_TOKEN_SECONDS": "ten minutes would have to pass; the clock is not on the wire",
 }
-UNITS = {"KB", "MB"}
+UNITS = {"KB", "MB", "GB"}
 
 
 def test_every_limit_is_tested_or_cannot_be() -> None:
@@ -385,7 +427,16 @@ def test_every_limit_is_tested_or_cannot_be() -> None:
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_can_be_reached_but_not_passed(bench: Bench, name: str) -> None:
-    limit, greatest = LIMITS[name], getattr(limits, name)
+    reach_but_not_pass(bench, LIMITS[name], getattr(limits, name))
+
+
+@pytest.mark.parametrize("name", MODEL_LIMITS)
+def test_a_limit_of_the_model_can_be_reached_but_not_passed(bench: Bench, name: str) -> None:
+    greatest, limit = MODEL_LIMITS[name]
+    reach_but_not_pass(bench, limit, greatest)
+
+
+def reach_but_not_pass(bench: Bench, limit: Limit, greatest: int) -> None:
     limit.attempt(bench, greatest)
     with pytest.raises(ClientError) as refused:
         limit.attempt(bench, greatest + limit.step)

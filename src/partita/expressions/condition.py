@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import le
 
 from partita.expressions import comparison
 from partita.expressions.parse import (
     CallNode,
+    ComparisonNode,
     ConditionNode,
     JunctionNode,
     NotNode,
     Operand,
     PathNode,
     Refusal,
-    TestNode,
     ValueNode,
     parse_condition,
 )
-from partita.expressions.paths import Path, printed, reader
+from partita.expressions.paths import Path, reader
 from partita.expressions.resolution import (
-    COMPILED_EXPRESSIONS_MAX,
+    CONDITION_FUNCTIONS,
     Check,
     Evaluate,
+    NameItems,
     Names,
     Scope,
     Values,
     check_count,
     check_document_path,
-    check_function_name,
+    check_function,
     check_operator_count,
     check_path,
     check_size,
     incorrect_type,
     invalid,
+    kept,
     misused,
     refuser,
     run_checks,
@@ -79,11 +80,11 @@ class Condition:
 
 
 def compile_condition(text: str, names: Names, parameter: str = "ConditionExpression") -> Condition:
-    return _compiled(text, tuple(names.items()) if names else (), parameter)
+    return _compiled(text, tuple(names.items()), parameter)
 
 
-@lru_cache(COMPILED_EXPRESSIONS_MAX)
-def _compiled(text: str, names: tuple[tuple[str, str], ...], parameter: str) -> Condition:
+@kept
+def _compiled(text: str, names: NameItems, parameter: str) -> Condition:
     try:
         node = checked_tree(text)
     except Refusal as refusal:
@@ -115,11 +116,11 @@ def _check_condition(node: ConditionNode) -> None:
             _check_condition(term)
     elif isinstance(node, NotNode):
         _check_condition(node.term)
-    elif isinstance(node, TestNode):
+    elif isinstance(node, ComparisonNode):
         for operand in node.operands:
             _check_operand(operand)
     else:
-        _check_function(node)
+        check_function(node.function, CONDITION_FUNCTIONS, "a condition expression")
         if node.function == "size":
             raise misused(node.function)
         for operand in node.operands:
@@ -130,19 +131,11 @@ def _check_operand(node: Operand) -> None:
     if isinstance(node, PathNode):
         check_path(node)
     elif isinstance(node, CallNode):
-        _check_function(node)
+        check_function(node.function, CONDITION_FUNCTIONS, "a condition expression")
         if node.function != "size":
             raise misused(node.function)
         for operand in node.operands:
             _check_operand(operand)
-
-
-def _check_function(node: CallNode) -> None:
-    check_function_name(node.function)
-    if node.function not in _FUNCTIONS and node.function != "size":
-        raise Refusal(
-            f"The function is not allowed in a condition expression; function: {node.function}"
-        )
 
 
 class ConditionScope(Scope):
@@ -162,7 +155,7 @@ class ConditionScope(Scope):
             return refuse
 
     def condition(self, node: ConditionNode) -> Predicate:
-        if isinstance(node, TestNode):
+        if isinstance(node, ComparisonNode):
             return self.test(node)
         if isinstance(node, CallNode):
             return _FUNCTIONS[node.function](self, node)
@@ -171,7 +164,7 @@ class ConditionScope(Scope):
         terms = [self.condition(term) for term in node.terms]
         return _all(terms) if node.operator == "AND" else _any(terms)
 
-    def test(self, node: TestNode) -> Predicate:
+    def test(self, node: ComparisonNode) -> Predicate:
         operands = [self.operand(operand) for operand in node.operands]
         if node.operator == "IN" and len(node.operands) - 1 > IN_OPERANDS_MAX:
             raise Refusal(
@@ -188,14 +181,15 @@ class ConditionScope(Scope):
             self.check_bounds(node.operands[1], node.operands[2])
             return _between(*operands)
         if node.operator == "IN":
-            return _in(operands[0], operands[1:])
+            candidates = [self.operand(operand) for operand in dict.fromkeys(node.operands[1:])]
+            return _in(operands[0], candidates)
         if node.operator == "=":
             return self.equal(node, operands)
         if node.operator == "<>":
             return _unequal(*operands)
         return _ordered(operands[0], operands[1], comparison.ORDERS[node.operator])
 
-    def equal(self, node: TestNode, operands: list[Evaluate]) -> Predicate:
+    def equal(self, node: ComparisonNode, operands: list[Evaluate]) -> Predicate:
         left, right = node.operands
         if isinstance(left, PathNode) and isinstance(right, ValueNode):
             read, name = reader(self.resolve(left)), right.name
@@ -215,25 +209,6 @@ class ConditionScope(Scope):
         check_count(node, 1)
         self.check_types("size", node.operands, comparison.SIZED_TYPES)
         return _size(operands[0])
-
-    def check_distinct(self, operator: str, operands: Sequence[Operand]) -> None:
-        paths = [self.resolve(node) for node in operands if isinstance(node, PathNode)]
-        if isinstance(operands[0], PathNode) and paths[0] in paths[1:]:
-            raise Refusal(
-                "The first operand must be distinct from the remaining operands for this operator "
-                f"or function; operator: {operator}, first operand: {printed(paths[0])}"
-            )
-
-    def check_types(
-        self, operator: str, operands: Sequence[Operand], allowed: frozenset[str]
-    ) -> None:
-        for node in operands:
-            if isinstance(node, CallNode):
-                # size() is a number.
-                if "N" not in allowed:
-                    raise incorrect_type(operator, "N")
-            elif isinstance(node, ValueNode):
-                self.checks.append(_type_check(operator, node.name, allowed))
 
     def check_bounds(self, lower: Operand, upper: Operand) -> None:
         if isinstance(lower, ValueNode) and isinstance(upper, ValueNode):
@@ -284,15 +259,6 @@ _FUNCTIONS: dict[str, Callable[[ConditionScope, CallNode], Predicate]] = {
     "begins_with": ConditionScope.begins_with,
     "contains": ConditionScope.contains,
 }
-
-
-def _type_check(operator: str, name: str, allowed: frozenset[str]) -> Check:
-    def check(values: Values) -> None:
-        kind = type_of(values[name])
-        if kind not in allowed:
-            raise incorrect_type(operator, kind)
-
-    return check
 
 
 def _check_bounds(lower: AttributeValue, upper: AttributeValue) -> None:

@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from partita.errors import ValidationException
+from partita.errors import INVALID, ValidationException
 from partita.expressions.condition import ConditionScope, checked_tree
 from partita.expressions.parse import (
     CallNode,
+    ComparisonNode,
     ConditionNode,
     JunctionNode,
     Operand,
     PathNode,
     Refusal,
-    TestNode,
     ValueNode,
 )
 from partita.expressions.paths import Path
 from partita.expressions.resolution import (
-    COMPILED_EXPRESSIONS_MAX,
     Check,
+    NameItems,
     Names,
     Values,
     invalid,
+    kept,
     run_checks,
 )
 from partita.item.keys import KeyAttribute
@@ -34,16 +35,15 @@ from partita.item.values import AttributeValue
 PARAMETER = "KeyConditionExpression"
 
 MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-TYPE_MISMATCH = (
-    "One or more parameter values were invalid: Condition parameter type does not match schema type"
-)
+TYPE_MISMATCH = f"{INVALID}Condition parameter type does not match schema type"
 RANGE_OPERATORS = frozenset((*MIRRORED, "BETWEEN", "begins_with"))
 CONDITION_COUNT = "Conditions can be of length 1 or 2 only"
 NOT_SUPPORTED = "Query key condition not supported"
+PLANS_MAX = 1024
 
 
 class KeyTest(NamedTuple):
-    """One clause: an attribute, an operator and the placeholders, or values, of its operands."""
+    """One clause: an attribute, an operator and the places of its operands among the values."""
 
     attribute: str
     operator: str
@@ -71,10 +71,6 @@ class KeyCondition:
     own_values: Values | None = None
     """The values of legacy KeyConditions, which have no placeholders."""
 
-    @property
-    def attributes(self) -> frozenset[str]:
-        return frozenset(test.attribute for test in self.tests)
-
     def check(self, values: Values) -> None:
         """Refuses values that are missing or of a type that an operator cannot take."""
         run_checks(PARAMETER, self.checks, values)
@@ -98,16 +94,16 @@ class KeyCondition:
 
 
 def compile_key_condition(text: str, names: Names) -> KeyCondition:
-    return _compiled(text, tuple(names.items()) if names else ())
+    return _compiled(text, tuple(names.items()), PARAMETER)
 
 
-@lru_cache(COMPILED_EXPRESSIONS_MAX)
-def _compiled(text: str, names: tuple[tuple[str, str], ...]) -> KeyCondition:
+@kept
+def _compiled(text: str, names: NameItems, parameter: str) -> KeyCondition:
     scope = ConditionScope(dict(names))
     try:
         node = checked_tree(text)
     except Refusal as refusal:
-        raise invalid(PARAMETER, refusal) from None
+        raise invalid(parameter, refusal) from None
     scope.whole(node)
     tests: tuple[KeyTest, ...] = ()
     shape_error = None
@@ -137,7 +133,7 @@ def _key_tests(node: ConditionNode, scope: ConditionScope) -> tuple[KeyTest, ...
     return tuple(tests.values())
 
 
-def _conjuncts(node: ConditionNode) -> Iterator[TestNode | CallNode]:
+def _conjuncts(node: ConditionNode) -> Iterator[ComparisonNode | CallNode]:
     if isinstance(node, JunctionNode) and node.operator == "AND":
         for term in node.terms:
             yield from _conjuncts(term)
@@ -145,7 +141,7 @@ def _conjuncts(node: ConditionNode) -> Iterator[TestNode | CallNode]:
         if node.function != "begins_with":
             raise _invalid_operator(node.function)
         yield node
-    elif isinstance(node, TestNode):
+    elif isinstance(node, ComparisonNode):
         if node.operator not in MIRRORED and node.operator != "BETWEEN":
             raise _invalid_operator(node.operator)
         yield node
@@ -157,7 +153,7 @@ def _invalid_operator(operator: str) -> Refusal:
     return Refusal(f"Invalid operator used in KeyConditionExpression: {operator}")
 
 
-def _key_test(node: TestNode | CallNode, scope: ConditionScope) -> KeyTest:
+def _key_test(node: ComparisonNode | CallNode, scope: ConditionScope) -> KeyTest:
     operator = node.function if isinstance(node, CallNode) else node.operator
     if any(isinstance(operand, CallNode) for operand in node.operands):
         raise Refusal("KeyConditionExpressions cannot contain nested operations")
@@ -217,7 +213,7 @@ class _Plan:
         )
 
 
-@lru_cache(COMPILED_EXPRESSIONS_MAX)
+@lru_cache(PLANS_MAX)
 def _plan(
     tests: tuple[KeyTest, ...],
     partition: tuple[KeyAttribute, ...],

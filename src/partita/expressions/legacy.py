@@ -15,9 +15,8 @@ from partita.expressions import comparison
 from partita.expressions.condition import Condition, Predicate
 from partita.expressions.key_condition import CONDITION_COUNT, KeyCondition, KeyTest
 from partita.expressions.projection import Projection, attributes_projection, shape_of
-from partita.expressions.resolution import Values
-from partita.expressions.update import Action, Compute, KnownType, Update, added, without
-from partita.item.sizes import string_size
+from partita.expressions.resolution import Values, name_problem
+from partita.expressions.update import Change, Compute, KnownType, Update, added, without
 from partita.item.values import (
     SET_TYPES,
     TYPES,
@@ -26,15 +25,14 @@ from partita.item.values import (
     normalize_value,
     type_of,
 )
-from partita.limits import ATTRIBUTE_NAME_BYTES_MAX
+from partita.limits import EXPRESSION_OPERATORS_MAX
 
-TYPE_MISMATCH = "Type mismatch for attribute to update"
+OTHER_TYPE = "Type mismatch for attribute to update"
 NO_OPERAND = 0
 ARGUMENT_COUNTS = {"NULL": NO_OPERAND, "NOT_NULL": NO_OPERAND, "BETWEEN": 2}
-SCALAR_ONLY = frozenset(("S", "N", "B"))
 DOCUMENT_TYPES = SET_TYPES | {"L", "M"}
 ARGUMENT_TYPES = {
-    **dict.fromkeys(("LT", "LE", "GT", "GE", "BETWEEN", "IN"), SCALAR_ONLY),
+    **dict.fromkeys(("LT", "LE", "GT", "GE", "BETWEEN", "IN"), comparison.ORDERED_TYPES),
     **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), TYPES - DOCUMENT_TYPES),
     "BEGINS_WITH": comparison.PREFIX_TYPES,
 }
@@ -49,28 +47,36 @@ KEY_OPERATORS = {
 }
 
 Arguments = Sequence[AttributeValue]
-Test = Callable[[AttributeValue, Arguments], bool]
+Test = Callable[[AttributeValue], bool]
+"""Of an attribute's value, for given arguments."""
 
 
-def _ordering(operator: str) -> Test:
+def _ordering(operator: str) -> Callable[..., Test]:
     order = comparison.ORDERS[operator]
-    return lambda value, arguments: comparison.is_ordered(value, arguments[0], order)
+    return lambda argument: lambda value: comparison.is_ordered(value, argument, order)
 
 
-_TESTS: dict[str, Test] = {
-    "EQ": lambda value, arguments: value == arguments[0],
-    "NE": lambda value, arguments: value != arguments[0],
+def _among(*arguments: AttributeValue) -> Test:
+    """All arguments are scalars of one type."""
+    kind = type_of(arguments[0])
+    contents = frozenset(argument[kind] for argument in arguments)
+    return lambda value: value.get(kind) in contents
+
+
+_TESTS: dict[str, Callable[..., Test]] = {
+    "EQ": lambda argument: lambda value: value == argument,
+    "NE": lambda argument: lambda value: value != argument,
     "LT": _ordering("<"),
     "LE": _ordering("<="),
     "GT": _ordering(">"),
     "GE": _ordering(">="),
-    "BETWEEN": lambda value, arguments: comparison.is_between(value, *arguments),
-    "IN": lambda value, arguments: value in arguments,
-    "BEGINS_WITH": lambda value, arguments: comparison.begins_with(value, arguments[0]),
-    "CONTAINS": lambda value, arguments: comparison.contains(value, arguments[0]),
-    "NOT_CONTAINS": lambda value, arguments: not comparison.contains(value, arguments[0]),
-    "NOT_NULL": lambda value, arguments: True,
-    "NULL": lambda value, arguments: False,
+    "BETWEEN": lambda lower, upper: lambda value: comparison.is_between(value, lower, upper),
+    "IN": _among,
+    "BEGINS_WITH": lambda argument: lambda value: comparison.begins_with(value, argument),
+    "CONTAINS": lambda argument: lambda value: comparison.contains(value, argument),
+    "NOT_CONTAINS": lambda argument: lambda value: not comparison.contains(value, argument),
+    "NOT_NULL": lambda: lambda value: True,
+    "NULL": lambda: lambda value: False,
 }
 # What holds for an attribute that is not there (seen on DynamoDB Local).
 _HOLDS_WHEN_MISSING = frozenset(("NULL", "NE"))
@@ -79,6 +85,7 @@ _HOLDS_WHEN_MISSING = frozenset(("NULL", "NE"))
 def expected_condition(
     expected: Mapping[str, Mapping[str, Any]], conditional_operator: str | None, wording: Wording
 ) -> Condition:
+    _check_condition_count(expected)
     tests = []
     for name, entry in expected.items():
         _check_name(name)
@@ -94,6 +101,7 @@ def filter_condition(
     wording: Wording,
 ) -> Condition:
     """QueryFilter or ScanFilter."""
+    _check_condition_count(conditions)
     tests = []
     for name, entry in conditions.items():
         _check_name(name)
@@ -101,16 +109,24 @@ def filter_condition(
     return _condition(parameter, tests, conditional_operator)
 
 
+def _check_condition_count(conditions: Mapping[str, Any]) -> None:
+    """Ours: as many as an expression may have operators. What the service does is not known."""
+    if len(conditions) > EXPRESSION_OPERATORS_MAX:
+        raise ValidationException(
+            f"{INVALID}Too many conditions, at most {EXPRESSION_OPERATORS_MAX} are allowed"
+        )
+
+
 def attribute_updates(updates: Mapping[str, Mapping[str, Any]], wording: Wording) -> Update:
-    actions = []
+    changes = []
     for name, entry in updates.items():
         _check_name(name)
         value = normalize_value(entry["Value"], wording) if "Value" in entry else None
         section = entry.get("Action", "PUT")
         known_type = _known_type(value if section != "DELETE" else None)
-        actions.append(Action(section, (name,), _action(section, value), known_type))
-    paths = tuple(action.path for action in actions)
-    return Update(frozenset(), frozenset(), paths, (), (), tuple(actions), shape_of(paths))
+        changes.append(Change(section, (name,), _compute(section, value), known_type))
+    paths = tuple(change.path for change in changes)
+    return Update(frozenset(), frozenset(), paths, (), (), tuple(changes), shape_of(paths))
 
 
 def _known_type(value: AttributeValue | None) -> KnownType:
@@ -119,10 +135,12 @@ def _known_type(value: AttributeValue | None) -> KnownType:
 
 
 def attributes_to_get(attributes: Sequence[str]) -> Projection:
-    for position, name in enumerate(attributes):
+    seen: set[str] = set()
+    for name in attributes:
         _check_name(name)
-        if name in attributes[:position]:
-            raise ValidationException(INVALID + f"Duplicate value in attribute name: {name}")
+        if name in seen:
+            raise ValidationException(f"{INVALID}Duplicate value in attribute name: {name}")
+        seen.add(name)
     return attributes_projection(attributes)
 
 
@@ -156,10 +174,9 @@ def check_conditional_operator(operator: str | None, conditions: Mapping[str, An
 
 
 def _check_name(name: str) -> None:
-    if not name:
-        raise ValidationException("Empty attribute name")
-    if string_size(name) > ATTRIBUTE_NAME_BYTES_MAX:
-        raise ValidationException("Attribute name is too large, must be less than 65536 bytes")
+    problem = name_problem(name)
+    if problem:
+        raise ValidationException(problem)
 
 
 def _expectation(name: str, entry: Mapping[str, Any], wording: Wording) -> tuple[str, Arguments]:
@@ -193,7 +210,7 @@ def _expectation(name: str, entry: Mapping[str, Any], wording: Wording) -> tuple
 
 
 def _unfit(problem: str, name: str) -> ValidationException:
-    return ValidationException(INVALID + f"{problem} for Attribute: {name}")
+    return ValidationException(f"{INVALID}{problem} for Attribute: {name}")
 
 
 def _arguments(entry: Mapping[str, Any], wording: Wording) -> Arguments:
@@ -203,19 +220,19 @@ def _arguments(entry: Mapping[str, Any], wording: Wording) -> Arguments:
     count = ARGUMENT_COUNTS.get(operator, 1)
     if (not arguments) if operator == "IN" else len(arguments) != count:
         raise ValidationException(
-            INVALID + f"Invalid number of argument(s) for the {operator} ComparisonOperator"
+            f"{INVALID}Invalid number of argument(s) for the {operator} ComparisonOperator"
         )
     kinds = [type_of(argument) for argument in arguments]
     if len(set(kinds)) > 1:
         raise ValidationException(
-            INVALID + "AttributeValues inside AttributeValueList must be of same type"
+            f"{INVALID}AttributeValues inside AttributeValueList must be of same type"
         )
     allowed = ARGUMENT_TYPES.get(operator, TYPES)
     for kind in kinds:
         if kind not in allowed:
             raise ValidationException(
-                INVALID
-                + f"ComparisonOperator {operator} is not valid for {kind} AttributeValue type"
+                f"{INVALID}ComparisonOperator {operator} is not valid for {kind} "
+                "AttributeValue type"
             )
     if operator == "BETWEEN" and comparison.is_ordered(arguments[1], arguments[0], lt):
         raise ValidationException(
@@ -245,20 +262,20 @@ def _condition(
 
 
 def _predicate(name: str, operator: str, arguments: Arguments) -> Predicate:
-    test, when_missing = _TESTS[operator], operator in _HOLDS_WHEN_MISSING
+    test, when_missing = _TESTS[operator](*arguments), operator in _HOLDS_WHEN_MISSING
 
     def holds(item: Mapping[str, AttributeValue], values: Values) -> bool:
         value = item.get(name)
-        return when_missing if value is None else test(value, arguments)
+        return when_missing if value is None else test(value)
 
     return holds
 
 
-def _action(action: str, value: AttributeValue | None) -> Compute:
+def _compute(action: str, value: AttributeValue | None) -> Compute:
     if value is None:
         if action != "DELETE":
             raise ValidationException(
-                INVALID + "Only DELETE action is allowed when no attribute value is specified"
+                f"{INVALID}Only DELETE action is allowed when no attribute value is specified"
             )
         return lambda old, item, values: None
     if action == "PUT":
@@ -267,11 +284,11 @@ def _action(action: str, value: AttributeValue | None) -> Compute:
     if action == "DELETE":
         if kind not in SET_TYPES:
             raise ValidationException(
-                INVALID + f"DELETE action with value is not supported for the type {kind}"
+                f"{INVALID}DELETE action with value is not supported for the type {kind}"
             )
         return lambda old, item, values: without(_same_type(old, kind), value)
     if kind not in SET_TYPES and kind not in ("N", "L"):
-        raise ValidationException(INVALID + f"ADD action is not supported for the type {kind}")
+        raise ValidationException(f"{INVALID}ADD action is not supported for the type {kind}")
     if kind == "L":
         return lambda old, item, values: _extended(_same_type(old, "L"), value)
     return lambda old, item, values: added(_same_type(old, kind), value)
@@ -279,7 +296,7 @@ def _action(action: str, value: AttributeValue | None) -> Compute:
 
 def _same_type(old: AttributeValue | None, kind: str) -> AttributeValue | None:
     if old is not None and kind not in old:
-        raise ValidationException(TYPE_MISMATCH)
+        raise ValidationException(OTHER_TYPE)
     return old
 
 

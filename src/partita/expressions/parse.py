@@ -40,10 +40,8 @@ class CallNode:
 
 
 @dataclass(frozen=True, slots=True)
-class TestNode:
-    """A comparison, BETWEEN or IN: one operator over operands."""
-
-    __test__ = False
+class ComparisonNode:
+    """A comparator, BETWEEN or IN over its operands."""
 
     operator: str
     operands: tuple[Operand, ...]
@@ -70,8 +68,8 @@ class SumNode:
 
 Operand = PathNode | ValueNode | CallNode
 Assigned = PathNode | ValueNode | CallNode | SumNode
-ConditionNode = CallNode | TestNode | NotNode | JunctionNode
-Node = PathNode | ValueNode | CallNode | TestNode | NotNode | JunctionNode | SumNode
+ConditionNode = CallNode | ComparisonNode | NotNode | JunctionNode
+Node = PathNode | ValueNode | CallNode | ComparisonNode | NotNode | JunctionNode | SumNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +278,7 @@ class _Operands(_Level):
         return self.result()
 
     def result(self) -> Node:
-        return TestNode("IN", tuple(self.operands))
+        return ComparisonNode("IN", tuple(self.operands))
 
 
 class _Call(_Operands):
@@ -341,7 +339,7 @@ class _Conditions(_Level):
                 if self.operator == "BETWEEN" and len(self.operands) == 2:
                     parser.expect("AND")
                     return None
-                node, is_wrapped = TestNode(self.operator, tuple(self.operands)), False
+                node, is_wrapped = ComparisonNode(self.operator, tuple(self.operands)), False
                 parser.operator_count += 1
                 self.operator, self.operands = "", []
             elif parser.accept("IN"):

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from partita.expressions.parse import Refusal, parse_projection
 from partita.expressions.paths import Path, disjoint
 from partita.expressions.resolution import (
-    COMPILED_EXPRESSIONS_MAX,
+    NameItems,
     Names,
     Scope,
-    Values,
     check_path,
     check_size,
     invalid,
+    kept,
 )
 from partita.item.values import AttributeValue, Item
 
@@ -33,20 +32,12 @@ class Projection:
     shape: Shape
     values_used: frozenset[str] = frozenset()
 
-    def check(self, values: Values) -> None:
-        """A projection has no values to check."""
-
     def project(self, item: Item) -> Item:
         return select(item, self.shape)
 
-    @property
-    def attributes(self) -> frozenset[str]:
-        """The top-level attributes that it shows something of."""
-        return frozenset(self.shape)
-
 
 def compile_projection(text: str, names: Names) -> Projection:
-    return _compiled(text, tuple(names.items()) if names else ())
+    return _compiled(text, tuple(names.items()), PARAMETER)
 
 
 def attributes_projection(attributes: Sequence[str]) -> Projection:
@@ -55,8 +46,8 @@ def attributes_projection(attributes: Sequence[str]) -> Projection:
     return Projection(paths, frozenset(), shape_of(paths))
 
 
-@lru_cache(COMPILED_EXPRESSIONS_MAX)
-def _compiled(text: str, names: tuple[tuple[str, str], ...]) -> Projection:
+@kept
+def _compiled(text: str, names: NameItems, parameter: str) -> Projection:
     scope = Scope(dict(names))
     try:
         check_size(text, is_told=False)
@@ -65,7 +56,7 @@ def _compiled(text: str, names: tuple[tuple[str, str], ...]) -> Projection:
             check_path(node)
         paths = disjoint(scope.resolve(node) for node in reversed(nodes))
     except Refusal as refusal:
-        raise invalid(PARAMETER, refusal) from None
+        raise invalid(parameter, refusal) from None
     return Projection(paths, frozenset(scope.names_used), shape_of(paths))
 
 

@@ -7,18 +7,22 @@ checks, kept with the compiled expression and run before anything is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn, TypeVar
 
 from partita.errors import ValidationException
-from partita.expressions.parse import CallNode, PathNode, Refusal, ValueNode
-from partita.expressions.paths import Path, reader
+from partita.expressions.parse import CallNode, Operand, PathNode, Refusal, ValueNode
+from partita.expressions.paths import Path, printed, reader
 from partita.expressions.reserved import RESERVED_WORDS
-from partita.item.values import AttributeValue, Item
+from partita.item.sizes import string_size
+from partita.item.values import EMPTY_NAME, AttributeValue, Item, type_of
 from partita.limits import (
+    ATTRIBUTE_NAME_BYTES_MAX,
     DOCUMENT_PATH_ELEMENTS_MAX,
     EXPRESSION_BYTES_MAX,
     EXPRESSION_OPERATORS_MAX,
+    KB,
+    LIST_INDEX_MAX,
 )
 
 Names = Mapping[str, str]
@@ -26,13 +30,20 @@ Values = Mapping[str, AttributeValue]
 Check = Callable[[Values], None]
 Evaluate = Callable[[Item, Values], AttributeValue | None]
 
-COMPILED_EXPRESSIONS_MAX = 2048
-"""How many compiled expressions of each kind are kept."""
+NameItems = tuple[tuple[str, str], ...]
+Compiled = TypeVar("Compiled")
+Compile = Callable[[str, NameItems, str], Compiled]
+"""From an expression's text, the names it may use, and the parameter that it is given in."""
 
-# Seen on DynamoDB Local: the range of a 32-bit integer.
-LIST_INDEX_MAX = 2_147_483_647
+KEPT_CHARS_MAX = 256 * KB
+"""How much text the expressions of each kind that are kept may have; they take 100 times more."""
+KEPT_CHARS_EACH = 100
+KEPT_CHARS_ONE_MAX = 8 * KB
 
-FUNCTIONS = frozenset(
+LONG_NAME = f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
+
+UPDATE_FUNCTIONS = frozenset(("if_not_exists", "list_append"))
+CONDITION_FUNCTIONS = frozenset(
     (
         "attribute_exists",
         "attribute_not_exists",
@@ -40,10 +51,36 @@ FUNCTIONS = frozenset(
         "begins_with",
         "contains",
         "size",
-        "if_not_exists",
-        "list_append",
     )
 )
+
+
+def kept(compile_one: Compile[Compiled]) -> Compile[Compiled]:
+    """Keeps what has been compiled; when there is too much of it, the oldest goes."""
+    expressions: dict[tuple[str, NameItems, str], Compiled] = {}
+    chars = 0
+
+    def compiled(text: str, names: NameItems, parameter: str) -> Compiled:
+        nonlocal chars
+        key = (text, names, parameter)
+        expression = expressions.get(key)
+        if expression is None:
+            expression = compile_one(text, names, parameter)
+            size = _kept_chars(text, names)
+            if size <= KEPT_CHARS_ONE_MAX:
+                expressions[key] = expression
+                chars += size
+            while chars > KEPT_CHARS_MAX:
+                oldest = next(iter(expressions))
+                del expressions[oldest]
+                chars -= _kept_chars(oldest[0], oldest[1])
+        return expression
+
+    return compiled
+
+
+def _kept_chars(text: str, names: NameItems) -> int:
+    return KEPT_CHARS_EACH + len(text) + sum(len(key) + len(name) for key, name in names)
 
 
 class Scope:
@@ -86,6 +123,41 @@ class Scope:
         self.checks.append(lambda values: check_defined(name, values))
         return lambda item, values: values[name]
 
+    def check_types(
+        self, operator: str, operands: Iterable[Operand], allowed: frozenset[str]
+    ) -> None:
+        for node in operands:
+            if isinstance(node, CallNode):
+                # size() is a number; what an update's functions give is known when it is applied.
+                if node.function == "size" and "N" not in allowed:
+                    raise incorrect_type(operator, "N")
+            elif isinstance(node, ValueNode):
+                self.checks.append(_type_check(operator, node.name, allowed))
+
+    def check_distinct(self, operator: str, operands: Sequence[Operand]) -> None:
+        paths = [self.resolve(node) for node in operands if isinstance(node, PathNode)]
+        if isinstance(operands[0], PathNode) and paths[0] in paths[1:]:
+            raise Refusal(
+                "The first operand must be distinct from the remaining operands for this operator "
+                f"or function; operator: {operator}, first operand: {printed(paths[0])}"
+            )
+
+
+def _type_check(operator: str, name: str, allowed: frozenset[str]) -> Check:
+    def check(values: Values) -> None:
+        kind = type_of(values[name])
+        if kind not in allowed:
+            raise incorrect_type(operator, kind)
+
+    return check
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with the name of an attribute, wherever it is given."""
+    if not name:
+        return EMPTY_NAME
+    return LONG_NAME if string_size(name) > ATTRIBUTE_NAME_BYTES_MAX else None
+
 
 def check_defined(name: str, values: Values) -> None:
     if name not in values:
@@ -115,9 +187,11 @@ def check_path(node: PathNode) -> None:
             raise Refusal(f"Attribute name is a reserved keyword; reserved keyword: {element}")
 
 
-def check_function_name(name: str) -> None:
-    if name not in FUNCTIONS:
+def check_function(name: str, allowed: frozenset[str], expression: str) -> None:
+    if name not in CONDITION_FUNCTIONS and name not in UPDATE_FUNCTIONS:
         raise Refusal(f"Invalid function name; function: {name}")
+    if name not in allowed:
+        raise Refusal(f"The function is not allowed in {expression}; function: {name}")
 
 
 def check_operator_count(count: int) -> None:
@@ -159,9 +233,11 @@ def incorrect_type(operator: str, kind: str) -> Refusal:
 
 def refuser(refusal: Refusal) -> Callable[..., NoReturn]:
     """A check, or an evaluation, that can only fail."""
+    text = str(refusal)
 
     def refuse(*ignored: object) -> NoReturn:
-        raise refusal
+        # A new one each time: an exception that is kept keeps the frames of all its raisings.
+        raise Refusal(text)
 
     return refuse
 

@@ -11,7 +11,6 @@ from base64 import b64decode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from partita.errors import ValidationException
@@ -27,35 +26,39 @@ from partita.expressions.parse import (
     ValueNode,
     parse_update,
 )
-from partita.expressions.paths import Path, disjoint, find, printed
+from partita.expressions.paths import Path, disjoint, find
 from partita.expressions.projection import Shape, select, shape_of
 from partita.expressions.resolution import (
-    COMPILED_EXPRESSIONS_MAX,
+    UPDATE_FUNCTIONS,
     Check,
     Evaluate,
+    NameItems,
     Names,
     Scope,
     Values,
     check_count,
     check_document_path,
-    check_function_name,
+    check_function,
     check_operator_count,
     check_path,
     check_size,
-    incorrect_type,
     invalid,
+    kept,
     misused,
     refuser,
     run_checks,
 )
 from partita.item import numbers
+from partita.item.sizes import value_size
 from partita.item.values import SET_TYPES, AttributeValue, Item, type_of
+from partita.limits import ITEM_BYTES_MAX
 
 PARAMETER = "UpdateExpression"
 
 INCORRECT_TYPE = "An operand in the update expression has an incorrect data type"
 INVALID_PATH = "The document path provided in the update expression is invalid for update"
 MISSING_OPERAND = "The provided expression refers to an attribute that does not exist in the item"
+ITEM_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
 
 LONG_TYPE_NAMES = {
     "S": "STRING",
@@ -86,7 +89,9 @@ def _unknown_type(values: Values) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Change:
+    """One action of an update, ready to be made."""
+
     section: str
     path: Path
     compute: Compute
@@ -103,7 +108,7 @@ class Update:
     operand_paths: tuple[Path, ...]
     """The paths that right-hand sides read."""
     checks: tuple[Check, ...]
-    actions: tuple[Action, ...]
+    changes: tuple[Change, ...]
     shape: Shape
 
     @property
@@ -118,8 +123,8 @@ class Update:
     @property
     def only_removes(self) -> bool:
         """Whether nothing is written, so that no item comes into being by it."""
-        return bool(self.actions) and all(
-            action.section in ("REMOVE", "DELETE") for action in self.actions
+        return bool(self.changes) and all(
+            change.section in ("REMOVE", "DELETE") for change in self.changes
         )
 
     def apply(self, item: Item, values: Values, *, exists: bool = True) -> Item:
@@ -128,18 +133,18 @@ class Update:
         An item that does not exist is given as its key. Nothing can be removed from it, so a path
         of REMOVE may lead anywhere (Alternator's tests, on AWS).
         """
-        actions: Sequence[Action] = self.actions
+        changes: Sequence[Change] = self.changes
         if not exists:
-            actions = [action for action in actions if action.section != "REMOVE"]
-        return applied(item, actions, values)
+            changes = [change for change in changes if change.section != "REMOVE"]
+        return applied(item, changes, values)
 
     def known_types(self, values: Values) -> dict[str, str]:
         """Types of top-level attributes as far as the expression and its values tell."""
         types = {}
-        for action in self.actions:
-            kind = action.known_type(values) if len(action.path) == 1 else None
+        for change in self.changes:
+            kind = change.known_type(values) if len(change.path) == 1 else None
             if kind is not None:
-                types[str(action.path[0])] = kind
+                types[str(change.path[0])] = kind
         return types
 
     def touched(self, item: Item) -> Item:
@@ -148,11 +153,11 @@ class Update:
 
 
 def compile_update(text: str, names: Names) -> Update:
-    return _compiled(text, tuple(names.items()) if names else ())
+    return _compiled(text, tuple(names.items()), PARAMETER)
 
 
-@lru_cache(COMPILED_EXPRESSIONS_MAX)
-def _compiled(text: str, names: tuple[tuple[str, str], ...]) -> Update:
+@kept
+def _compiled(text: str, names: NameItems, parameter: str) -> Update:
     scope = _UpdateScope(dict(names))
     try:
         check_size(text, is_told=False)
@@ -161,10 +166,10 @@ def _compiled(text: str, names: tuple[tuple[str, str], ...]) -> Update:
         _check_update(update)
         paths = disjoint(scope.resolve(action.target) for action in reversed(update.actions))
     except Refusal as refusal:
-        raise invalid(PARAMETER, refusal) from None
+        raise invalid(parameter, refusal) from None
     computes = scope.computes(update.actions)
-    actions = tuple(
-        Action(node.section, path, compute, _known_type(node))
+    changes = tuple(
+        Change(node.section, path, compute, _known_type(node))
         for node, path, compute in zip(update.actions, paths, computes, strict=True)
     )
     return Update(
@@ -173,7 +178,7 @@ def _compiled(text: str, names: tuple[tuple[str, str], ...]) -> Update:
         paths,
         tuple(scope.operand_paths),
         tuple(scope.checks),
-        actions,
+        changes,
         shape_of(paths),
     )
 
@@ -183,9 +188,11 @@ def _check_update(update: UpdateNode) -> None:
         check_path(action.target)
         if action.value is not None:
             _check_assigned(action.value)
-    for position, section in enumerate(update.sections):
-        if section in update.sections[:position]:
+    seen: set[str] = set()
+    for section in update.sections:
+        if section in seen:
             raise Refusal(f'The "{section}" section can only be used once in an update expression;')
+        seen.add(section)
 
 
 def _check_assigned(node: Assigned, *, is_whole: bool = True) -> None:
@@ -195,11 +202,7 @@ def _check_assigned(node: Assigned, *, is_whole: bool = True) -> None:
         for operand in node.operands:
             _check_assigned(operand, is_whole=False)
     elif isinstance(node, CallNode):
-        check_function_name(node.function)
-        if node.function not in _FUNCTIONS:
-            raise Refusal(
-                f"The function is not allowed in an update expression; function: {node.function}"
-            )
+        check_function(node.function, UPDATE_FUNCTIONS, "an update expression")
         if node.function == "list_append" and not is_whole:
             raise misused(node.function)
         for operand in node.operands:
@@ -262,36 +265,23 @@ class _UpdateScope(Scope):
 
     def sum(self, node: SumNode) -> Evaluate:
         left, right = (self.operand(operand) for operand in node.operands)
-        self.check_types(node.operator, node.operands, "N")
+        self.check_types(node.operator, node.operands, frozenset("N"))
         sign = 1 if node.operator == "+" else -1
         return lambda item, values: _sum(
             _content(left(item, values), "N"), _content(right(item, values), "N"), sign
         )
 
-    def check_types(self, operator: str, operands: Sequence[Operand], allowed: str) -> None:
-        for node in operands:
-            if isinstance(node, ValueNode):
-                self.checks.append(_type_check(operator, node.name, allowed))
-
     def if_not_exists(self, node: CallNode) -> Evaluate:
         operands = [self.operand(operand) for operand in node.operands]
         check_count(node, 2)
         check_document_path(node)
-        path, default = node.operands
-        if isinstance(path, PathNode) and isinstance(default, PathNode):
-            resolved = self.resolve(path)
-            if resolved == self.resolve(default):
-                raise Refusal(
-                    "The first operand must be distinct from the remaining operands for this "
-                    f"operator or function; operator: if_not_exists, "
-                    f"first operand: {printed(resolved)}"
-                )
+        self.check_distinct(node.function, node.operands)
         return _first_of(*operands)
 
     def list_append(self, node: CallNode) -> Evaluate:
         operands = [self.operand(operand) for operand in node.operands]
         check_count(node, 2)
-        self.check_types(node.function, node.operands, "L")
+        self.check_types(node.function, node.operands, frozenset("L"))
         first, second = operands
         return lambda item, values: {
             "L": _content(first(item, values), "L") + _content(second(item, values), "L")
@@ -322,15 +312,6 @@ def _known_type(action: ActionNode) -> KnownType:
     return _unknown_type
 
 
-def _type_check(operator: str, name: str, allowed: str) -> Check:
-    def check(values: Values) -> None:
-        kind = type_of(values[name])
-        if kind != allowed:
-            raise incorrect_type(operator, kind)
-
-    return check
-
-
 def _check_delta(section: str, kind: str) -> None:
     if kind not in ALLOWED_TYPES[section]:
         raise Refusal(
@@ -359,13 +340,9 @@ def _sum(left: str, right: str, sign: int) -> AttributeValue:
         return {"N": str(int(left) + sign * int(right))}
     other = Decimal(right) if sign > 0 else -Decimal(right)
     total = numbers.EXACT.add(Decimal(left), other)
-    try:
-        return {"N": numbers.canonical(numbers.check_range(total))}
-    except ValidationException as refusal:
-        # A sum of more than 38 digits is an overflow to the service (Alternator's tests, on AWS).
-        if refusal.message == numbers.PRECISION:
-            raise ValidationException(numbers.OVERFLOW) from None
-        raise
+    # A sum of more than 38 digits is an overflow to the service (Alternator's tests, on AWS).
+    checked = numbers.check_range(total, too_precise=numbers.OVERFLOW)
+    return {"N": numbers.canonical(checked)}
 
 
 def _first_of(value: Evaluate, default: Evaluate) -> Evaluate:
@@ -384,7 +361,10 @@ def added(old: AttributeValue | None, delta: AttributeValue) -> AttributeValue:
     content = _content(old, kind)
     if kind == "N":
         return _sum(content, delta[kind], 1)
-    return {kind: sorted({*content, *delta[kind]}, key=SET_ORDERS[kind])}
+    held = set(content)
+    # Two sorted runs, which sorting merely merges.
+    both = content + [member for member in delta[kind] if member not in held]
+    return {kind: sorted(both, key=SET_ORDERS[kind])}
 
 
 def without(old: AttributeValue | None, delta: AttributeValue) -> AttributeValue | None:
@@ -392,35 +372,41 @@ def without(old: AttributeValue | None, delta: AttributeValue) -> AttributeValue
     if old is None:
         return None
     kind = type_of(delta)
-    left = [member for member in _content(old, kind) if member not in delta[kind]]
+    removed = set(delta[kind])
+    left = [member for member in _content(old, kind) if member not in removed]
     return {kind: left} if left else None
 
 
-def applied(item: Item, actions: Sequence[Action], values: Values) -> Item:
-    """The item with all actions done; paths that lead nowhere are refused before any is."""
-    draft = _Draft(item)
-    for action in actions:
-        draft.container(action.path)
+def applied(item: Item, changes: Sequence[Change], values: Values) -> Item:
+    """The item with all changes made; paths that lead nowhere are refused before any is."""
+    copy = _Copy(item)
+    for change in changes:
+        copy.container(change.path)
     writes: list[tuple[Path, AttributeValue]] = []
     removals: list[Path] = []
-    for action in reversed(actions):
-        new = action.compute(find(item, action.path), item, values)
+    written_bytes = 0
+    for change in reversed(changes):
+        new = change.compute(find(item, change.path), item, values)
         if new is None:
-            removals.append(action.path)
-        else:
-            writes.append((action.path, new))
+            removals.append(change.path)
+            continue
+        writes.append((change.path, new))
+        # Each may be as large as an item: a thousand of them are not computed first.
+        written_bytes += value_size(new)
+        if written_bytes > ITEM_BYTES_MAX:
+            raise ValidationException(ITEM_TOO_LARGE)
     for path, new in sorted(writes, key=_path_of):
-        draft.write(path, new)
+        copy.write(path, new)
     for path in sorted(removals, reverse=True):
-        draft.remove(path)
-    return draft.item
+        copy.remove(path)
+    return copy.item
 
 
 def _path_of(write: tuple[Path, AttributeValue]) -> Path:
     return write[0]
 
 
-class _Draft:
+class _Copy:
     """A copy of an item in which only the containers on the way to a change are copied, once."""
 
     def __init__(self, item: Item) -> None:

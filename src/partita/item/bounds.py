@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from partita.errors import ValidationException
 from partita.item.sizes import CONTAINER_BYTES, MEMBER_BYTES, string_size, value_size
-from partita.item.values import TOO_DEEP, AttributeValue, Item
+from partita.item.values import AttributeValue, Item
 from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 
 
@@ -17,7 +17,8 @@ def check_bounds(item: Item, too_large: str) -> None:
     while waiting:
         value, level = waiting.pop()
         if level > NESTING_LEVELS_MAX:
-            raise ValidationException(TOO_DEEP)
+            # Shorter than what is said of a value that is too deep itself (DynamoDB Local).
+            raise ValidationException("Nesting Levels have exceeded supported limits")
         members: list[AttributeValue] = []
         if "L" in value:
             members = value["L"]

@@ -14,6 +14,7 @@ from typing import Any
 from partita.errors import (
     INVALID,
     ConditionalCheckFailedException,
+    KeyTypeError,
     TransactionConflictException,
     ValidationException,
 )
@@ -115,7 +116,7 @@ class Update(KeyedAction):
         if self.update:
             for name in table.key_names:
                 if name in self.update.attributes:
-                    raise ValidationException(
+                    raise KeyTypeError(
                         f"{INVALID}Cannot update attribute {name}. "
                         "This attribute is part of the key"
                     )

@@ -52,6 +52,15 @@ def consumed_by_write(table: Table, written: Iterable[Written], factor: int = 1)
     return consumed
 
 
+def item_collections_metrics(table: Table, written: Iterable[Written]) -> list[dict[str, Any]]:
+    """The item collections that some writes to one table touched, each once, as they left it."""
+    collections = {}
+    for one in written:
+        if metrics := item_collection_metrics(table, one):
+            collections[encode(metrics["ItemCollectionKey"])] = metrics
+    return list(collections.values())
+
+
 def item_collection_metrics(table: Table, written: Written) -> dict[str, Any] | None:
     """Only tables with a local index have item collections to measure."""
     stored = written.new or written.old

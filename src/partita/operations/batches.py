@@ -21,7 +21,7 @@ from partita.operations.answers import (
     answer,
     consumed_by_write,
     encode,
-    item_collection_metrics,
+    item_collections_metrics,
     member,
     projected,
     raw_list,
@@ -103,10 +103,7 @@ def batch_write_item(context: WriteContext, request: Request) -> bytes:
         consumed = consumed_by_write(tables[name], written)
         reports.append(consumed.report(tables[name].name, request.get("ReturnConsumedCapacity")))
         if request.get("ReturnItemCollectionMetrics") == "SIZE":
-            metrics = [
-                found for one in written if (found := item_collection_metrics(tables[name], one))
-            ]
-            if metrics:
+            if metrics := item_collections_metrics(tables[name], written):
                 collections[name] = metrics
     members = [member("UnprocessedItems", unprocessed)]
     if collections:

@@ -9,6 +9,7 @@ from partita.operations.context import Service
 from partita.operations.definitions import warm_throughput
 from partita.storage.engine import Reader
 from partita.tables.schema import (
+    ACTIVE,
     CREATING,
     DELETING,
     UPDATING,
@@ -53,17 +54,18 @@ def description_of(
         description["GlobalSecondaryIndexes"] = [
             _describe_global(service, reader, table, index, status) for index in global_indexes
         ]
-    return description | _settings(service, table, arn)
+    return description | _settings(table, arn, status)
 
 
-def _settings(service: Service, table: Table, arn: str) -> Description:
+def _settings(table: Table, arn: str, status: str) -> Description:
     """Members that are there only when they say something."""
     settings: Description = {}
     if table.on_demand_since is not None:
-        settings["BillingModeSummary"] = {
-            "BillingMode": table.billing_mode,
-            "LastUpdateToPayPerRequestDateTime": _seconds(table.on_demand_since),
-        }
+        summary: Description = {"BillingMode": table.billing_mode}
+        if status == ACTIVE:
+            # Known when the change is done (recorded).
+            summary["LastUpdateToPayPerRequestDateTime"] = _seconds(table.on_demand_since)
+        settings["BillingModeSummary"] = summary
     if table.on_demand_throughput is not None:
         settings["OnDemandThroughput"] = table.on_demand_throughput
     if table.stream_view_type is not None:
@@ -77,10 +79,10 @@ def _settings(service: Service, table: Table, arn: str) -> Description:
     if table.sse is not None:
         settings["SSEDescription"] = table.sse
     if table.table_class is not None:
-        summary: Description = {"TableClass": table.table_class}
+        class_summary: Description = {"TableClass": table.table_class}
         if table.table_class_changed_at is not None:
-            summary["LastUpdateDateTime"] = _seconds(table.table_class_changed_at)
-        settings["TableClassSummary"] = summary
+            class_summary["LastUpdateDateTime"] = _seconds(table.table_class_changed_at)
+        settings["TableClassSummary"] = class_summary
     return settings
 
 

@@ -82,8 +82,9 @@ SCAN = Family(
     wording=Wording.OLDER,
     wraps_values=True,
 )
-# Of one Put, Update, Delete or ConditionCheck of TransactWriteItems.
-ACTION = Family(
+# Of one Put, Delete or ConditionCheck of TransactWriteItems, and of one Update.
+ACTION = Family((), ("ConditionExpression",), ("ConditionExpression",))
+UPDATE_ACTION = Family(
     (),
     ("UpdateExpression", "ConditionExpression"),
     ("UpdateExpression", "ConditionExpression"),

@@ -167,12 +167,6 @@ def select(
                 f"{INVALID}Global secondary index {index.name} does not project "
                 f"[{', '.join(missing)}]"
             )
-    unfiltered = sorted(expressions.filter.attributes - projected) if expressions.filter else []
-    if unfiltered:
-        raise ValidationException(
-            f"{INVALID}Secondary index {index.name} does not project one or more filter "
-            f"attributes: [{', '.join(unfiltered)}]"
-        )
     fetches = bool(missing) or request.get("Select") == "ALL_ATTRIBUTES"
     return Selection(context.snapshot, source, expressions, fetches)
 

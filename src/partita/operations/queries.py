@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 
-from partita.errors import ValidationException
+from partita.errors import INVALID, ValidationException
 from partita.expressions.key_condition import KeyRange
 from partita.item.values import Item
 from partita.operations.context import ReadContext, Request
@@ -24,7 +24,9 @@ from partita.operations.pages import (
     select,
     start_values,
 )
+from partita.tables.indexes import projected_names
 from partita.tables.keys import check_key_values
+from partita.tables.schema import ALL
 
 OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
 NOT_IN_RANGE = "The provided starting key does not match the range key predicate"
@@ -77,12 +79,20 @@ def _after(
 
 
 def _check_filter(source: Source, attributes: frozenset[str], request: Request) -> None:
+    """A filter is for what is neither key nor left out of the index; a Scan's is for anything."""
     for name, _ in source.partition + source.sort:
         if name in attributes:
             subject = "Filter Expression" if "FilterExpression" in request else "QueryFilter"
             raise ValidationException(
                 f"{subject} can only contain non-primary key attributes: "
                 f"Primary key attribute: {name}"
+            )
+    if source.index and source.index.projection_type != ALL:
+        missing = sorted(attributes - projected_names(source.table, source.index))
+        if missing:
+            raise ValidationException(
+                f"{INVALID}Secondary index {source.index.name} does not project one or more filter "
+                f"attributes: [{', '.join(missing)}]"
             )
 
 

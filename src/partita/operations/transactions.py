@@ -37,14 +37,20 @@ from partita.operations.actions import (
 from partita.operations.answers import (
     answer,
     consumed_by_write,
-    item_collection_metrics,
+    item_collections_metrics,
     member,
     projected,
     raw_list,
     raw_member,
 )
 from partita.operations.context import ReadContext, Request, WriteContext
-from partita.operations.expression_parameters import ACTION, GET, Expressions, read_expressions
+from partita.operations.expression_parameters import (
+    ACTION,
+    GET,
+    UPDATE_ACTION,
+    Expressions,
+    read_expressions,
+)
 from partita.storage.commits import Draft
 from partita.tables import layout
 from partita.tables.keys import check_key
@@ -112,14 +118,19 @@ def transact_write_items(context: WriteContext, request: Request) -> bytes:
     if token is not None:
         _remember(context, request, token)
     consumed = _PerTable()
-    metrics: dict[str, list[dict[str, Any]]] = {}
+    by_table: dict[str, list[Written]] = {}
     for table, one in zip(tables, written, strict=True):
         consumed.of(table).add(consumed_by_write(table, [one], TRANSACTION_FACTOR))
-        if found := item_collection_metrics(table, one):
-            metrics.setdefault(table.name, []).append(found)
+        by_table.setdefault(table.name, []).append(one)
     members = consumed.members(request, "WriteCapacityUnits")
-    if metrics and request.get("ReturnItemCollectionMetrics") == "SIZE":
-        members.append(member("ItemCollectionMetrics", metrics))
+    if request.get("ReturnItemCollectionMetrics") == "SIZE":
+        metrics = {
+            table.name: found
+            for table in tables
+            if (found := item_collections_metrics(table, by_table[table.name]))
+        }
+        if metrics:
+            members.append(member("ItemCollectionMetrics", metrics))
     return answer(members)
 
 
@@ -129,7 +140,8 @@ def _action(one: dict[str, Any]) -> Action:
     if len(actions) != 1:
         raise ValidationException(SEVERAL_ACTIONS if actions else NO_ACTION)
     ((kind, asked),) = actions.items()
-    return _MAKERS[kind](asked, read_expressions(asked, ACTION))
+    family = UPDATE_ACTION if kind == "Update" else ACTION
+    return _MAKERS[kind](asked, read_expressions(asked, family))
 
 
 def _put(asked: Request, expressions: Expressions) -> Action:

@@ -11,6 +11,7 @@ request is changed in place.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from binascii import Error as Base64Error
 from binascii import a2b_base64
@@ -50,6 +51,7 @@ JAVA_SCALARS = {
 }
 INTEGER_BITS = {"integer": 31, "long": 63}
 BASE64_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_NO_BASE64 = re.compile(f"[^{re.escape(BASE64_ALPHABET)}]")
 PADDING_BITS = {1: 0b11, 2: 0b1111}
 # Ours: values are refused at 32 levels by the service's own rule, later; recursion ends here.
 VALUE_LEVELS_MAX = 200
@@ -237,8 +239,8 @@ def _base64_fault(text: str) -> str:
     mask = PADDING_BITS.get(len(text) - len(digits), 0)
     if BASE64_ALPHABET.find(digits[-1:]) & mask:
         return LAST_CHARACTER
-    strange = next((character for character in digits if character not in BASE64_ALPHABET), "=")
-    return f"Invalid base 64 character: '{strange}'"
+    strange = _NO_BASE64.search(digits)
+    return f"Invalid base 64 character: '{strange[0] if strange else '='}'"
 
 
 def _number(content: Any) -> Any:

@@ -61,7 +61,7 @@ MISSING_TOKEN = "Request is missing Authentication Token"
 BOTH_SIGNATURES = (
     "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
 )
-HEADER_PARTS = (b"Credential", b"Signature", b"SignedHeaders")
+HEADER_PARTS = (b"Credential=", b"Signature=", b"SignedHeaders=")
 DATE_REQUIRED = (
     "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
 )
@@ -183,33 +183,38 @@ def _preflight(request: HttpRequest) -> HttpResponse:
 def check_credentials(request: HttpRequest) -> None:
     """Whether a signature is there, in the header or in the query; never whether it is right."""
     authorization = request.headers.get(b"authorization")
-    query = request.target.partition(b"?")[2]
-    is_in_query = bool(query) and "X-Amz-Algorithm" in _query_names(query)
+    is_in_query = b"?" in request.target and "X-Amz-Algorithm" in _query(request.target)
     if authorization is not None and is_in_query:
         raise InvalidSignatureException(BOTH_SIGNATURES)
     if is_in_query:
-        _check_query_parts(query)
+        _check_query_parts(request.target)
     elif authorization is None or not authorization.startswith(b"AWS4-"):
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
     else:
-        _check_header_parts(authorization, request.headers)
+        for part in HEADER_PARTS:
+            if part not in authorization:
+                raise _incomplete(authorization, request.headers)
+        if b"x-amz-date" not in request.headers and b"date" not in request.headers:
+            raise _incomplete(authorization, request.headers)
 
 
-def _check_header_parts(authorization: bytes, headers: Mapping[bytes, bytes]) -> None:
-    missing = [part.decode() for part in HEADER_PARTS if part + b"=" not in authorization]
-    has_date = b"x-amz-date" in headers or b"date" in headers
-    if missing or not has_date:
-        text = "".join(f"Authorization header requires '{part}' parameter. " for part in missing)
-        text += "" if has_date else DATE_REQUIRED
-        raise IncompleteSignatureException(f"{text}Authorization={authorization.decode('latin-1')}")
+def _incomplete(
+    authorization: bytes, headers: Mapping[bytes, bytes]
+) -> IncompleteSignatureException:
+    missing = [part.decode().rstrip("=") for part in HEADER_PARTS if part not in authorization]
+    text = "".join(f"Authorization header requires '{name}' parameter. " for name in missing)
+    if b"x-amz-date" not in headers and b"date" not in headers:
+        text += DATE_REQUIRED
+    return IncompleteSignatureException(f"{text}Authorization={authorization.decode('latin-1')}")
 
 
-def _query_names(query: bytes) -> set[str]:
-    return {name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
+def _query(target: bytes) -> dict[str, str]:
+    query = target.partition(b"?")[2].decode("latin-1")
+    return dict(parse_qsl(query, keep_blank_values=True))
 
 
-def _check_query_parts(query: bytes) -> None:
-    given = {name for name, value in parse_qsl(query.decode("latin-1")) if value}
+def _check_query_parts(target: bytes) -> None:
+    given = {name for name, value in _query(target).items() if value}
     missing = [part for part in QUERY_PARTS if part not in given]
     if missing:
         text = "".join(f"AWS query-string parameters must include '{part}'. " for part in missing)

@@ -138,34 +138,33 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _parse(self, data: bytes) -> None:
-        pieces = [memoryview(data)]
+        pieces: list[bytes | memoryview] = [data]
         while pieces and self._final is None:
             piece = pieces.pop()
             try:
                 self._parser.feed_data(piece)
             except httptools.HttpParserUpgrade as upgrade:
-                pieces += (piece[upgrade.args[0] :], self._head_without_upgrade())
+                rest = memoryview(piece)[upgrade.args[0] :]
+                pieces += (rest, self._head_without_upgrade())
             except httptools.HttpParserCallbackError:
                 logger.exception("A request could not be taken")
                 self._refuse(final(500, b"Internal Server Error"))
             except httptools.HttpParserError:
                 self._refuse(final(400, b"Bad Request"))
 
-    def _head_without_upgrade(self) -> memoryview:
+    def _head_without_upgrade(self) -> bytes:
         """The parser takes what follows an offer of HTTP/2 as such: a new one reads on."""
         request = self._request
         self._parser = httptools.HttpRequestParser(self)
         if request is None or request.method == b"CONNECT":
             self._refuse(final(400, b"Bad Request"))
-            return memoryview(b"")
+            return b""
         headers = (
             b"%b: %b\r\n" % header
             for header in request.headers.items()
             if header[0] not in UPGRADE_HEADERS
         )
-        return memoryview(
-            b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, b"".join(headers))
-        )
+        return b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, b"".join(headers))
 
     def eof_received(self) -> bool:
         """A client that has sent its last request may still wait for the answer."""
@@ -185,7 +184,9 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._request = HttpRequest()
         self._is_header_read = False
-        self._begin_part()
+        self._has_advanced = True
+        self._unfinished_bytes = 0
+        self._since = self._listener.now
 
     def on_url(self, target: bytes) -> None:
         assert self._request is not None
@@ -198,7 +199,9 @@ class Connection(asyncio.Protocol):
         request.headers = headers = {name.lower(): self._headers[name] for name in self._headers}
         request.method = self._parser.get_method()
         self._is_header_read = True
-        self._begin_part()
+        self._has_advanced = True
+        self._unfinished_bytes = 0
+        self._since = self._listener.now
         if self._is_header_long and _size(request) > REQUEST_HEADER_BYTES_MAX:
             self._refuse_header()
         if int(headers.get(b"content-length", 0)) > REQUEST_BODY_BYTES_MAX:
@@ -244,11 +247,6 @@ class Connection(asyncio.Protocol):
             self._pace_reading()
         else:
             self._handle(request)
-
-    def _begin_part(self) -> None:
-        self._has_advanced = True
-        self._unfinished_bytes = 0
-        self._since = self._listener.now
 
     def _refuse_header(self) -> None:
         self._refuse(final(431, b"Request Header Fields Too Large"))

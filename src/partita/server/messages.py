@@ -57,8 +57,8 @@ class HttpResponse:
     """Complete header lines, for the few answers that need more."""
 
 
-_REQUEST_ID = f"{token_hex(16).upper()}%020X".encode()
-_next_request_id = map(_REQUEST_ID.__mod__, count(int(token_hex(9), 16))).__next__
+_REQUEST_ID = f"{token_hex(20).upper()}%012X".encode()
+_next_request_id = map(_REQUEST_ID.__mod__, count()).__next__
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from partita.expressions import Values, compile_condition
+from partita.expressions.condition import compile_condition
+from partita.expressions.resolution import Values
 from partita.item.values import Item
 
 

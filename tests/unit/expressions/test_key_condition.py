@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 
 from partita.errors import ValidationException
-from partita.expressions import KeyAttribute, KeyRange, Values, compile_key_condition
+from partita.expressions.key_condition import KeyRange, compile_key_condition
+from partita.expressions.resolution import Values
+from partita.item.keys import KeyAttribute
 
 PARTITION = [KeyAttribute("pk", "S")]
 SORT = [KeyAttribute("sk", "N")]

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
 
 from partita.errors import ValidationException
-from partita.expressions import KeyAttribute, KeyRange
+from partita.expressions.key_condition import KeyRange
 from partita.expressions.legacy import (
     attribute_updates,
     attributes_to_get,
@@ -18,6 +19,7 @@ from partita.expressions.legacy import (
     filter_condition,
     key_conditions,
 )
+from partita.item.keys import KeyAttribute
 from partita.item.values import Item, Wording
 
 ITEM: Item = {
@@ -253,3 +255,32 @@ def test_key_conditions_that_a_key_cannot_serve_are_refused(
     with pytest.raises(ValidationException) as caught:
         resolved(**conditions)
     assert caught.value.message == message
+
+
+def test_an_attribute_asked_for_twice_is_found_among_many() -> None:
+    names = [f"a{number}" for number in range(100_000)]
+    started = process_time()
+    assert len(attributes_to_get(names).paths) == 100_000
+    with pytest.raises(ValidationException, match="Duplicate value in attribute name: a0"):
+        attributes_to_get([*names, "a0"])
+    assert process_time() - started < 5
+
+
+def test_a_value_is_found_among_many() -> None:
+    numbers = [{"N": str(number)} for number in range(20_000)]
+    condition = filter_condition("ScanFilter", {"n": case("IN", *numbers)}, None, Wording.OLDER)
+    started = process_time()
+    found = [condition.holds({"n": {"N": str(number)}}, {}) for number in range(19_000, 21_000)]
+    assert sum(found) == 1_000
+    assert not condition.holds({"n": {"S": "1"}}, {})
+    assert process_time() - started < 1
+
+
+def test_conditions_are_as_many_as_an_expression_has_operators() -> None:
+    conditions = {f"a{number}": case("NULL") for number in range(301)}
+    with pytest.raises(ValidationException, match="Too many conditions, at most 300 are allowed"):
+        filter_condition("ScanFilter", conditions, None, Wording.OLDER)
+    with pytest.raises(ValidationException, match="Too many conditions, at most 300 are allowed"):
+        expected_condition(conditions, None, Wording.CURRENT)
+    del conditions["a300"]
+    assert filter_condition("ScanFilter", conditions, None, Wording.OLDER).holds({}, {})

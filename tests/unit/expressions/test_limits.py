@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from time import process_time
+from weakref import ref
 
 import pytest
 
 from partita.errors import ValidationException
-from partita.expressions import (
-    compile_condition,
-    compile_key_condition,
-    compile_projection,
-    compile_update,
-)
+from partita.expressions.condition import compile_condition
+from partita.expressions.key_condition import compile_key_condition
+from partita.expressions.projection import compile_projection
+from partita.expressions.resolution import KEPT_CHARS_MAX, Compile, NameItems, kept
+from partita.expressions.update import compile_update
 from partita.limits import (
     DOCUMENT_PATH_ELEMENTS_MAX,
     EXPRESSION_BYTES_MAX,
@@ -152,3 +154,64 @@ def test_hostile_nesting_is_an_answer_in_every_kind_of_expression(text: str) -> 
     ):
         with pytest.raises(ValidationException):
             check(template.format(text)[:EXPRESSION_BYTES_MAX])
+
+
+class TestKept:
+    """Compiled expressions are kept, and never more of them than a little memory holds."""
+
+    def compiler(self) -> tuple[Compile[object], list[str]]:
+        compiled: list[str] = []
+
+        def compile_one(text: str, names: NameItems, parameter: str) -> object:
+            compiled.append(text)
+            return object()
+
+        return kept(compile_one), compiled
+
+    def test_an_expression_is_compiled_once_for_its_names(self) -> None:
+        compile_kept, compiled = self.compiler()
+        first = compile_kept("a", (), "X")
+        assert compile_kept("a", (), "X") is first
+        assert compile_kept("a", (("#a", "b"),), "X") is not first
+        assert len(compiled) == 2
+
+    def test_the_oldest_go(self) -> None:
+        compile_kept, compiled = self.compiler()
+        texts = [f"{number:01000}" for number in range(2 * KEPT_CHARS_MAX // 1000)]
+        for text in texts:
+            compile_kept(text, (), "X")
+        del compiled[:]
+        compile_kept(texts[-1], (), "X")
+        assert not compiled
+        compile_kept(texts[0], (), "X")
+        assert compiled == texts[:1]
+
+    def test_very_large_names_are_not_kept(self) -> None:
+        compile_kept, compiled = self.compiler()
+        for _ in range(2):
+            compile_kept("a", (("#a", "x" * 60_000),), "X")
+        assert len(compiled) == 2
+
+
+def test_a_refusal_that_is_kept_keeps_nothing_of_the_requests() -> None:
+    condition = compile_condition("attribute_type(a, b)", {})
+    values = _Values()
+    gone = ref(values)
+    with pytest.raises(ValidationException):
+        condition.check(values)
+    del values
+    gc.collect()
+    assert gone() is None
+
+
+class _Values(dict[str, dict[str, str]]):
+    """A dict that a weak reference can be made to."""
+
+
+def test_a_candidate_that_is_repeated_is_looked_at_once() -> None:
+    large, other = ({"L": [{"N": "1"} for _ in range(50_000)]} for _ in range(2))
+    other["L"][-1] = {"N": "2"}
+    condition = compile_condition(" OR ".join(["a IN (" + ",".join([":v"] * 100) + ")"] * 10), {})
+    started = process_time()
+    assert not condition.holds({"a": large}, {":v": other})
+    assert process_time() - started < 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partita.expressions import compile_projection
+from partita.expressions.projection import compile_projection
 from partita.item.values import Item
 
 ITEM: Item = {
@@ -40,4 +40,3 @@ def test_a_projection_tells_what_it_uses() -> None:
     projection = compile_projection("#a.b[0], c", {"#a": "x", "#b": "y"})
     assert projection.paths == (("x", "b", 0), ("c",))
     assert projection.names_used == {"#a"}
-    assert projection.attributes == {"x", "c"}

@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.errors import ValidationException
-from partita.expressions import (
-    compile_condition,
-    compile_key_condition,
-    compile_projection,
-    compile_update,
-)
+from partita.expressions.condition import compile_condition
+from partita.expressions.key_condition import compile_key_condition
+from partita.expressions.projection import compile_projection
+from partita.expressions.update import compile_update
 from partita.item.values import AttributeValue, Item
 
 NAMES = ("a", "b", "c", "d")

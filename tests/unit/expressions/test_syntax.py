@@ -8,14 +8,12 @@ from __future__ import annotations
 import pytest
 
 from partita.errors import ValidationException
-from partita.expressions import (
-    Values,
-    compile_condition,
-    compile_key_condition,
-    compile_projection,
-    compile_update,
-)
+from partita.expressions.condition import compile_condition
+from partita.expressions.key_condition import compile_key_condition
+from partita.expressions.projection import compile_projection
 from partita.expressions.reserved import RESERVED_WORDS
+from partita.expressions.resolution import Values
+from partita.expressions.update import compile_update
 
 NAMES = {"#a": "a"}
 VALUES: Values = {":a": {"N": "1"}, ":b": {"N": "2"}, ":s": {"S": "x"}, ":ss": {"SS": ["a"]}}

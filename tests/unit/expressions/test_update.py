@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from time import process_time
 
 import pytest
 
 from partita.errors import ValidationException
-from partita.expressions import Values, compile_update
-from partita.expressions.update import INCORRECT_TYPE, INVALID_PATH, MISSING_OPERAND
+from partita.expressions.resolution import Values
+from partita.expressions.update import (
+    INCORRECT_TYPE,
+    INVALID_PATH,
+    ITEM_TOO_LARGE,
+    MISSING_OPERAND,
+    compile_update,
+)
 from partita.item.values import Item
 
 ITEM: Item = {
@@ -185,3 +192,46 @@ def test_nothing_is_removed_from_an_item_that_does_not_exist() -> None:
 def test_an_update_tells_what_it_reads() -> None:
     update = compile_update("SET a = if_not_exists(b.c, :one) + d", {})
     assert set(update.operand_paths) == {("b", "c"), ("d",)}
+
+
+@pytest.mark.parametrize("text", ["DELETE a :other", "ADD a :other"])
+def test_large_sets_meet_in_little_time(text: str) -> None:
+    item: Item = {"a": {"SS": [f"{number:06}" for number in range(50_000)]}}
+    other = [f"{number:06}" for number in range(49_999, 55_000)]
+    started = process_time()
+    after = updated(text, item, {":other": {"SS": other}})["a"]["SS"]
+    assert process_time() - started < 2
+    assert len(after) == (49_999 if text.startswith("DELETE") else 55_000)
+    assert after == sorted(set(after))
+
+
+@pytest.mark.parametrize("kind", ["NS", "BS"])
+def test_sets_stay_in_their_order(kind: str) -> None:
+    sets = {"NS": (["-1", "2", "10"], ["-20", "3"]), "BS": (["AA==", "/w=="], ["fw==", "gA=="])}
+    both = {"NS": ["-20", "-1", "2", "3", "10"], "BS": ["AA==", "fw==", "gA==", "/w=="]}
+    old, more = sets[kind]
+    after = updated("ADD a :more", {"a": {kind: old}}, {":more": {kind: more}})
+    assert after["a"] == {kind: both[kind]}
+
+
+AMPLIFIED = {
+    "copies": ("SET ", "b{0} = a"),
+    "longer lists": ("SET ", "b{0} = list_append(a, a)"),
+    "unions": ("ADD ", "s{0} :large"),
+}
+
+
+@pytest.mark.parametrize(("section", "action"), AMPLIFIED.values(), ids=AMPLIFIED.keys())
+def test_an_update_stops_when_it_has_made_more_than_an_item_holds(
+    section: str, action: str
+) -> None:
+    item: Item = {
+        "a": {"L": [{"N": "1"}] * 50_000},
+        **{f"s{number}": {"SS": ["x"]} for number in range(150)},
+    }
+    large = {":large": {"SS": [f"{number:05}" for number in range(60_000)]}}
+    text = section + ", ".join(action.format(number) for number in range(150))
+    started = process_time()
+    with pytest.raises(ValidationException, match=ITEM_TOO_LARGE):
+        updated(text, item, large)
+    assert process_time() - started < 3

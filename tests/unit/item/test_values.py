@@ -179,7 +179,3 @@ def test_empty_members_of_sets_are_members() -> None:
     # recorded: only the empty set itself is refused
     assert normalize_value({"SS": ["a", ""]}) == {"SS": ["", "a"]}
     assert normalize_value({"BS": [""]}) == {"BS": [""]}
-
-
-def test_types_that_are_null_are_not_given() -> None:
-    assert normalize_value({"S": "a", "N": None}) == {"S": "a"}

@@ -15,6 +15,7 @@ from partita.operations.expression_parameters import (
     QUERY,
     SCAN,
     UPDATE,
+    UPDATE_ACTION,
     Expressions,
     Family,
     read_expressions,
@@ -221,7 +222,7 @@ def test_values_have_2_megabytes_at_most() -> None:
 
 def test_an_action_of_a_transaction_has_update_and_condition() -> None:
     action = {"UpdateExpression": "REMOVE a", "ConditionExpression": "attribute_exists(a)"}
-    expressions = read_expressions(action, ACTION)
+    expressions = read_expressions(action, UPDATE_ACTION)
     assert expressions.update and expressions.condition
     assert refusal(ACTION, ConditionExpression="attribute_not_exists(") == (
         'Invalid ConditionExpression: Syntax error; token: "<EOF>", near: "("'

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.expressions.key_condition import KeyRange
-from partita.item.keys import KeyAttribute
-from partita.item.keys import PARTITION_HASH_BYTES
+from partita.item.keys import PARTITION_HASH_BYTES, KeyAttribute
 from partita.item.values import Item, normalize_value
 from partita.storage.engine import prefix_end
 from partita.tables import layout
@@ -132,6 +131,45 @@ def test_items_of_a_partition_lie_in_the_order_of_their_sort_keys(
         value for _, value in sorted(zip(keys, values, strict=True), key=lambda each: each[0])
     ]
     assert [ordered(value) for value in by_bytes] == sorted(map(ordered, values))
+
+
+# Partition keys of any length: as long as they may be, nearly alike, and of the highest bytes.
+partition_keys = st.one_of(
+    binaries,
+    st.builds(
+        lambda letter, length, tail: letter * length + tail,
+        st.sampled_from([b"a", b"\xff", b"\x00"]),
+        st.sampled_from([1, 64, 65, 199, 200, 201, 2040]),
+        st.binary(max_size=3),
+    ),
+)
+
+
+@given(st.lists(partition_keys, min_size=1, max_size=10, unique=True))
+def test_a_partition_holds_its_own_items_only_however_long_its_key(keys: list[bytes]) -> None:
+    described = Table(
+        name="t",
+        number=7,
+        table_id="id",
+        created_at=0,
+        attribute_types={},
+        partition=KeyAttribute("pk", "B"),
+        sort=KeyAttribute("sk", "N"),
+    )
+    values = [{"B": b64encode(key).decode()} for key in keys]
+    for value in values:
+        start, stop = layout.table_range(described, KeyRange((value,)))
+        for other in values:
+            key = layout.item_key(described, {"pk": other, "sk": {"N": "-1.5"}})
+            assert (start <= key < stop) == (value == other)
+
+
+@pytest.mark.parametrize("sort_bytes", [1, 100])
+def test_the_longest_partition_key_leaves_room_for_sort_keys(sort_bytes: int) -> None:
+    # LMDB takes keys of 511 bytes; what is longer costs a read of its whole neighbourhood.
+    described = table("S")
+    item: Item = {"pk": {"S": "p" * 2048}, "sk": {"S": "s" * sort_bytes}}
+    assert len(layout.item_key(described, item)) < 400
 
 
 SORT = (KeyAttribute("a", "S"), KeyAttribute("b", "N"), KeyAttribute("c", "S"))
