@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
+from partita.limits import REQUEST_BODY_BYTES_MAX
 from partita.protocol import wording
 from partita.protocol.model import Model, Shape
 from partita.protocol.rendering import hash_order, member_name, shown_name, shown_value
@@ -87,11 +88,11 @@ def _list(model: Model, shape: Shape) -> Satisfied | None:
 def _string(model: Model, shape: Shape) -> Satisfied | None:
     if shape.enum:
         return frozenset(shape.enum).__contains__
-    size = _size(shape)
     if shape.pattern is None:
-        return size
+        return _size(shape)
+    least, most = shape.least or 0, REQUEST_BODY_BYTES_MAX if shape.most is None else shape.most
     matches = re.compile(shape.pattern).fullmatch
-    return lambda text: (size is None or size(text)) and matches(text) is not None
+    return lambda text: least <= len(text) <= most and matches(text) is not None
 
 
 def _table(model: Model, shape: Shape) -> Satisfied | None:

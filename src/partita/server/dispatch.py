@@ -61,7 +61,7 @@ MISSING_TOKEN = "Request is missing Authentication Token"
 BOTH_SIGNATURES = (
     "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
 )
-HEADER_PARTS = (b"Credential=", b"Signature=", b"SignedHeaders=")
+HEADER_PARTS = ("Credential", "Signature", "SignedHeaders")
 DATE_REQUIRED = (
     "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
 )
@@ -183,7 +183,7 @@ def _preflight(request: HttpRequest) -> HttpResponse:
 def check_credentials(request: HttpRequest) -> None:
     """Whether a signature is there, in the header or in the query; never whether it is right."""
     authorization = request.headers.get(b"authorization")
-    is_in_query = b"?" in request.target and "X-Amz-Algorithm" in _query(request.target)
+    is_in_query = request.target != b"/" and "X-Amz-Algorithm" in _query(request.target)
     if authorization is not None and is_in_query:
         raise InvalidSignatureException(BOTH_SIGNATURES)
     if is_in_query:
@@ -191,21 +191,26 @@ def check_credentials(request: HttpRequest) -> None:
     elif authorization is None or not authorization.startswith(b"AWS4-"):
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
     else:
-        for part in HEADER_PARTS:
-            if part not in authorization:
-                raise _incomplete(authorization, request.headers)
-        if b"x-amz-date" not in request.headers and b"date" not in request.headers:
-            raise _incomplete(authorization, request.headers)
+        _check_header_parts(authorization, request.headers)
 
 
-def _incomplete(
-    authorization: bytes, headers: Mapping[bytes, bytes]
-) -> IncompleteSignatureException:
-    missing = [part.decode().rstrip("=") for part in HEADER_PARTS if part not in authorization]
-    text = "".join(f"Authorization header requires '{name}' parameter. " for name in missing)
+def _check_header_parts(authorization: bytes, headers: Mapping[bytes, bytes]) -> None:
+    # All but the signature itself, which comes last, is the same for all requests of a client.
+    missing = _missing_parts(authorization[: authorization.rfind(b"=") + 1])
     if b"x-amz-date" not in headers and b"date" not in headers:
-        text += DATE_REQUIRED
-    return IncompleteSignatureException(f"{text}Authorization={authorization.decode('latin-1')}")
+        missing += DATE_REQUIRED
+    if missing:
+        text = f"{missing}Authorization={authorization.decode('latin-1')}"
+        raise IncompleteSignatureException(text)
+
+
+@lru_cache(maxsize=256)
+def _missing_parts(authorization: bytes) -> str:
+    return "".join(
+        f"Authorization header requires '{part}' parameter. "
+        for part in HEADER_PARTS
+        if f"{part}=".encode() not in authorization
+    )
 
 
 def _query(target: bytes) -> dict[str, str]:
