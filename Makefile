@@ -26,6 +26,7 @@ run: install
 	$(BIN)/partita serve --host 127.0.0.1 --port 8000 --data data
 
 test: install
+	@scripts/provision
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -33,6 +34,7 @@ test: install
 	$(BIN)/pytest tests -q
 
 compat: install
+	@scripts/provision
 	$(BIN)/pytest tests -q -m compat
 
 soak: install

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from partita.errors import PartitaError
@@ -39,9 +41,23 @@ async def serve(listener: Listener, host: str, port: int, ready: Callable[[str],
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise PartitaError(f"Cannot listen on {host}:{port}: {reason}.") from error
+    _allow_many_connections()
+    # What there is by now stays: the collector of cycles need not look at it again.
+    gc.freeze()
     ready(f"http://{_shown_host(host)}:{chosen}")
     await stop.wait()
     await listener.stop()
+
+
+def _allow_many_connections() -> None:
+    """As many as the system lets us have; what it gives unasked is often a thousand."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _shown_host(host: str) -> str:

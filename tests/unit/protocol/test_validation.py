@@ -10,8 +10,13 @@ from time import process_time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from partita.errors import ValidationException
+from partita.errors import SerializationException, ValidationException
+from partita.protocol import wording
+from partita.protocol.constraints import violations
+from partita.protocol.model import load
 from partita.protocol.validation import Validator, compile_validators
 
 OPERATIONS = (
@@ -50,6 +55,20 @@ MAP_KEYS = (
     "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]"
 )
 BAD = "INVALID"
+NAMES = st.sampled_from(
+    [
+        "abc",
+        "a",
+        "a!",
+        "TableName",
+        "IndexName",
+        "KeySchema",
+        "AttributeName",
+        "KeyType",
+        "Keys",
+        "Put",
+    ]
+)
 HASH = {"AttributeName": "pk", "KeyType": "HASH"}
 INDEX = {"KeySchema": [HASH], "Projection": {}}
 
@@ -407,3 +426,32 @@ def test_unknown_members_are_taken_out() -> None:
         "TableName": "abc",
         "Key": {"pk": {"S": "a"}, "sk": {"L": [{"N": "1"}]}},
     }
+
+
+AMENDED = wording.amend(load())
+MEMBERS = st.recursive(
+    st.sampled_from(["", "ab", "abc", "a!", "x" * 300, "arn:x", "HASH", "ALL_OLD", "INVALID"])
+    | st.integers(-1, 1_000)
+    | st.booleans()
+    | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(OPERATIONS), st.data())
+def test_there_are_words_for_everything_that_is_refused(
+    operation: str, data: st.DataObject
+) -> None:
+    name = AMENDED.inputs[operation]
+    assert name is not None
+    shape = AMENDED.shapes[name]
+    request = data.draw(st.dictionaries(st.sampled_from(list(shape.members) or ["X"]), MEMBERS))
+    try:
+        VALIDATORS[operation](request)
+    except SerializationException:
+        return
+    except ValidationException as refused:
+        assert refused.message
+        return
+    assert not list(violations(AMENDED, shape, request, ""))
