@@ -147,8 +147,10 @@ class Connection(asyncio.Protocol):
                 rest = memoryview(piece)[upgrade.args[0] :]
                 pieces += (rest, self._head_without_upgrade())
             except httptools.HttpParserCallbackError:
+                # A bug of ours: which of the answers are still to come is not known any more.
                 logger.exception("A request could not be taken")
-                self._refuse(final(500, b"Internal Server Error"))
+                self._transport.abort()
+                return
             except httptools.HttpParserError:
                 self._refuse(final(400, b"Bad Request"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 import pytest
 
@@ -43,20 +44,20 @@ def test_an_answer_that_is_being_read_is_sent_whole_before_the_end() -> None:
     assert asyncio.run(received()).count(b"x") >= size
 
 
-def test_a_failure_of_our_own_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_of_our_own_ends_the_connection_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def handle(request: HttpRequest, reply: Reply) -> None:
         raise ZeroDivisionError
 
-    async def received() -> bytes:
+    async def refused() -> None:
         listener, reader, writer = await connected(handle)
         writer.write(REQUEST)
-        writer.write_eof()
-        answer = await reader.read()
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 10) == b""
         writer.close()
         await listener.stop()
-        return answer
 
     with caplog.at_level(logging.ERROR):
-        answer = asyncio.run(received())
-    assert b"HTTP/1.1 500 " in answer or answer == b""
+        asyncio.run(refused())
     assert "ZeroDivisionError" in caplog.text
