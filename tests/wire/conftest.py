@@ -201,7 +201,11 @@ def _delete(client: Any, name: str) -> None:
     except client.exceptions.ResourceNotFoundException:
         return
     except client.exceptions.ClientError as error:
-        if "protected against deletion" not in str(error):
+        if "protected against deletion" in str(error):
+            client.update_table(TableName=name, DeletionProtectionEnabled=False)
+        elif error.response["Error"]["Code"] == "ResourceInUseException":
+            # An index of it is being filled or removed.
+            wait_until_active(client, name)
+        else:
             raise
-        client.update_table(TableName=name, DeletionProtectionEnabled=False)
         client.delete_table(TableName=name)

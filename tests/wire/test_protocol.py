@@ -532,18 +532,6 @@ class TestHarm:
         assert at_once.count(b"HTTP/1.1 200 ") < 12
         assert (at_once + read_to_end(connection)).count(b"HTTP/1.1 200 ") == 12
 
-    def test_large_unfinished_requests_do_not_shut_out_small_ones(
-        self, connect: Connect, raw: Raw
-    ) -> None:
-        start = message("ListTables", b"{" + b" " * (15 * MIB), length=16 * MIB)
-        unfinished = [connect() for _ in range(35)]
-        for connection in unfinished:
-            with suppress(OSError):
-                connection.sendall(start)
-        assert is_alive(raw)
-        for connection in unfinished:
-            connection.close()
-
     def test_a_client_that_does_not_read_costs_the_others_nothing(
         self, connect: Connect, client: Any, raw: Raw, table: Callable[..., str]
     ) -> None:

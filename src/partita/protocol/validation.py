@@ -69,11 +69,10 @@ def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoR
     """Say what is wrong with a request that is known to be wrong."""
     _refuse_resource(operation, request)
     replaced: dict[str, str] = {}
-    order = members_in_order(shape)
+    order = _first(wording.OLDER_ORDERS.get(operation, ()), members_in_order(shape))
     if _is_for_newer_generation(shape, request):
         replaced = _newer_texts(operation, shape, model, request)
-        first = wording.NEWER_ORDERS.get(operation, ())
-        order = [*first, *(name for name in order if name not in first)]
+        order = _first(wording.NEWER_ORDERS.get(operation, ()), order)
 
     def violations_of(names: Iterable[str]) -> Iterator[str]:
         for name in names:
@@ -87,6 +86,10 @@ def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoR
     found = found or list(islice(violations_of(order), wording.LISTED_MAX))
     assert found, f"{operation}: no words for what is wrong"
     raise ValidationException(_listed(found))
+
+
+def _first(leading: Iterable[str], names: list[str]) -> list[str]:
+    return [*leading, *(name for name in names if name not in leading)]
 
 
 def _refuse_resource(operation: str, request: Request) -> None:

@@ -186,6 +186,14 @@ NEWER_FORMS: dict[str, tuple[NewerForm, ...]] = {
     "TransactWriteItems": (*_TRANSACT_ITEMS, _too_long("ClientRequestToken")),
 }
 
+# Orders of the older generation that do not follow from the names (dynalite).
+OLDER_ORDERS: dict[str, tuple[str, ...]] = {
+    "PutItem": ("ReturnConsumedCapacity", "TableName", "Item"),
+    "DeleteItem": (
+        *("ReturnConsumedCapacity", "TableName", "ReturnValues", "ReturnItemCollectionMetrics"),
+        "Key",
+    ),
+}
 # The newer generation lists these first; other members follow in the older order (recorded).
 _ANSWER_OPTIONS = ("ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics")
 NEWER_ORDERS: dict[str, tuple[str, ...]] = {

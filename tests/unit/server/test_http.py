@@ -44,6 +44,35 @@ def test_an_answer_that_is_being_read_is_sent_whole_before_the_end() -> None:
     assert asyncio.run(received()).count(b"x") >= size
 
 
+def test_large_unfinished_requests_shut_out_large_ones_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("partita.server.http.BODIES_BYTES_MAX", 3 * MB)
+
+    def post(length: int, sent: int) -> bytes:
+        return b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length + b"x" * sent
+
+    async def statuses() -> list[bytes]:
+        listener = Listener(lambda request, reply: reply(HttpResponse(200)), Metrics())
+        port = await listener.start("127.0.0.1", 0)
+        _, unfinished = await asyncio.open_connection("127.0.0.1", port)
+        unfinished.write(post(4 * MB, 3 * MB))
+        await unfinished.drain()
+        while listener.bodies_bytes < 3 * MB:
+            await asyncio.sleep(0.01)
+        found = []
+        for size in (1, MB // 2, 2 * MB):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(post(size, size))
+            found.append((await reader.readuntil(b"\r\n")).split()[1])
+            writer.close()
+        unfinished.close()
+        await listener.stop()
+        return found
+
+    assert asyncio.run(statuses()) == [b"200", b"200", b"503"]
+
+
 def test_a_failure_of_our_own_ends_the_connection_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
