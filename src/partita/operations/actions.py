@@ -19,6 +19,7 @@ from partita.errors import (
     ValidationException,
 )
 from partita.expressions.condition import Condition
+from partita.expressions.update import ITEM_TOO_LARGE
 from partita.expressions.update import Update as UpdateExpression
 from partita.item.bounds import check_bounds
 from partita.item.values import AttributeValue, Item
@@ -41,7 +42,6 @@ from partita.tables.write import Written, write_item
 
 CONDITION_FAILED = "The conditional request failed"
 CONFLICT = "Transaction is ongoing for the item"
-UPDATED_ITEM_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,10 +138,10 @@ class Update(KeyedAction):
             check_updated_index_keys(table, item)
         if self.update.operand_paths or any(len(path) > 1 for path in self.update.paths):
             # Copies of copies can grow and nest beyond all measure: look before they are encoded.
-            check_bounds(item, UPDATED_ITEM_TOO_LARGE)
+            check_bounds(item, ITEM_TOO_LARGE)
         new = pack(item)
         if new.size > ITEM_BYTES_MAX:
-            raise ValidationException(UPDATED_ITEM_TOO_LARGE)
+            raise ValidationException(ITEM_TOO_LARGE)
         return new
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from partita.errors import ValidationException
@@ -18,12 +19,11 @@ from partita.expressions import legacy
 from partita.expressions.condition import Condition, compile_condition
 from partita.expressions.key_condition import KeyCondition, compile_key_condition
 from partita.expressions.projection import Projection, compile_projection
-from partita.expressions.resolution import Names, Values
+from partita.expressions.resolution import Names, Values, name_problem
 from partita.expressions.update import Update, compile_update
 from partita.item.sizes import string_size, value_size
-from partita.item.values import EMPTY_NAME, Wording, normalize_value
+from partita.item.values import Wording, normalize_value
 from partita.limits import (
-    ATTRIBUTE_NAME_BYTES_MAX,
     EXPRESSION_PLACEHOLDER_BYTES_MAX,
     EXPRESSION_VALUES_BYTES_MAX,
 )
@@ -33,6 +33,8 @@ from partita.protocol.validation import nests_too_deep
 _NAME_KEY = re.compile(r"#[A-Za-z0-9_]+")
 _VALUE_KEY = re.compile(r":[A-Za-z0-9_]+")
 ENVELOPE = "1 validation error detected: "
+UNUSED_SHOWN_MAX = 100
+"""Ours: how many of the placeholders that nobody uses an error names."""
 NOT_IN_USE = "can only be specified when using expressions"
 
 
@@ -231,15 +233,10 @@ def _names(request: Request) -> Names:
         return {}
     _check_keys("ExpressionAttributeNames", names, _NAME_KEY)
     for key, name in names.items():
-        if not name:
-            problem = EMPTY_NAME
-        elif string_size(name) > ATTRIBUTE_NAME_BYTES_MAX:
-            problem = "Attribute name is too large, must be less than 65536 bytes"
-        else:
-            continue
-        raise ValidationException(
-            f"ExpressionAttributeNames contains invalid value: {problem} for key {key}"
-        )
+        if problem := name_problem(name):
+            raise ValidationException(
+                f"ExpressionAttributeNames contains invalid value: {problem} for key {key}"
+            )
     size = sum(len(key) + string_size(name) for key, name in names.items())
     if size > EXPRESSION_VALUES_BYTES_MAX:
         raise ValidationException("ExpressionAttributeNames exceeds max size")
@@ -299,7 +296,7 @@ def _check_used(
 
 
 def _unused(parameter: str, given: Mapping[str, Any], unused: set[str]) -> ValidationException:
-    keys = ", ".join(key for key in given if key in unused)
+    keys = ", ".join(islice((key for key in given if key in unused), UNUSED_SHOWN_MAX))
     return ValidationException(
         f"Value provided in {parameter} unused in expressions: keys: {{{keys}}}"
     )

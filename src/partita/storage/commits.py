@@ -114,7 +114,9 @@ class GroupCommit:
         try:
             outcome = decide(draft)
         except DynamoDBError as error:
-            outcome = error
+            # Without its traceback, which would keep this frame and the whole request alive.
+            outcome = error.with_traceback(None)
+            outcome.__context__ = None
         else:
             self._merge(draft)
         if not self._gathering.changes and self._committing is None:
