@@ -52,10 +52,8 @@ def parse(text: str) -> Decimal:
     # The power of ten of the first significant digit decides range, and the written exponent that
     # of a zero (recorded). An exponent of a thousand digits must not become an integer first.
     exponent_digits = len(exponent.lstrip("+-0"))
-    if exponent_digits > EXPONENT_DIGITS_MAX:
+    if exponent_digits > EXPONENT_DIGITS_MAX or not -(1 << 63) <= int(exponent) < 1 << 63:
         raise not_numeric(text)
-    if exponent_digits > 9:
-        raise ValidationException(UNDERFLOW if exponent.startswith("-") else OVERFLOW)
     power = int(exponent)
     if significant:
         power += len(digits) - 1 - fraction_length

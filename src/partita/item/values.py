@@ -52,17 +52,23 @@ class Wording(Enum):
 class Check:
     """How one item is checked: in which words, and how many more members it may have."""
 
-    __slots__ = ("room", "wording")
+    __slots__ = ("has_empty_name", "room", "wording")
 
     def __init__(self, wording: Wording) -> None:
         self.wording = wording
         self.room = ITEM_BYTES_MAX
+        self.has_empty_name = False
 
     def count(self, members: Sized) -> None:
         """Every member counts at least a byte: what has too many is not looked at further."""
         self.room -= len(members)
         if self.room < 0:
             raise ValidationException(TOO_LARGE)
+
+    def finish(self) -> None:
+        """An empty name inside is told after everything else about a value (recorded)."""
+        if self.has_empty_name:
+            raise ValidationException(EMPTY_NAME)
 
 
 def type_of(value: AttributeValue) -> str:
@@ -76,11 +82,19 @@ def normalize_item(item: Item, wording: Wording = Wording.CURRENT) -> Item:
         raise ValidationException(EMPTY_NAME)
     check = Check(wording)
     check.count(item)
-    return {name: _normalized(value, check, 1) for name, value in item.items()}
+    normalized = {name: _normalized(value, check, 1) for name, value in item.items()}
+    check.finish()
+    return normalized
 
 
-def normalize_value(value: AttributeValue, wording: Wording = Wording.CURRENT) -> AttributeValue:
-    return _normalized(value, Check(wording), 1)
+def normalize_value(
+    value: AttributeValue, wording: Wording = Wording.CURRENT, check: Check | None = None
+) -> AttributeValue:
+    """One value; several that come together share a check, and with it their room."""
+    check = check or Check(wording)
+    normalized = _normalized(value, check, 1)
+    check.finish()
+    return normalized
 
 
 def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeValue:
@@ -129,7 +143,7 @@ def _map(members: Item, check: Check, level: int) -> Item:
     for name, value in members.items():
         normalized[name] = _normalized(value, check, level + 1)
         if not name:
-            raise ValidationException(EMPTY_NAME)
+            check.has_empty_name = True
     return normalized
 
 

@@ -22,7 +22,7 @@ from partita.expressions.projection import Projection, compile_projection
 from partita.expressions.resolution import Names, Values, name_problem
 from partita.expressions.update import Update, compile_update
 from partita.item.sizes import string_size, value_size
-from partita.item.values import Wording, normalize_value
+from partita.item.values import Check, Wording, normalize_value
 from partita.limits import (
     EXPRESSION_PLACEHOLDER_BYTES_MAX,
     EXPRESSION_VALUES_BYTES_MAX,
@@ -249,9 +249,10 @@ def _values(request: Request, family: Family) -> Values:
         return {}
     _check_keys("ExpressionAttributeValues", given, _VALUE_KEY)
     values = {}
+    check = Check(family.wording)
     for key, value in given.items():
         try:
-            values[key] = normalize_value(value, family.wording)
+            values[key] = normalize_value(value, check=check)
         except ValidationException as error:
             if not family.wraps_values and not (family is UPDATE and nests_too_deep(request)):
                 raise

@@ -15,6 +15,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable
 from itertools import chain
+from time import monotonic
 from typing import Any, cast
 
 import httptools
@@ -40,8 +41,8 @@ WRITE_BYTES_MAX = 256 * KB
 BODIES_BYTES_MAX = 512 * MB
 """Over all connections; a large request beyond it is refused with 503."""
 LARGE_BODY_BYTES = 1 * MB
-TURN_BYTES_MAX = 1 * MB
-"""A connection that has had so much answered lets the others have their turn."""
+TURN_SECONDS_MAX = 0.01
+"""How long the pipelined requests of one connection are answered before the others go on."""
 DISCARDED_BYTES_MAX = 64 * MB
 BACKLOG = 2048
 UPGRADE_HEADERS = (b"connection", b"upgrade", b"http2-settings")
@@ -96,7 +97,7 @@ class Connection(asyncio.Protocol):
         self._exchanges: deque[Exchange] = deque()
         self._waiting: deque[HttpRequest] = deque()
         self._held_bytes = 0
-        self._turn_bytes = 0
+        self._turn_ends = 0.0
         self._is_corked = False
         self._unread_since: float | None = None
         self._is_reading_paused = False
@@ -126,7 +127,7 @@ class Connection(asyncio.Protocol):
             return
         self._is_header_long = self._unfinished_bytes + len(data) > REQUEST_HEADER_BYTES_MAX
         self._has_advanced = False
-        self._turn_bytes = 0
+        self._turn_ends = 0.0
         self._is_corked = True
         self._parse(data)
         if self._request is not None and not self._has_advanced:
@@ -244,7 +245,7 @@ class Connection(asyncio.Protocol):
             request.is_http_1_0 = self._parser.get_http_version() == "1.0"
         request.keep_alive = self._parser.should_keep_alive() and not self._listener.is_stopping
         self._is_last_taken = not request.keep_alive
-        if self._waiting or self._is_busy() or self._turn_bytes > TURN_BYTES_MAX:
+        if self._waiting or self._is_busy() or self._is_turn_over():
             self._waiting.append(request)
             self._pace_reading()
         else:
@@ -266,18 +267,23 @@ class Connection(asyncio.Protocol):
             self._waiting.clear()
             self._refuse(TOO_LARGE)
             return
-        self._turn_bytes += len(request.body)
         exchange = Exchange(self, request)
         self._exchanges.append(exchange)
         self._listener.handle(request, exchange)
 
     def _handle_waiting(self) -> None:
         self._is_corked = True
-        self._turn_bytes = 0
-        while self._waiting and not self._is_busy() and self._turn_bytes <= TURN_BYTES_MAX:
+        self._turn_ends = 0.0
+        while self._waiting and not self._is_busy() and not self._is_turn_over():
             self._handle(self._waiting.popleft())
         self._is_corked = False
         self._flush()
+
+    def _is_turn_over(self) -> bool:
+        if not self._turn_ends:
+            self._turn_ends = monotonic() + TURN_SECONDS_MAX
+            return False
+        return monotonic() > self._turn_ends
 
     def ends_with(self, exchange: Exchange) -> bool:
         """Whether this is the last answer before a stop that came after its request."""

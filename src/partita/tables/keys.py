@@ -11,6 +11,8 @@ from partita.item.values import AttributeValue, Item, type_of
 from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from partita.tables.schema import Table
 
+SHORT_CHARS_MAX = SORT_KEY_BYTES_MAX // 4
+"""A character has at most four bytes: nothing so short can be too long a key."""
 NOT_VALID = "One or more parameter values are not valid. "
 KEY_MISMATCH = "The provided key element does not match the schema"
 # "of2048": the service's own spelling (recorded).
@@ -114,10 +116,15 @@ def check_key_values(
     partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute], key: Item
 ) -> None:
     """Values of the right types must not be empty, and not too long together."""
+    may_be_long = len(partition) > 1 or len(sort) > 1
     for name, kind in (*partition, *sort):
-        if name in key and not key[name][kind]:
-            raise EmptyKeyError(f"{NOT_VALID}{_empty(kind)} Key: {name}")
-    _check_sizes(partition, sort, key)
+        if name in key:
+            content = key[name][kind]
+            if not content:
+                raise EmptyKeyError(f"{NOT_VALID}{_empty(kind)} Key: {name}")
+            may_be_long = may_be_long or len(content) > SHORT_CHARS_MAX
+    if may_be_long:
+        _check_sizes(partition, sort, key)
 
 
 def _check_sizes(

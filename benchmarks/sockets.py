@@ -1,0 +1,126 @@
+"""The driver for machines without wrk: uvloop and raw sockets in one thread.
+
+It takes more of a core than wrk does, so fast servers look slower than they are; the report says
+which driver was used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import cycle
+from time import perf_counter
+from typing import cast
+
+import httptools
+import uvloop
+
+from benchmarks.load import Load, Measurement
+from benchmarks.wire import HOST, headers
+
+NAME = "raw sockets (wrk is not installed)"
+LAST_ANSWERS_SECONDS_MAX = 5
+
+
+@dataclass
+class Tally:
+    """What all connections of one measurement have seen."""
+
+    stop_at: float
+    latencies: list[float] = field(default_factory=list)
+    refused: int = 0
+    broken: int = 0
+    open_connections: int = 0
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time; the next leaves when the answer is whole."""
+
+    def __init__(self, requests: cycle[bytes], tally: Tally) -> None:
+        self._requests = requests
+        self._tally = tally
+        self._transport: asyncio.Transport
+        self._parser = httptools.HttpResponseParser(self)
+        self._sent_at = 0.0
+        tally.open_connections += 1
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        now = perf_counter()
+        self._tally.latencies.append(now - self._sent_at)
+        if not 200 <= self._parser.get_status_code() < 300:
+            self._tally.refused += 1
+        if now < self._tally.stop_at and self._parser.should_keep_alive():
+            self._send()
+        else:
+            self._sent_at = 0.0
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._sent_at:
+            self._tally.broken += 1
+        if perf_counter() < self._tally.stop_at and not error:
+            loop = asyncio.get_running_loop()
+            loop.create_task(_connect(self._requests, self._tally, self._transport))
+        self._tally.open_connections -= 1
+        if not self._tally.open_connections:
+            self._tally.is_over.set()
+
+    def _send(self) -> None:
+        self._sent_at = perf_counter()
+        self._transport.write(next(self._requests))
+
+
+async def _connect(requests: cycle[bytes], tally: Tally, former: asyncio.Transport) -> None:
+    host, port = former.get_extra_info("peername")[:2]
+    await asyncio.get_running_loop().create_connection(
+        lambda: Connection(requests, tally), host, port
+    )
+
+
+class Sockets:
+    name = NAME
+
+    def drive(self, port: int, load: Load, connections: int, seconds: int) -> Measurement:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_drive(port, load, connections, seconds))
+
+
+async def _drive(port: int, load: Load, connections: int, seconds: int) -> Measurement:
+    loop = asyncio.get_running_loop()
+    requests = cycle([_formatted(load.target, body) for body in load.bodies])
+    started_at = perf_counter()
+    tally = Tally(stop_at=started_at + seconds)
+    for _ in range(connections):
+        await loop.create_connection(lambda: Connection(requests, tally), HOST, port)
+    try:
+        async with asyncio.timeout(seconds + LAST_ANSWERS_SECONDS_MAX):
+            await tally.is_over.wait()
+    except TimeoutError:
+        tally.broken += tally.open_connections
+    return _measurement(tally, perf_counter() - started_at)
+
+
+def _formatted(target: str, body: bytes) -> bytes:
+    fields = {"Host": HOST, "Content-Length": str(len(body)), **headers(target)}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST / HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
+def _measurement(tally: Tally, seconds: float) -> Measurement:
+    latencies = sorted(tally.latencies) or [0.0]
+    return Measurement(
+        requests=len(tally.latencies),
+        requests_per_second=len(tally.latencies) / seconds,
+        p50_ms=latencies[len(latencies) // 2] * 1000,
+        p99_ms=latencies[len(latencies) * 99 // 100] * 1000,
+        refused=tally.refused,
+        broken=tally.broken,
+    )
