@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from random import Random
 from typing import Any
 
@@ -385,19 +384,17 @@ OPERATIONS = (
 )
 
 
-@cache
-def described() -> dict[str, str]:
-    """What the tables of the report call them."""
-    return {
-        "GetItem": "GetItem",
-        "Query": "Query (10 items)",
-        "QueryFiltered": "Query, filter + projection",
-        "QueryIndex": "Query of a GSI (10 items)",
-        "Scan": "Scan (page of 1,000)",
-        "BatchGetItem": "BatchGetItem (50)",
-        "PutItem": "PutItem",
-        "UpdateItem": "UpdateItem (condition, nested)",
-        "BatchWriteItem": "BatchWriteItem (25)",
-        "TransactWriteItems": "TransactWriteItems (2)",
-        "DeleteItem": "DeleteItem",
-    }
+# What the report calls them.
+DESCRIPTIONS = {
+    "GetItem": "GetItem",
+    "Query": "Query (10 items)",
+    "QueryFiltered": "Query, filter + projection",
+    "QueryIndex": "Query of a GSI (10 items)",
+    "Scan": "Scan (page of 1,000)",
+    "BatchGetItem": "BatchGetItem (50)",
+    "PutItem": "PutItem",
+    "UpdateItem": "UpdateItem (condition, nested)",
+    "BatchWriteItem": "BatchWriteItem (25)",
+    "TransactWriteItems": "TransactWriteItems (2)",
+    "DeleteItem": "DeleteItem",
+}

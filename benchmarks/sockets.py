@@ -26,12 +26,20 @@ LAST_ANSWERS_SECONDS_MAX = 5
 class Tally:
     """What all connections of one measurement have seen."""
 
+    port: int
     stop_at: float
     latencies: list[float] = field(default_factory=list)
     refused: int = 0
     broken: int = 0
     open_connections: int = 0
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def connect_again(self, requests: cycle[bytes]) -> None:
+        """For servers that close after every answer."""
+        task = asyncio.get_running_loop().create_task(_connect(requests, self))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
 
 class Connection(asyncio.Protocol):
@@ -67,10 +75,9 @@ class Connection(asyncio.Protocol):
         if self._sent_at:
             self._tally.broken += 1
         if perf_counter() < self._tally.stop_at and not error:
-            loop = asyncio.get_running_loop()
-            loop.create_task(_connect(self._requests, self._tally, self._transport))
+            self._tally.connect_again(self._requests)
         self._tally.open_connections -= 1
-        if not self._tally.open_connections:
+        if not self._tally.open_connections and not self._tally.tasks:
             self._tally.is_over.set()
 
     def _send(self) -> None:
@@ -78,11 +85,9 @@ class Connection(asyncio.Protocol):
         self._transport.write(next(self._requests))
 
 
-async def _connect(requests: cycle[bytes], tally: Tally, former: asyncio.Transport) -> None:
-    host, port = former.get_extra_info("peername")[:2]
-    await asyncio.get_running_loop().create_connection(
-        lambda: Connection(requests, tally), host, port
-    )
+async def _connect(requests: cycle[bytes], tally: Tally) -> None:
+    loop = asyncio.get_running_loop()
+    await loop.create_connection(lambda: Connection(requests, tally), HOST, tally.port)
 
 
 class Sockets:
@@ -94,12 +99,11 @@ class Sockets:
 
 
 async def _drive(port: int, load: Load, connections: int, seconds: int) -> Measurement:
-    loop = asyncio.get_running_loop()
     requests = cycle([_formatted(load.target, body) for body in load.bodies])
     started_at = perf_counter()
-    tally = Tally(stop_at=started_at + seconds)
+    tally = Tally(port, stop_at=started_at + seconds)
     for _ in range(connections):
-        await loop.create_connection(lambda: Connection(requests, tally), HOST, port)
+        await _connect(requests, tally)
     try:
         async with asyncio.timeout(seconds + LAST_ANSWERS_SECONDS_MAX):
             await tally.is_over.wait()

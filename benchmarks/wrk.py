@@ -97,13 +97,12 @@ class Wrk:
         bodies = self._folder / f"{load.name}.jsonl"
         bodies.write_bytes(b"\n".join(load.bodies) + b"\n")
         script = self._folder / f"{load.name}.lua"
-        lines = (f"    [{_quoted(name)}] = {_quoted(value)}," for name, value in headers_of(load))
+        lines = (
+            f"    [{_quoted(name)}] = {_quoted(value)},"
+            for name, value in headers(load.target).items()
+        )
         script.write_text(SCRIPT % {"headers": "\n".join(lines), "bodies": _quoted(str(bodies))})
         return script
-
-
-def headers_of(load: Load) -> list[tuple[str, str]]:
-    return list(headers(load.target).items())
 
 
 def _quoted(text: str) -> str:

@@ -51,10 +51,12 @@ def parse(text: str) -> Decimal:
     fraction_length = len(mantissa) - mantissa.index(".") - 1 if "." in mantissa else 0
     # The power of ten of the first significant digit decides range, and the written exponent that
     # of a zero (recorded). An exponent of a thousand digits must not become an integer first.
-    exponent_digits = len(exponent.lstrip("+-0"))
-    if exponent_digits > EXPONENT_DIGITS_MAX or not -(1 << 63) <= int(exponent) < 1 << 63:
+    exponent_digits = exponent.lstrip("+-0") or "0"
+    if len(exponent_digits) > EXPONENT_DIGITS_MAX:
         raise not_numeric(text)
-    power = int(exponent)
+    power = -int(exponent_digits) if exponent.startswith("-") else int(exponent_digits)
+    if not -(1 << 63) <= power < 1 << 63:
+        raise not_numeric(text)
     if significant:
         power += len(digits) - 1 - fraction_length
     if power > NUMBER_EXPONENT_MAX:

@@ -1,0 +1,213 @@
+"""One run: start every server, fill all with the same items, check the answers, measure.
+
+All servers run during the whole run and only one has work at a time; for each operation and number
+of connections they follow each other, so that a change in the machine's mood meets all alike.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import dataset
+from benchmarks.dataset import BATCH_ITEMS, WRITE_TABLE, Json
+from benchmarks.load import Driver, Load, Measurement
+from benchmarks.operations import Operation, WrongAnswer, batch_put, delete_item
+from benchmarks.peers import Unavailable
+from benchmarks.servers import Running, Server
+from benchmarks.wire import Client, WireError
+
+import orjson
+
+ACTIVE_SECONDS_MAX = 30
+DELETIONS_FIRST = 1_000
+DELETIONS_MAX = 150_000
+DELETIONS_MARGIN = 1.2
+
+
+@dataclass(frozen=True)
+class Plan:
+    servers: list[Server]
+    operations: list[Operation]
+    connections: list[int]
+    warm_up_seconds: int
+    seconds: int
+
+
+@dataclass
+class Results:
+    """What the report is made of; everything in it is JSON."""
+
+    machine: dict[str, Any]
+    started: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By label: seconds to ready, MB when idle."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """By label, or label and operation: the reason."""
+    measured: list[dict[str, Any]] = field(default_factory=list)
+
+
+def run(plan: Plan, driver: Driver, folder: Path, results: Results) -> None:
+    with ExitStack() as stack:
+        running = [
+            server for server in (_start(s, folder, stack, results) for s in plan.servers) if server
+        ]
+        for operation in plan.operations:
+            ready = [server for server in running if _is_right(server, operation, results)]
+            for connections in plan.connections:
+                for server in ready:
+                    _measure_one(server, operation, connections, plan, driver, results)
+
+
+def _start(server: Server, folder: Path, stack: ExitStack, results: Results) -> Running | None:
+    try:
+        running = Running(server, folder / server.label.replace("/", "-"))
+        stack.callback(running.close)
+        _fill(running)
+    except (Unavailable, WireError) as reason:
+        results.skipped[server.label] = str(reason)
+        say(f"{server.label}: skipped, {reason}")
+        return None
+    results.started[server.label] = {
+        "ready_seconds": running.ready_seconds,
+        "idle_mb": running.idle_mb,
+    }
+    say(f"{server.label}: ready after {running.ready_seconds:.2f} s, {_mb(running.idle_mb)}")
+    return running
+
+
+# The same items for all
+
+
+def _fill(running: Running) -> None:
+    client = Client(running.port)
+    if running.server.operations is None:
+        for table in dataset.tables():
+            client.call("CreateTable", table)
+            _wait_until_active(client, table["TableName"])
+        by_table: dict[str, list[Json]] = {}
+        for name, item in dataset.seed():
+            by_table.setdefault(name, []).append(item)
+        for name, items in by_table.items():
+            put_all(client, name, items)
+    else:
+        for name, item in dataset.seed():
+            client.call("PutItem", {"TableName": name, "Item": item})
+    client.close()
+
+
+def _wait_until_active(client: Client, table: str) -> None:
+    deadline = time.monotonic() + ACTIVE_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if client.call("DescribeTable", {"TableName": table})["Table"]["TableStatus"] == "ACTIVE":
+            return
+        time.sleep(0.05)
+    raise Unavailable(f"its table is not ACTIVE after {ACTIVE_SECONDS_MAX} seconds")
+
+
+def put_all(client: Client, table: str, items: list[Json]) -> None:
+    for start in range(0, len(items), BATCH_ITEMS):
+        request = batch_put(table, items[start : start + BATCH_ITEMS])
+        if client.call("BatchWriteItem", request).get("UnprocessedItems"):
+            raise WireError("BatchWriteItem left items unprocessed")
+
+
+# Check, then measure
+
+
+def _is_right(running: Running, operation: Operation, results: Results) -> bool:
+    server = running.server
+    if server.operations is not None and operation.name not in server.operations:
+        return False
+    client = Client(running.port)
+    try:
+        operation.check(client, operation.requests()[0])
+    except (WireError, WrongAnswer, KeyError, ValueError) as reason:
+        results.skipped[f"{server.label} {operation.name}"] = str(reason) or repr(reason)
+        say(f"{server.label} {operation.name}: skipped, {reason!r}")
+        return False
+    finally:
+        client.close()
+    return True
+
+
+def _measure_one(
+    running: Running,
+    operation: Operation,
+    connections: int,
+    plan: Plan,
+    driver: Driver,
+    results: Results,
+) -> None:
+    label = running.server.label
+    try:
+        measurement = _measure(running, operation, connections, plan, driver)
+    except (WireError, OSError, subprocess.SubprocessError) as reason:
+        results.skipped[f"{label} {operation.name} {connections}"] = str(reason)
+        say(f"{label} {operation.name} {connections}: failed, {reason}")
+        return
+    resident_mb = running.resident_mb()
+    results.measured.append(
+        {
+            "server": running.server.name,
+            "mode": running.server.mode,
+            "operation": operation.name,
+            "connections": connections,
+            "resident_mb": resident_mb,
+            **asdict(measurement),
+        }
+    )
+    lost = measurement.refused + measurement.broken
+    say(
+        f"{operation.name:<19}{connections:>3}  {label:<22}"
+        f"{measurement.requests_per_second:>9,.0f}/s  p50 {measurement.p50_ms:>8.2f} ms  "
+        f"p99 {measurement.p99_ms:>8.2f} ms  {_mb(resident_mb):>8}"
+        + (f"  {lost} not answered with 2xx" if lost else "")
+    )
+
+
+def _measure(
+    running: Running, operation: Operation, connections: int, plan: Plan, driver: Driver
+) -> Measurement:
+    if operation.consumes:
+        return _measure_deletions(running, operation, connections, plan, driver)
+    load = Load(operation.name, operation.target, operation.bodies())
+    if plan.warm_up_seconds:
+        driver.drive(running.port, load, connections, plan.warm_up_seconds)
+    return driver.drive(running.port, load, connections, plan.seconds)
+
+
+def _measure_deletions(
+    running: Running, operation: Operation, connections: int, plan: Plan, driver: Driver
+) -> Measurement:
+    """Deletes items that are there: as many as the warm-up says that it will manage.
+
+    The warm-up runs out of items and goes on with deletions that find nothing, which are no slower.
+    """
+    client = Client(running.port)
+
+    def drive(count: int, seconds: int) -> Measurement:
+        put_all(client, WRITE_TABLE, [dataset.item("delete", n) for n in range(count)])
+        bodies = [orjson.dumps(request) for request in delete_item(0, count)]
+        load = Load(operation.name, operation.target, bodies)
+        return driver.drive(running.port, load, connections, seconds)
+
+    warm = drive(DELETIONS_FIRST, max(plan.warm_up_seconds, 1))
+    needed = int(warm.requests_per_second * plan.seconds * DELETIONS_MARGIN) + connections
+    try:
+        return drive(min(needed, DELETIONS_MAX), plan.seconds)
+    finally:
+        client.close()
+
+
+def _mb(resident_mb: float | None) -> str:
+    return "? MB" if resident_mb is None else f"{resident_mb:.0f} MB"
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
