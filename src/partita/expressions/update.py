@@ -48,6 +48,7 @@ from partita.expressions.resolution import (
     refuser,
     run_checks,
 )
+from partita.expressions.statement_size import UNCOUNTED, StatementSize, statement_size
 from partita.item import numbers
 from partita.item.sizes import value_size
 from partita.item.values import SET_TYPES, AttributeValue, Item, type_of
@@ -110,6 +111,8 @@ class Update:
     checks: tuple[Check, ...]
     changes: tuple[Change, ...]
     shape: Shape
+    size: StatementSize = UNCOUNTED
+    """What the statement counts; the legacy parameters count nothing."""
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -168,6 +171,11 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Update:
     except Refusal as refusal:
         raise invalid(parameter, refusal) from None
     computes = scope.computes(update.actions)
+    try:
+        size = statement_size(update, scope.resolve)
+    except Refusal:
+        # What is wrong with an operand is told by the checks, in their order.
+        size = UNCOUNTED
     changes = tuple(
         Change(node.section, path, compute, _known_type(node))
         for node, path, compute in zip(update.actions, paths, computes, strict=True)
@@ -180,6 +188,7 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Update:
         tuple(scope.checks),
         changes,
         shape_of(paths),
+        size,
     )
 
 

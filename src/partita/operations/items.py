@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from partita.capacity.units import Consumed, read_units
 from partita.errors import ValidationException
+from partita.expressions.update import ITEM_TOO_LARGE as UPDATED_ITEM_TOO_LARGE
 from partita.item.values import TOO_LARGE, normalize_item
 from partita.limits import ITEM_BYTES_MAX
 from partita.operations.actions import (
@@ -89,6 +90,8 @@ def update_item(context: WriteContext, request: Request) -> bytes:
         check_parameters(request, UPDATE)
         key = normalize_item(request["Key"])
         expressions = read_expressions(request, UPDATE)
+    if expressions.update and expressions.update.size.bytes(expressions.values) > ITEM_BYTES_MAX:
+        raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     update = Update(item_key=key, update=expressions.update, **common_members(request, expressions))
     table, written = _carry_out(context, update)
     attributes = _updated_attributes(request.get("ReturnValues", "NONE"), update, written)
