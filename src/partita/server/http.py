@@ -40,7 +40,7 @@ PIPELINED_MAX = 128
 WRITE_BYTES_MAX = 256 * KB
 BODIES_BYTES_MAX = 512 * MB
 """Over all connections; a large request beyond it is refused with 503."""
-LARGE_BODY_BYTES = 1 * MB
+LARGE_BODY_BYTES = 64 * KB
 TURN_SECONDS_MAX = 0.01
 """How long the pipelined requests of one connection are answered before the others go on."""
 DISCARDED_BYTES_MAX = 64 * MB

@@ -190,14 +190,11 @@ def _place(table: Table, key: Item) -> bytes:
 
 
 def _partition_part(parts: Sequence[bytes]) -> bytes:
-    return partition_hash(parts) + b"".join(map(_partition_key_part, parts))
-
-
-def _partition_key_part(part: bytes) -> bytes:
     """Partitions are ordered by hash alone, so a long key may stand as a digest of itself."""
-    if len(part) > PLAIN_PARTITION_KEY_BYTES_MAX or part.startswith(DIGEST_MARK):
-        part = DIGEST_MARK + blake2b(part).digest()
-    return terminated(part)
+    key = b"".join(map(terminated, parts))
+    if len(key) > PLAIN_PARTITION_KEY_BYTES_MAX or key.startswith(DIGEST_MARK):
+        key = DIGEST_MARK + blake2b(key).digest()
+    return partition_hash(parts) + key
 
 
 def _range(prefix: bytes, keys: KeyRange) -> tuple[bytes, bytes]:

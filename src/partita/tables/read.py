@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import monotonic
 
-from partita.limits import PAGE_BYTES_MAX
+from partita.limits import KB, PAGE_BYTES_MAX
 from partita.storage.engine import Reader
 from partita.tables.stored import HEADER_BYTES, Stored, unpack, unpack_sizes
 
@@ -20,7 +20,8 @@ Keep = Callable[[bytes], bytes | None]
 
 FILTER_SECONDS_MAX = 0.1
 ITEMS_PER_LOOK = 64
-"""How often a page with a filter looks at the clock."""
+LARGE_ITEM_BYTES = 4 * KB
+"""How often a page with a filter looks at the clock: now and then, and after every large item."""
 
 
 @dataclass(slots=True)
@@ -60,7 +61,8 @@ def read_page(
             kept = keep(body)
             if kept is not None:
                 items.append(kept)
-            is_late = not count % ITEMS_PER_LOOK and clock() > deadline
+            is_look = not count % ITEMS_PER_LOOK or item_size > LARGE_ITEM_BYTES
+            is_late = is_look and clock() > deadline
         if count == limit or page_bytes >= PAGE_BYTES_MAX or is_late:
             page.last_evaluated = body
             break
