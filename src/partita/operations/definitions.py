@@ -36,6 +36,7 @@ from partita.tables.schema import (
 
 Keys = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]
 
+TAG_SIGNS = "_.:/=+-@"
 TOO_MANY_GLOBAL_INDEXES = (
     f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of "
     f"{GLOBAL_INDEXES_PER_TABLE_MAX}"
@@ -316,9 +317,9 @@ def check_tags(tags: Iterable[dict[str, str]]) -> dict[str, str]:
     checked: dict[str, str] = {}
     for tag in tags:
         key, value = tag.get("Key"), tag.get("Value")
-        if not key or len(key) > TAG_KEY_CHARS_MAX:
+        if not key or len(key) > TAG_KEY_CHARS_MAX or not _is_taggable(key):
             raise ValidationException(f"The Tag Key provided is invalid, Key: {_or_null(key)}")
-        if value is None or len(value) > TAG_VALUE_CHARS_MAX:
+        if value is None or len(value) > TAG_VALUE_CHARS_MAX or not _is_taggable(value):
             raise ValidationException(
                 f"The Tag Value provided is invalid, Value: {_or_null(value)}"
             )
@@ -330,6 +331,11 @@ def check_tags(tags: Iterable[dict[str, str]]) -> dict[str, str]:
             )
         checked[key] = value
     return check_tag_count(checked)
+
+
+def _is_taggable(text: str) -> bool:
+    """Tags are letters and numbers of any script, blanks, and a few signs."""
+    return all(char.isalnum() or char.isspace() or char in TAG_SIGNS for char in text)
 
 
 def _or_null(text: str | None) -> str:

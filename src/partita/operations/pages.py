@@ -12,7 +12,7 @@ from partita.item.keys import KeyAttribute
 from partita.item.values import Item, normalize_item
 from partita.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.operations.context import ReadContext, Request
-from partita.operations.expression_parameters import Expressions
+from partita.operations.expression_parameters import ENVELOPE, Expressions
 from partita.storage.engine import Snapshot
 from partita.tables import layout
 from partita.tables.indexes import projected_names
@@ -97,9 +97,10 @@ def check_select(request: Request) -> None:
         (name for name in ("ProjectionExpression", "AttributesToGet") if name in request), None
     )
     if select == "SPECIFIC_ATTRIBUTES" and asked is None:
+        # Of the texts for Select only this one has the envelope (recorded).
         raise ValidationException(
-            "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
-            "SPECIFIC_ATTRIBUTES"
+            f"{ENVELOPE}Must specify the AttributesToGet or ProjectionExpression when choosing to "
+            "get SPECIFIC_ATTRIBUTES"
         )
     if select not in (None, "SPECIFIC_ATTRIBUTES") and asked is not None:
         chosen = "only the Count" if select == "COUNT" else select
@@ -175,20 +176,15 @@ def _projection_paths(expressions: Expressions) -> Iterable[tuple[str | int, ...
     return expressions.projection.paths if expressions.projection else ()
 
 
-def check_start_key(source: Source, key: Item, *, is_query: bool) -> None:
-    """An ExclusiveStartKey must be what a LastEvaluatedKey of this source could be.
-
-    Query and Scan word some of it differently (recorded).
-    """
-    is_plain_scan = not is_query and source.index is None
+def check_start_key(source: Source, key: Item) -> None:
+    """An ExclusiveStartKey must be what a LastEvaluatedKey of this source could be."""
     attributes = source.start_key_attributes
     if key.keys() != attributes.keys():
-        raise ValidationException(START_MISMATCH if is_plain_scan else INVALID_START)
+        raise ValidationException(INVALID_START)
     own = {name for name, _ in source.partition + source.sort}
     for name, kind in attributes.items():
         if kind not in key[name]:
-            is_own = name in own and not is_plain_scan
-            raise ValidationException(KEY_MISMATCH if is_own else START_MISMATCH)
+            raise ValidationException(KEY_MISMATCH if name in own else START_MISMATCH)
     table = source.table
     try:
         check_key_values((table.partition,), table.sort_attributes, key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 from partita.errors import INVALID, ValidationException
@@ -12,7 +11,6 @@ from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import (
     QUERY,
     check_parameters,
-    enveloped,
     read_expressions,
 )
 from partita.operations.pages import (
@@ -35,12 +33,12 @@ ONE_ROW = "The query can return at most one row and cannot be restarted"
 
 def query(context: ReadContext, request: Request) -> bytes:
     check_parameters(request, QUERY)
-    _check_select(request)
+    check_select(request)
     start_key = start_values(request)
     expressions = read_expressions(request, QUERY)
     source = find_source(context, request)
     if start_key is not None:
-        check_start_key(source, start_key, is_query=True)
+        check_start_key(source, start_key)
     assert expressions.key_condition is not None
     keys = expressions.key_condition.resolve(source.partition, source.sort, expressions.values)
     _check_key_values(source, keys)
@@ -51,13 +49,6 @@ def query(context: ReadContext, request: Request) -> bytes:
     if expressions.filter:
         _check_filter(source, expressions.filter.attributes, request)
     return read(context, request, select(context, request, source, expressions), start, stop)
-
-
-def _check_select(request: Request) -> None:
-    # Of Query's own texts for Select, this one has the envelope, the others have not (recorded).
-    is_enveloped = request.get("Select") == "SPECIFIC_ATTRIBUTES"
-    with enveloped(request) if is_enveloped else nullcontext():
-        check_select(request)
 
 
 def _check_key_values(source: Source, keys: KeyRange) -> None:

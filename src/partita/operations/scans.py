@@ -27,7 +27,7 @@ def scan(context: ReadContext, request: Request) -> bytes:
     segment, total_segments = request.get("Segment", 0), request.get("TotalSegments", 1)
     start, stop = layout.segment_range(source.prefix, segment, total_segments)
     if start_key is not None:
-        check_start_key(source, start_key, is_query=False)
+        check_start_key(source, start_key)
         place = source.place(start_key)
         if not start <= place < stop:
             raise ValidationException(
@@ -52,6 +52,5 @@ def _check_segments(request: Request) -> None:
         )
     if segment is not None and segment >= total_segments:
         raise ValidationException(
-            "The Segment parameter is zero-based and must be less than parameter TotalSegments: "
-            f"Segment: {segment} is not less than TotalSegments: {total_segments}"
+            "The Segment parameter is zero-based and must be less than parameter TotalSegments"
         )

@@ -265,8 +265,9 @@ def _create_index(service: Service, table: Table, asked: dict[str, Any], request
     if len(table.global_indexes) >= GLOBAL_INDEXES_PER_TABLE_MAX:
         raise LimitExceededException(definitions.TOO_MANY_GLOBAL_INDEXES)
     given = definitions.attribute_types(request["AttributeDefinitions"])
-    # An attribute that the table knows keeps its type, whatever the request says (recorded).
+    # Other attributes that the table knows keep their types, whatever is said (recorded).
     types = given | {key: kind for key, kind in table.attribute_types.items() if key in given}
+    _refuse_redefinition(table, asked["KeySchema"], given)
     index = definitions.global_index(asked, types, table.next_index_number)
     definitions.check_index_settings(index, asked, table.billing_mode)
     definitions.check_indexes_together([*table.indexes, index])
@@ -276,6 +277,22 @@ def _create_index(service: Service, table: Table, asked: dict[str, Any], request
         indexes=(*table.indexes, replace(index, status=CREATING)),
         next_index_number=table.next_index_number + 1,
     )
+
+
+def _refuse_redefinition(
+    table: Table, key_schema: list[dict[str, str]], given: dict[str, str]
+) -> None:
+    """A key of the new index must have the type that the table knows it by."""
+    for element in key_schema:
+        name, role = element["AttributeName"], element["KeyType"]
+        known = table.attribute_types.get(name)
+        if known is not None and given.get(name, known) != known:
+            raise ValidationException(
+                f"{INVALID}Attributes cannot be redefined. Please check that your attribute has "
+                "the same type as previously defined. Existing schema: "
+                f"Schema:[SchemaElement: key{{{name}:{known}:{role}}}] New schema: "
+                f"Schema:[SchemaElement: key{{{name}:{given[name]}:{role}}}]"
+            )
 
 
 def _update_index(service: Service, table: Table, asked: dict[str, Any], request: Request) -> Table:

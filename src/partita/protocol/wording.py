@@ -180,6 +180,7 @@ NEWER_FORMS: dict[str, tuple[NewerForm, ...]] = {
         replace(_CONDITIONAL_OPERATOR, alone=True, prefixed=False),
         _too_short("Limit", VALUE_LEAST),
     ),
+    "Scan": (_too_short("Limit", VALUE_LEAST), _too_short("Segment", VALUE_LEAST)),
     "BatchGetItem": (_too_short("RequestItems"),),
     "BatchWriteItem": (_too_short("RequestItems"),),
     "TransactGetItems": _TRANSACT_ITEMS,

@@ -277,7 +277,7 @@ RECORDED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a limit of zero in Scan": (
         "Scan",
         {"TableName": "abc", "Limit": 0},
-        f"{ONE}Value '0' at 'limit' {FAILED}Member must have value greater than or equal to 1",
+        f"{ONE}Value at 'Limit' {FAILED}Member must have value greater than or equal to 1",
     ),
     "a wrong operator beats a wrong Select in Query, without a count": (
         "Query",
