@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: install run test compat soak clean
+.PHONY: install run test compat soak bench clean
 .DELETE_ON_ERROR:
 
 install: $(INSTALLED)
@@ -39,6 +39,11 @@ compat: install
 
 soak: install
 	$(BIN)/pytest tests -q -m soak
+
+# Options of the benchmark go into BENCH: make bench BENCH="--quick"
+bench: install
+	@scripts/provision
+	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -16,9 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scripts.dynamodb_local import PACKAGE as DYNAMODB_LOCAL_PACKAGE
-from scripts.dynamodb_local import PEERS, Unavailable
+from scripts.dynamodb_local import PEERS, Unavailable, java
 from scripts.dynamodb_local import fetch as dynamodb_local
-from scripts.dynamodb_local import java
 
 __all__ = ["PEERS", "Unavailable", "dynalite", "dynamodb_local", "dynoxide", "java", "moto", "node"]
 

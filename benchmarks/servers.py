@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 READY_SECONDS_MAX = 60
 POLL_SECONDS = 0.01
 STOP_SECONDS_MAX = 15
+SETTLE_SECONDS_MAX = 30
+SETTLE_POLL_SECONDS = 0.2
+SETTLED_SHARE_MAX = 0.2
 
 Mode = Literal["disk", "relaxed", "memory"]
 """`disk` is as durable as the server can be told to be; `relaxed` is on disk without waiting."""
@@ -167,10 +170,6 @@ class Running:
                 client.close()
         raise Unavailable(f"it did not answer within {READY_SECONDS_MAX} seconds")
 
-    @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
-
     def resident_mb(self) -> float | None:
         """VmRSS of the process, where /proc tells it; pages of mapped files count."""
         try:
@@ -179,6 +178,23 @@ class Running:
             return None
         lines = [line for line in status.splitlines() if line.startswith("VmRSS:")]
         return int(lines[0].split()[1]) / 1024 if lines else None
+
+    def settle(self) -> None:
+        """Wait until it has done with what a driver left behind, so that the next is not hurt."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        used_seconds = self._processor_seconds()
+        while time.monotonic() < deadline:
+            time.sleep(SETTLE_POLL_SECONDS)
+            before, used_seconds = used_seconds, self._processor_seconds()
+            if used_seconds - before <= SETTLE_POLL_SECONDS * SETTLED_SHARE_MAX:
+                return
+
+    def _processor_seconds(self) -> float:
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
         self._process.terminate()

@@ -49,14 +49,19 @@ end
 def find() -> str | None:
     """The path of wrk; installed first where that needs no question (root, apt-get)."""
     if shutil.which("wrk") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(
-            ["apt-get", "install", "--yes", "--no-install-recommends", "wrk"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=INSTALL_SECONDS_MAX,
-            check=False,
-        )
+        _apt_get("update")
+        _apt_get("install", "--yes", "--no-install-recommends", "wrk")
     return shutil.which("wrk")
+
+
+def _apt_get(*arguments: str) -> None:
+    subprocess.run(
+        ["apt-get", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=INSTALL_SECONDS_MAX,
+        check=False,
+    )
 
 
 class Wrk:

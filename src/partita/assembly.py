@@ -13,7 +13,9 @@ from partita.server import lifecycle
 from partita.server.dispatch import Dispatcher
 from partita.server.http import Listener
 from partita.storage.engine import Engine
-from partita.storage.lmdb import LmdbEngine
+from partita.storage.lmdb import LmdbEngine, opened_for_reading
+from partita.tables.check import Folder
+from partita.tables.check import check as check_folder
 
 MEMORY_FOLDER = Path("/dev/shm")
 
@@ -25,6 +27,7 @@ def serve(
     data: Path | None,
     say: Callable[[str], None],
     transient_seconds: float = 0.0,
+    durable: bool = True,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
@@ -34,7 +37,7 @@ def serve(
     async def run() -> None:
         loop = asyncio.get_running_loop()
         database = Database(
-            open_engine(data),
+            open_engine(data, durable=durable),
             call_soon=loop.call_soon,
             call_from_thread=loop.call_soon_threadsafe,
             call_later=loop.call_later,
@@ -45,7 +48,7 @@ def serve(
         def ready(url: str) -> None:
             database.service.address = url.removeprefix("http://")
             database.start()
-            say(f"Partita is ready on {url} ({f'data in {data}' if data else 'in memory'})")
+            say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
 
         try:
             listener = Listener(dispatcher.handle, dispatcher.metrics)
@@ -56,10 +59,33 @@ def serve(
     lifecycle.run(run)
 
 
-def open_engine(folder: Path | None) -> Engine:
+def check(data: Path, say: Callable[[str], None]) -> bool:
+    """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
+    with opened_for_reading(data) as snapshot:
+        folder = Folder(snapshot)
+        findings = 0
+        for finding in check_folder(folder):
+            findings += 1
+            say(str(finding))
+    tables = len(folder.tables)
+    looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries checked"
+    say(f"{looked_at}: {f'{findings} findings' if findings else 'no findings'}.")
+    return not findings
+
+
+def _kept(data: Path | None, *, durable: bool) -> str:
+    """What becomes of the data, in words for the ready line."""
+    if data is None:
+        return "in memory"
+    if durable:
+        return f"data in {data}"
+    return f"data in {data}, durability relaxed: a crash of the machine can lose it"
+
+
+def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
     """The engine over a data folder, or over one that nobody sees."""
     if folder is not None:
-        return LmdbEngine(folder)
+        return LmdbEngine(folder, durable=durable)
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
         # The folder goes at once: the open files live on until the process ends, however it ends.

@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from partita import __version__
-from partita.errors import PartitaError
+from partita.errors import PartitaError, StorageError
 
 HOST = "127.0.0.1"
 PORT = 8000
 DATA = Path("partita-data")
 TRANSIENT_SECONDS = 1.0
+DURABLE, RELAXED = "durable", "relaxed"
 PORT_RANGE = click.IntRange(0, 65_535)
 
 
@@ -52,9 +53,33 @@ def commands() -> None:
     help="Folder that keeps the data.",
 )
 @click.option("--in-memory", is_flag=True, help="Keep nothing after the server stops.")
-def serve(host: str, port: int, data: Path, in_memory: bool) -> None:
+@click.option(
+    "--durability",
+    type=click.Choice([DURABLE, RELAXED]),
+    default=DURABLE,
+    show_default=True,
+    help="relaxed does not wait for the disk: for test suites.",
+)
+def serve(host: str, port: int, data: Path, in_memory: bool, durability: str) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C."""
-    _serve(host, port, None if in_memory else data)
+    _serve(host, port, None if in_memory else data, durable=durability == DURABLE)
+
+
+@commands.command()
+@click.argument("data", metavar="DIR", type=click.Path(path_type=Path))
+def check(data: Path) -> None:
+    """Verify a data folder that is not being served.
+
+    Exits with 0 when all is well, 1 when something is wrong, 2 when DIR cannot be opened.
+    """
+    from partita import assembly
+
+    try:
+        is_well = assembly.check(data, say=click.echo)
+    except StorageError as error:
+        click.echo(f"partita: {error}", err=True)
+        sys.exit(2)
+    sys.exit(0 if is_well else 1)
 
 
 @commands.command(
@@ -72,7 +97,14 @@ def local(flags: tuple[str, ...]) -> None:
     _serve(choice.host, choice.port, data, choice.transient_seconds)
 
 
-def _serve(host: str, port: int, data: Path | None, transient_seconds: float = 0.0) -> None:
+def _serve(
+    host: str,
+    port: int,
+    data: Path | None,
+    transient_seconds: float = 0.0,
+    *,
+    durable: bool = True,
+) -> None:
     # Imported late: `partita --help` need not load the server.
     from partita import assembly
 
@@ -81,6 +113,7 @@ def _serve(host: str, port: int, data: Path | None, transient_seconds: float = 0
         port=port,
         data=data,
         transient_seconds=transient_seconds,
+        durable=durable,
         say=click.echo,
     )
 

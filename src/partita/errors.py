@@ -15,6 +15,7 @@ INVALID = "One or more parameter values were invalid: "
 SERVICE = "com.amazonaws.dynamodb.v20120810#"
 VALIDATE = "com.amazon.coral.validate#"
 CORAL = "com.amazon.coral.service#"
+AVAILABILITY = "com.amazon.coral.availability#"
 
 
 class PartitaError(Exception):
@@ -125,6 +126,16 @@ class TransactionConflictException(DynamoDBError):
 
 class IdempotentParameterMismatchException(DynamoDBError):
     message_member = "Message"
+
+
+class ProvisionedThroughputExceededException(DynamoDBError):
+    pass
+
+
+class ThrottlingException(DynamoDBError):
+    """How operations on tables are throttled."""
+
+    namespace = AVAILABILITY
 
 
 class InternalServerError(DynamoDBError):

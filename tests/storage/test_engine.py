@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.errors import StorageError
+from partita.storage.branch import BranchEngine
 from partita.storage.engine import Engine, prefix_end
 from partita.storage.lmdb import HEAD_BYTES, LmdbEngine
 
@@ -25,17 +26,36 @@ def open_lmdb(folder: Path) -> Engine:
     return LmdbEngine(folder, durable=False)
 
 
-ENGINES: dict[str, OpenEngine] = {"lmdb": open_lmdb}
+def open_memory(folder: Path) -> Engine:
+    return BranchEngine()
+
+
+def open_branch(folder: Path) -> Engine:
+    """Over two layers whose every pair has been deleted again, so that it too begins empty."""
+    below = BranchEngine()
+    committed(below, {b"a": b"below", b"b": b"below", b"k" * 600: b"below"})
+    middle = below.branch()
+    middle.commit({b"a": None, b"b": b"middle", b"k" * 600: None})
+    middle.refresh()
+    top = middle.branch()
+    top.commit({b"b": None})
+    top.refresh()
+    return top.branch()
+
+
+FOLDERS: dict[str, OpenEngine] = {"lmdb": open_lmdb}
+ENGINES: dict[str, OpenEngine] = {**FOLDERS, "memory": open_memory, "branch": open_branch}
+
+
+@pytest.fixture(params=FOLDERS)
+def open_engine(request: pytest.FixtureRequest) -> OpenEngine:
+    """Of the engines that keep a folder."""
+    return FOLDERS[request.param]
 
 
 @pytest.fixture(params=ENGINES)
-def open_engine(request: pytest.FixtureRequest) -> OpenEngine:
-    return ENGINES[request.param]
-
-
-@pytest.fixture
-def engine(open_engine: OpenEngine, tmp_path: Path) -> Iterator[Engine]:
-    opened = open_engine(tmp_path)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    opened = ENGINES[request.param](tmp_path)
     yield opened
     opened.close()
 

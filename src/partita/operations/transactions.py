@@ -267,9 +267,17 @@ def _digest(request: Request) -> str:
 
 def _remember(context: WriteContext, request: Request, token: str) -> None:
     now = context.service.clock()
+    if before := _remembered(context, token):
+        # Used again after its ten minutes: what is noted of its first use must not end the second.
+        context.draft.delete(layout.token_time_key(before.used_at, token))
     used = msgspec.json.encode(_Token(now, _digest(request)))
     context.draft.put(layout.token_key(token), used)
     context.draft.put(layout.token_time_key(now, token), token.encode())
+
+
+def _remembered(context: WriteContext, token: str) -> _Token | None:
+    value = context.draft.get(layout.token_key(token))
+    return None if value is None else msgspec.json.decode(value, type=_Token)
 
 
 def _replayed(
@@ -280,10 +288,9 @@ def _replayed(
     actions: list[Action],
 ) -> bytes | None:
     """The answer to a request that was carried out before; it reports the cost of reading."""
-    remembered = context.draft.get(layout.token_key(token))
-    if remembered is None:
+    used = _remembered(context, token)
+    if used is None:
         return None
-    used = msgspec.json.decode(remembered, type=_Token)
     if context.service.clock() - used.used_at > CLIENT_TOKEN_SECONDS:
         return None
     if used.digest != _digest(request):

@@ -4,6 +4,8 @@ LMDB takes keys of at most 511 bytes, DynamoDB has keys of more than 3,000. A lo
 its first bytes and a digest, with the whole key in front of the value. Long keys with the same
 first bytes lie side by side, so a range read collects such a group, sorts it by the whole keys,
 and the order is exact.
+
+A file that is damaged is refused before LMDB sees it (`storage/pages.py` says why).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from shutil import disk_usage
@@ -21,12 +24,16 @@ import lmdb
 
 from partita.errors import StorageError
 from partita.storage.engine import Changes, Snapshot
+from partita.storage.pages import check_pages
 
 MAP_BYTES = 1 << 40
 DISK_FREE_BYTES_MIN = 1 << 20
 RAW_KEY_BYTES_MAX = 511
 DIGEST_BYTES = 16
 HEAD_BYTES = RAW_KEY_BYTES_MAX - DIGEST_BYTES
+DATA_FILE, LOCK_FILE = "data.mdb", "partita.lock"
+PAGES_AT_START = 256
+"""How many pages are looked at before a folder is served: the catalog, and all of a small one."""
 
 _LENGTH = struct.Struct(">I")
 
@@ -36,8 +43,13 @@ class LmdbEngine:
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
         self._folder = folder
+        self._durable = durable
         self._lock = _lock_folder(folder)
+        data_file = folder / DATA_FILE
+        is_new = not data_file.exists()
         try:
+            if not is_new:
+                check_pages(data_file, PAGES_AT_START)
             self._environment = lmdb.open(
                 str(folder),
                 map_size=MAP_BYTES,
@@ -46,9 +58,13 @@ class LmdbEngine:
                 max_readers=8,
                 readahead=False,
             )
-        except lmdb.Error as error:
+        except (lmdb.Error, StorageError) as error:
+            if is_new:
+                # What LMDB could not finish would pass for a damaged file the next time.
+                with suppress(OSError):
+                    data_file.unlink()
             self._lock.close()
-            raise StorageError(f"Cannot open the data folder {folder}: {error}.") from error
+            raise _cannot_open(folder, error) from error
         self._snapshot = LmdbSnapshot(self._environment)
 
     def snapshot(self) -> Snapshot:
@@ -80,8 +96,41 @@ class LmdbEngine:
 
     def close(self) -> None:
         self._snapshot.close()
+        if not self._durable:
+            self._environment.sync(True)
         self._environment.close()
         self._lock.close()
+
+
+@contextmanager
+def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
+    """What a folder holds, all of its pages looked at first; nothing in it is changed or made."""
+    if not (folder / DATA_FILE).is_file():
+        raise StorageError(
+            f"There is no data folder {folder}."
+            if not folder.is_dir()
+            else f"{folder} is not a data folder of Partita: it has no {DATA_FILE}."
+        )
+    lock = _lock_for_reading(folder)
+    try:
+        check_pages(folder / DATA_FILE)
+        environment = lmdb.open(str(folder), map_size=MAP_BYTES, readonly=True, lock=False)
+    except (lmdb.Error, StorageError) as error:
+        raise _cannot_open(folder, error) from error
+    else:
+        snapshot = LmdbSnapshot(environment)
+        try:
+            yield snapshot
+        finally:
+            snapshot.close()
+            environment.close()
+    finally:
+        if lock:
+            lock.close()
+
+
+def _cannot_open(folder: Path, error: Exception) -> StorageError:
+    return StorageError(f"Cannot open the data folder {folder}: {error}.")
 
 
 class LmdbSnapshot:
@@ -90,29 +139,36 @@ class LmdbSnapshot:
         self._transaction = environment.begin()
 
     def get(self, key: bytes) -> bytes | None:
-        if len(key) <= HEAD_BYTES:
-            value: bytes | None = self._transaction.get(key)
-            return value
-        packed = self._transaction.get(_raw_key(key))
+        try:
+            if len(key) <= HEAD_BYTES:
+                value: bytes | None = self._transaction.get(key)
+                return value
+            packed = self._transaction.get(_raw_key(key))
+        except lmdb.Error as error:
+            raise _cannot_read(error) from error
         return None if packed is None else _unpack(packed)[1]
 
     def range(
         self, start: bytes, stop: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        with self._transaction.cursor() as cursor:
-            if reverse:
-                for key, value in _whole_keys(_backward(cursor, stop), reverse=True):
-                    if key < start:
-                        return
-                    if key < stop:
-                        yield key, value
-            elif cursor.set_range(start[:HEAD_BYTES]):
-                forward: Any = cursor.iternext()
-                for key, value in _whole_keys(forward, reverse=False):
-                    if key >= stop:
-                        return
-                    if key >= start:
-                        yield key, value
+        try:
+            with self._transaction.cursor() as cursor:
+                if reverse:
+                    backward = _backward(cursor, stop)
+                    for key, value in _whole_keys(backward, start, stop, reverse=True):
+                        if key < start:
+                            return
+                        if key < stop:
+                            yield key, value
+                elif cursor.set_range(start[:HEAD_BYTES]):
+                    forward: Any = cursor.iternext()
+                    for key, value in _whole_keys(forward, start, stop, reverse=False):
+                        if key >= stop:
+                            return
+                        if key >= start:
+                            yield key, value
+        except lmdb.Error as error:
+            raise _cannot_read(error) from error
 
     def refresh(self) -> None:
         # A new transaction; py-lmdb keeps the reader slot of the old one for it.
@@ -121,6 +177,10 @@ class LmdbSnapshot:
 
     def close(self) -> None:
         self._transaction.abort()
+
+
+def _cannot_read(error: lmdb.Error) -> StorageError:
+    return StorageError(f"The data folder is damaged: {error}.")
 
 
 def _backward(cursor: Any, stop: bytes) -> Iterable[tuple[bytes, bytes]]:
@@ -132,9 +192,12 @@ def _backward(cursor: Any, stop: bytes) -> Iterable[tuple[bytes, bytes]]:
 
 
 def _whole_keys(
-    pairs: Iterable[tuple[bytes, bytes]], *, reverse: bool
+    pairs: Iterable[tuple[bytes, bytes]], start: bytes, stop: bytes, *, reverse: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Raw pairs with whole keys; each group of long keys in the order of its whole keys."""
+    """Raw pairs with whole keys; each group of long keys in the order of its whole keys.
+
+    Ends before a group that lies wholly beyond the bounds: it may be large.
+    """
     group: list[tuple[bytes, bytes]] = []
     head = b""
     for raw, value in pairs:
@@ -143,7 +206,10 @@ def _whole_keys(
             yield from sorted(group, reverse=reverse)
             group = []
         if is_long:
-            head = raw[:HEAD_BYTES]
+            if not group:
+                head = raw[:HEAD_BYTES]
+                if head < start[:HEAD_BYTES] if reverse else head >= stop:
+                    return
             group.append(_unpack(value))
         else:
             yield raw, value
@@ -159,15 +225,16 @@ def _pack(key: bytes, value: bytes) -> bytes:
 
 
 def _unpack(packed: bytes) -> tuple[bytes, bytes]:
-    (length,) = _LENGTH.unpack_from(packed)
-    end = _LENGTH.size + length
+    end = _LENGTH.size + int.from_bytes(packed[: _LENGTH.size], "big")
+    if end > len(packed):
+        raise StorageError("The data folder is damaged: a value lacks its long key.")
     return packed[_LENGTH.size : end], packed[end:]
 
 
 def _lock_folder(folder: Path) -> _FolderLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return _FolderLock(folder / "partita.lock")
+        return _FolderLock(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT)
     except BlockingIOError:
         raise StorageError(
             f"The data folder {folder} is in use by another Partita; "
@@ -180,11 +247,25 @@ def _lock_folder(folder: Path) -> _FolderLock:
         ) from error
 
 
+def _lock_for_reading(folder: Path) -> _FolderLock | None:
+    """A folder without a lock file is not served by anybody: it is a copy of another's data."""
+    try:
+        return _FolderLock(folder / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        raise StorageError(
+            f"The data folder {folder} is in use by another Partita; stop that one first."
+        ) from None
+    except OSError as error:
+        raise _cannot_open(folder, StorageError(error.strerror)) from error
+
+
 class _FolderLock:
     """One process per folder: the rooms above keep what they know of it in memory."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    def __init__(self, path: Path, flags: int) -> None:
+        self._file = os.open(path, flags, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

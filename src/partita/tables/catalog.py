@@ -19,8 +19,11 @@ from partita.tables.schema import CREATING, DELETING, Table
 
 FORMAT_VERSION = 1
 
+LAST_KEY = b"\xff" * 1024
+"""Behind every key of the layout."""
+
 _encode = msgspec.json.encode
-_decode = msgspec.json.Decoder(Table).decode
+_decoder = msgspec.json.Decoder(Table)
 
 
 class Catalog:
@@ -33,8 +36,8 @@ class Catalog:
     def reload(self) -> None:
         self._tables = {
             table.name: table
-            for _, value in self._snapshot.range(layout.CATALOG, prefix_end(layout.CATALOG))
-            for table in [_decode(value)]
+            for key, value in self._snapshot.range(layout.CATALOG, prefix_end(layout.CATALOG))
+            for table in [decode_table(key, value)]
         }
 
     def __iter__(self) -> Iterator[Table]:
@@ -55,8 +58,9 @@ class Catalog:
 
     def committed(self, table: Table) -> Table | None:
         """The same table as the disk has it, while its last change may still be under way."""
-        value = self._snapshot.get(layout.catalog_key(table.name))
-        committed = None if value is None else _decode(value)
+        key = layout.catalog_key(table.name)
+        value = self._snapshot.get(key)
+        committed = None if value is None else decode_table(key, value)
         return committed if committed and committed.number == table.number else None
 
     def described(self, name: str) -> Table:
@@ -97,15 +101,31 @@ def next_table_number(draft: Draft) -> int:
     return number
 
 
+def decode_table(catalog_key: bytes, value: bytes) -> Table:
+    try:
+        return _decoder.decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        name = catalog_key.removeprefix(layout.CATALOG).decode(errors="replace")
+        raise StorageError(
+            f"The data folder is damaged: its entry for table {name} cannot be read ({error})."
+        ) from error
+
+
 def check_format(engine: Engine) -> None:
-    """A data folder says which version wrote it; a newer one is not touched."""
-    current = str(FORMAT_VERSION).encode()
-    found = engine.snapshot().get(layout.FORMAT_KEY)
-    if found is None:
-        engine.commit({layout.FORMAT_KEY: current})
+    """A data folder says which version wrote it; a new one is told."""
+    if not has_format(engine.snapshot()):
+        engine.commit({layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
         engine.refresh()
-    elif found != current:
+
+
+def has_format(snapshot: Snapshot) -> bool:
+    """Whether a folder has data of this format, or none yet; any other data is not touched."""
+    found = snapshot.get(layout.FORMAT_KEY)
+    if found is not None and found != str(FORMAT_VERSION).encode():
         raise StorageError(
             f"The data folder has format {found.decode(errors='replace')}, this Partita reads "
             f"format {FORMAT_VERSION}; use the Partita that wrote it."
         )
+    if found is None and next(snapshot.range(b"", LAST_KEY), None) is not None:
+        raise StorageError("The data folder holds data that Partita did not write.")
+    return found is not None

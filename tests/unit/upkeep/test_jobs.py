@@ -858,3 +858,26 @@ def test_whatever_happens_table_indexes_and_counts_agree(sequence: list[Any]) ->
             model.check()
         finally:
             bench.close()
+
+
+def test_a_token_used_again_after_ten_minutes_counts_from_its_second_use(bench: Bench) -> None:
+    def add_one() -> None:
+        update = {
+            "TableName": TABLE,
+            "Key": {"pk": {"S": "a"}},
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
+        }
+        bench.send(
+            "TransactWriteItems", TransactItems=[{"Update": update}], ClientRequestToken="token"
+        )
+
+    add_one()
+    bench.settle()
+    bench.now += 601
+    add_one()  # before the sweep has seen that the first use is over
+    bench.settle()
+    bench.now += 5
+    add_one()
+    bench.settle()
+    assert bench.ask("GetItem", Key={"pk": {"S": "a"}})["Item"]["n"] == {"N": "2"}

@@ -1,0 +1,136 @@
+"""`python -m benchmarks`: runs, keeps the figures in results/latest.json, writes the report."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+
+import orjson
+
+from benchmarks import machine, sockets, wrk
+from benchmarks.load import Driver
+from benchmarks.operations import OPERATIONS
+from benchmarks.peers import PEERS
+from benchmarks.report import Report
+from benchmarks.run import Plan, Results, run, say
+from benchmarks.servers import NAMES, ROOT, SERVERS
+
+RESULTS = ROOT / "benchmarks" / "results"
+LATEST = RESULTS / "latest.json"
+PAGE = ROOT / "docs" / "BENCHMARKS.md"
+PLOT = ROOT / "docs" / "benchmarks.svg"
+
+CONNECTIONS = [1, 16, 64]
+QUICK_CONNECTIONS = [16]
+SECONDS = 3
+QUICK_SECONDS = 1
+WARM_UP_SECONDS = 1
+
+
+def main() -> None:
+    options = _parser().parse_args()
+    # As an exception, so that the servers are stopped.
+    signal.signal(signal.SIGTERM, _exit_on_signal)
+    if not options.report:
+        _run(_plan(options), writes_page=not (options.only or options.operations))
+    elif LATEST.exists():
+        _write_page()
+    else:
+        raise SystemExit("There is no run to report yet.")
+
+
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measures Partita beside its peers."
+    )
+    names = [operation.name for operation in OPERATIONS]
+    parser.add_argument("--quick", action="store_true", help="1 s each, 16 connections only")
+    parser.add_argument(
+        "--only", type=_names(NAMES), metavar="SERVERS", help=f"of {', '.join(NAMES)}"
+    )
+    parser.add_argument(
+        "--operations", type=_names(names), metavar="NAMES", help=f"of {', '.join(names)}"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="write the page from the last run, measure nothing"
+    )
+    return parser
+
+
+def _names(known: list[str] | tuple[str, ...]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        given = text.split(",")
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(known)}")
+        return given
+
+    return parse
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    return Plan(
+        servers=[s for s in SERVERS if not options.only or s.name in options.only],
+        operations=[
+            o for o in OPERATIONS if not options.operations or o.name in options.operations
+        ],
+        connections=QUICK_CONNECTIONS if options.quick else CONNECTIONS,
+        warm_up_seconds=WARM_UP_SECONDS,
+        seconds=QUICK_SECONDS if options.quick else SECONDS,
+    )
+
+
+def _run(plan: Plan, *, writes_page: bool) -> None:
+    """A run of a part is kept and shown, and leaves the page as it is."""
+    PEERS.mkdir(exist_ok=True)
+    # Beside the peers, not in the system's temporary folder, which may lie in memory.
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=PEERS) as folder:
+        driver = _driver(Path(folder))
+        results = Results(
+            {
+                **machine.describe(),
+                "driver": driver.name,
+                "seconds": plan.seconds,
+                "warm_up_seconds": plan.warm_up_seconds,
+            }
+        )
+        try:
+            run(plan, driver, Path(folder), results)
+        finally:
+            # A run that is broken off keeps what it has measured.
+            _keep(results, LATEST if writes_page else RESULTS / "partial.json")
+    if writes_page:
+        _write_page()
+    else:
+        say(Report(asdict(results)).markdown())
+
+
+def _keep(results: Results, path: Path) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / ".gitignore").write_text("*\n")
+    path.write_bytes(orjson.dumps(asdict(results), option=orjson.OPT_INDENT_2))
+
+
+def _driver(folder: Path) -> Driver:
+    found = wrk.find()
+    return wrk.Wrk(found, folder) if found else sockets.Sockets()
+
+
+def _write_page() -> None:
+    report = Report(orjson.loads(LATEST.read_bytes()))
+    PAGE.write_text(report.markdown())
+    PLOT.write_text(report.svg())
+    say(f"{PAGE.relative_to(ROOT)} and {PLOT.relative_to(ROOT)} are written.")
+
+
+if __name__ == "__main__":
+    main()

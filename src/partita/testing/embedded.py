@@ -1,0 +1,196 @@
+"""A private database in memory, called in process: no port, no thread to wait for.
+
+Requests of several threads are answered one after the other. When an answer is given, the
+background work that it set off is done: a new index is filled, a deleted table's data is gone.
+Only what time brings about waits for `settle`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from threading import Lock, local
+from types import TracebackType
+from typing import Any
+
+from partita.operations import database as operations
+from partita.operations.context import Request, WriteContext
+from partita.operations.registry import READS, WRITES
+from partita.server.dispatch import Dispatcher, Done
+from partita.server.messages import HttpRequest, HttpResponse
+from partita.server.metrics import Metrics
+from partita.storage.branch import BranchEngine
+from partita.testing import boto
+from partita.testing.clock import VirtualClock
+from partita.testing.faults import Faults, Handler
+from partita.testing.turns import Turns
+
+
+class Database:
+    """What `database()` gives. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        engine: BranchEngine,
+        clock: VirtualClock,
+        faults: Faults,
+        transient_seconds: float,
+    ) -> None:
+        self.clock = clock
+        self.faults = faults
+        self._engine = engine
+        self._transient_seconds = transient_seconds
+        self._lock = Lock()
+        self.is_closed = False
+        self._parent: Database | None = None
+        self._branches: set[Database] = set()
+        self._turns = Turns()
+        self._operations = operations.Database(
+            engine,
+            call_soon=self._turns.call_soon,
+            call_from_thread=self._turns.call_soon,
+            call_later=self._turns.call_later,
+            clock=clock,
+            transient_seconds=transient_seconds,
+        )
+        self._operations.start()
+        self._rest()
+
+    # For tests.
+
+    def client(self, **parameters: Any) -> Any:
+        """A boto3 client of this database; parameters as those of `boto3.client`."""
+        return boto.client(self.answer, **parameters)
+
+    def resource(self, **parameters: Any) -> Any:
+        """A boto3 resource of this database; parameters as those of `boto3.resource`."""
+        return boto.resource(self.answer, **parameters)
+
+    def session(self, **parameters: Any) -> Any:
+        """A boto3 session: all DynamoDB clients and resources made from it use this database."""
+        return boto.session(self.answer, **parameters)
+
+    def branch(self) -> Database:
+        """An independent database that begins with what this one holds, at its time.
+
+        Items are not copied. Changes, clock and faults of the two are their own from here on.
+        """
+        with self._lock:
+            self._check_open()
+            faults = Faults(self.faults.seed)
+            engine = self._engine.branch()
+            branch = Database(engine, self.clock.copy(), faults, self._transient_seconds)
+            branch._parent = self
+            self._branches.add(branch)
+        return branch
+
+    def settle(self) -> None:
+        """Do now what the time brings about: delete expired items, forget old client tokens."""
+        with self._lock:
+            self._check_open()
+            self._turns.start_later()
+            self._rest()
+
+    def close(self) -> None:
+        """Also closes the branches that are still open."""
+        for branch in list(self._branches):
+            branch.close()
+        with self._lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            self._operations.close()
+        if self._parent is not None:
+            self._parent._branches.discard(self)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # For those who bring requests.
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        """The answer to a complete request, from any thread."""
+        with self._lock:
+            self._check_open()
+            _current.database = self
+            answers: list[HttpResponse] = []
+            _dispatcher().handle(request, answers.append)
+            self._turns.run_until(answers.__len__)
+            self._rest()
+        return answers[0]
+
+    @property
+    def metrics(self) -> Metrics:
+        """Of all databases of this process, which share their dispatcher."""
+        return _dispatcher().metrics
+
+    def listens_at(self, address: str) -> None:
+        """What DescribeEndpoints tells."""
+        self._operations.service.address = address
+
+    def read(self, handler: Handler, request: Request) -> bytes:
+        spoiled = self.faults.spoiled(_NAMES[handler], handler)
+        return self._operations.read(spoiled, request)
+
+    def write(self, handler: Handler, request: Request, done: Done) -> None:
+        spoiled = self.faults.spoiled(_NAMES[handler], handler)
+        self._operations.write(spoiled, request, done)
+
+    def _rest(self) -> None:
+        """Turn until nothing is left to do: until a write need not wait for any commit."""
+        while True:
+            self._turns.run_ready()
+            passed: list[object] = []
+            self._operations.write(_do_nothing, {}, passed.append)
+            if passed and self._turns.is_idle:
+                return
+            self._turns.run_until(passed.__len__)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise RuntimeError("This database of partita.testing is closed.")
+
+
+def database(*, seed: int = 0, transient_seconds: float = 0.0) -> Database:
+    """A new, empty database in memory.
+
+    `seed` is that of faults with a share; `transient_seconds` is how long, by the database's clock,
+    a table shows CREATING, UPDATING or DELETING.
+    """
+    return Database(BranchEngine(), VirtualClock(), Faults(seed), transient_seconds)
+
+
+def _do_nothing(context: WriteContext, request: Request) -> bytes:
+    return b""
+
+
+_NAMES: dict[Handler, str] = {
+    handler: name for handlers in (READS, WRITES) for name, handler in handlers.items()
+}
+
+_current = local()
+
+
+class _Current:
+    """The database that this thread is asking."""
+
+    def read(self, handler: Handler, request: Request) -> bytes:
+        asked: Database = _current.database
+        return asked.read(handler, request)
+
+    def write(self, handler: Handler, request: Request, done: Done) -> None:
+        asked: Database = _current.database
+        asked.write(handler, request, done)
+
+
+@cache
+def _dispatcher() -> Dispatcher:
+    """One for all databases: compiling its validators takes longer than all else of a branch."""
+    return Dispatcher(_Current(), READS, WRITES)

@@ -1,0 +1,66 @@
+"""A listener in a thread of this process, in front of an embedded database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from threading import Thread
+
+from partita.errors import PartitaError
+from partita.server import lifecycle
+from partita.server.http import Listener, Reply
+from partita.server.messages import HttpRequest
+from partita.testing.embedded import Database
+
+SWEEP_SECONDS = 1.0
+
+Stop = Callable[[], object]
+
+
+@contextmanager
+def in_thread(database: Database, host: str, port: int) -> Iterator[str]:
+    started: Future[tuple[int, Stop]] = Future()
+
+    async def run() -> None:
+        await _serve(database, host, port, started)
+
+    thread = Thread(target=lifecycle.run, args=(run,), name="partita-server", daemon=True)
+    thread.start()
+    chosen, stop = started.result()
+    address = f"[{host}]:{chosen}" if ":" in host else f"{host}:{chosen}"
+    try:
+        database.listens_at(address)
+        yield f"http://{address}"
+    finally:
+        stop()
+        thread.join()
+
+
+async def _serve(
+    database: Database, host: str, port: int, started: Future[tuple[int, Stop]]
+) -> None:
+    def handle(request: HttpRequest, reply: Reply) -> None:
+        reply(database.answer(request))
+
+    loop = asyncio.get_running_loop()
+    listener = Listener(handle, database.metrics)
+    try:
+        chosen = await listener.start(host, port)
+    except Exception as error:
+        # Whatever it was, the one who waits for the start must be told.
+        started.set_exception(PartitaError(f"Cannot listen on {host}:{port}: {error}."))
+        return
+    stop = asyncio.Event()
+    started.set_result((chosen, lambda: loop.call_soon_threadsafe(stop.set)))
+    sweeps = loop.create_task(_sweep(database))
+    await stop.wait()
+    sweeps.cancel()
+    await listener.stop()
+
+
+async def _sweep(database: Database) -> None:
+    while not database.is_closed:
+        database.settle()
+        await asyncio.sleep(SWEEP_SECONDS)
