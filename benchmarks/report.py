@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks import chart, targets
 from benchmarks.operations import DESCRIPTIONS
+from benchmarks.run import SLOW_FACTOR
 from benchmarks.servers import NAMES
 from benchmarks.targets import BARE_LOOP, RIVALS, TARGET_CONNECTIONS, Target
 
@@ -79,7 +80,8 @@ class Report:
                 f"{machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; "
                 f"load {machine['load_at_start']:.2f} when it began.",
                 f"Driver: {machine['driver']}, one thread; {machine['seconds']} s for each figure "
-                f"after {machine['warm_up_seconds']} s of warm-up.",
+                f"after {machine['warm_up_seconds']} s of warm-up, {SLOW_FACTOR} times as long "
+                "where a server is slow; 0 says that nothing was answered in that time.",
                 *self._caution(),
                 "",
                 f"Versions: {versions}.",

@@ -23,7 +23,7 @@ from partita.expressions.update import ITEM_TOO_LARGE
 from partita.expressions.update import Update as UpdateExpression
 from partita.item.bounds import check_bounds
 from partita.item.values import AttributeValue, Item
-from partita.limits import ITEM_BYTES_MAX
+from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from partita.operations.context import Request
 from partita.operations.expression_parameters import Expressions
 from partita.storage.commits import Draft
@@ -136,12 +136,16 @@ class Update(KeyedAction):
             return None
         if table.indexes:
             check_updated_index_keys(table, item)
-        if self.update.operand_paths or any(len(path) > 1 for path in self.update.paths):
-            # Copies of copies can grow and nest beyond all measure: look before they are encoded.
+        copies = 1 + 2 * len(self.update.operand_paths)
+        if old and old.size * copies > ITEM_BYTES_MAX:
+            # Copies of copies can grow beyond all measure: look before they are encoded.
             check_bounds(item, ITEM_TOO_LARGE)
         new = pack(item)
         if new.size > ITEM_BYTES_MAX:
             raise ValidationException(ITEM_TOO_LARGE)
+        if new.body.count(b'{"M":') + new.body.count(b'{"L":') >= NESTING_LEVELS_MAX:
+            # Enough maps and lists for one to be too deep.
+            check_bounds(item, ITEM_TOO_LARGE)
         return new
 
 
