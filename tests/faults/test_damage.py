@@ -12,7 +12,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from partita.storage.pages import check_pages
+from partita.storage.lmdb_pages import check_pages
 
 PAGE = 4096
 FORMAT_KEY = b"\x00format"

@@ -5,7 +5,7 @@ its first bytes and a digest, with the whole key in front of the value. Long key
 first bytes lie side by side, so a range read collects such a group, sorts it by the whole keys,
 and the order is exact.
 
-A file that is damaged is refused before LMDB sees it (`storage/pages.py` says why).
+A file that is damaged is refused before LMDB sees it (`storage/lmdb_pages.py` says why).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import lmdb
 
 from partita.errors import StorageError
 from partita.storage.engine import Changes, Snapshot
-from partita.storage.pages import check_pages
+from partita.storage.lmdb_pages import check_pages
 
 MAP_BYTES = 1 << 40
 DISK_FREE_BYTES_MIN = 1 << 20

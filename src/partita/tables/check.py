@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from partita.errors import StorageError, ValidationException
-from partita.item.pages import page_bytes
+from partita.item.page_bytes import page_bytes
 from partita.item.sizes import item_size
 from partita.item.values import Item, normalize_item
 from partita.limits import ITEM_BYTES_MAX

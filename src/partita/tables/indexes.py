@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partita.item.pages import page_bytes
+from partita.item.page_bytes import page_bytes
 from partita.item.values import Item
 from partita.tables import layout
 from partita.tables.schema import ALL, INCLUDE, Index, Table

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from partita.capacity.units import write_units
 from partita.errors import ItemCollectionSizeLimitExceededException
-from partita.item.pages import page_bytes
+from partita.item.page_bytes import page_bytes
 from partita.limits import ITEM_COLLECTION_BYTES_MAX
 from partita.storage.commits import Draft
 from partita.tables import layout

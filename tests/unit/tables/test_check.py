@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from partita.errors import StorageError
-from partita.item.pages import page_bytes
+from partita.item.page_bytes import page_bytes
 from partita.operations.database import Database
 from partita.operations.registry import WRITES
 from partita.storage.engine import Changes, Snapshot
