@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: install run test compat soak bench clean
+.PHONY: install compile run test compat soak bench clean
 .DELETE_ON_ERROR:
 
 install: $(INSTALLED)
@@ -22,10 +22,14 @@ $(INSTALLED): requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
-run: install
+# Compiled again only when a hot room has changed.
+compile: install
+	@$(BIN)/python scripts/compile
+
+run: compile
 	$(BIN)/partita serve --host 127.0.0.1 --port 8000 --data data
 
-test: install
+test: compile
 	@scripts/provision
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -33,18 +37,18 @@ test: install
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests -q
 
-compat: install
+compat: compile
 	@scripts/provision
 	$(BIN)/pytest tests -q -m compat
 
-soak: install
+soak: compile
 	$(BIN)/pytest tests -q -m soak
 
 # Options of the benchmark go into BENCH: make bench BENCH="--quick"
-bench: install
+bench: compile
 	@scripts/provision
 	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) src/partita/.compiled .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

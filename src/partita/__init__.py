@@ -1,3 +1,7 @@
 """Partita: a DynamoDB that you run yourself, and the road to it from SQL."""
 
 __version__ = "0.1.0"
+
+from partita import compiled
+
+compiled.use()

@@ -149,7 +149,7 @@ def test_the_plugin_imports_nothing_before_a_fixture_is_used() -> None:
     found = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
-    assert found.stdout.split() == ["partita", "partita.pytest_plugin"]
+    assert found.stdout.split() == ["partita", "partita.compiled", "partita.pytest_plugin"]
 
 
 @pytest.mark.parametrize("missing", ["boto3", "pytest"])

@@ -103,10 +103,11 @@ def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeVal
     normalized: AttributeValue | None = None
     for kind, content in value.items():
         rule = _RULES.get(kind)
-        checked = {kind: rule(content, check, level) if rule else content}
+        checked = content if rule is None else rule(content, check, level)
         if normalized is not None:
             raise MalformedValue(SEVERAL_TYPES)
-        normalized = checked
+        # Most values are as they shall be.
+        normalized = value if checked is content else {kind: checked}
     if normalized is None:
         raise MalformedValue(EMPTY)
     return normalized

@@ -7,10 +7,6 @@ table: find the key, read the old item, check the condition, decide the new item
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
 from partita.errors import (
     INVALID,
     ConditionalCheckFailedException,
@@ -19,13 +15,14 @@ from partita.errors import (
     ValidationException,
 )
 from partita.expressions.condition import Condition
+from partita.expressions.resolution import Values
 from partita.expressions.update import ITEM_TOO_LARGE
 from partita.expressions.update import Update as UpdateExpression
 from partita.item.bounds import check_bounds
-from partita.item.values import AttributeValue, Item
+from partita.item.values import Item
 from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from partita.operations.context import Request
-from partita.operations.expression_parameters import Expressions
+from partita.operations.expression_parameters import NOTHING, Expressions
 from partita.storage.commits import Draft
 from partita.tables import layout
 from partita.tables.keys import (
@@ -44,12 +41,18 @@ CONDITION_FAILED = "The conditional request failed"
 CONFLICT = "Transaction is ongoing for the item"
 
 
-@dataclass(slots=True, kw_only=True)
 class Action:
-    table_name: str
-    condition: Condition | None = None
-    values: Mapping[str, AttributeValue] = field(default_factory=dict)
-    shows_item_on_failure: bool = False
+    """An action is made of the expressions of its request; those of a batch have none."""
+
+    __slots__ = ("condition", "shows_item_on_failure", "table_name", "values")
+
+    def __init__(
+        self, table_name: str, expressions: Expressions, shows_item_on_failure: bool = False
+    ) -> None:
+        self.table_name = table_name
+        self.condition: Condition | None = expressions.condition
+        self.values: Values = expressions.values
+        self.shows_item_on_failure = shows_item_on_failure
 
     def key(self, table: Table) -> bytes:
         """Where the action's item lies; refuses keys and paths that do not fit the table."""
@@ -71,10 +74,20 @@ class Action:
             raise ConditionalCheckFailedException(CONDITION_FAILED, **shown)
 
 
-@dataclass(slots=True, kw_only=True)
 class Put(Action):
-    item: Stored
-    in_batch: bool = False
+    __slots__ = ("in_batch", "item")
+
+    def __init__(
+        self,
+        table_name: str,
+        item: Stored,
+        expressions: Expressions = NOTHING,
+        shows_item_on_failure: bool = False,
+        in_batch: bool = False,
+    ) -> None:
+        super().__init__(table_name, expressions, shows_item_on_failure)
+        self.item = item
+        self.in_batch = in_batch
 
     def check_keys(self, table: Table) -> Item:
         check_item(table, self.item.item, in_batch=self.in_batch)
@@ -84,32 +97,48 @@ class Put(Action):
         return self.item
 
 
-@dataclass(slots=True, kw_only=True)
 class KeyedAction(Action):
     """An action that names its item by a Key parameter."""
 
-    item_key: Item
+    __slots__ = ("item_key",)
+
+    def __init__(
+        self,
+        table_name: str,
+        item_key: Item,
+        expressions: Expressions = NOTHING,
+        shows_item_on_failure: bool = False,
+    ) -> None:
+        super().__init__(table_name, expressions, shows_item_on_failure)
+        self.item_key = item_key
 
     def check_keys(self, table: Table) -> Item:
         check_key(table, self.item_key)
         return self.item_key
 
 
-@dataclass(slots=True, kw_only=True)
 class Delete(KeyedAction):
     def new(self, table: Table, old: Stored | None) -> Stored | None:
         return None
 
 
-@dataclass(slots=True, kw_only=True)
 class ConditionCheck(KeyedAction):
     def new(self, table: Table, old: Stored | None) -> Stored | None:
         return old
 
 
-@dataclass(slots=True, kw_only=True)
 class Update(KeyedAction):
-    update: UpdateExpression | None
+    __slots__ = ("update",)
+
+    def __init__(
+        self,
+        table_name: str,
+        item_key: Item,
+        expressions: Expressions = NOTHING,
+        shows_item_on_failure: bool = False,
+    ) -> None:
+        super().__init__(table_name, item_key, expressions, shows_item_on_failure)
+        self.update: UpdateExpression | None = expressions.update
 
     def check_keys(self, table: Table) -> Item:
         check_key(table, self.item_key)
@@ -149,15 +178,8 @@ class Update(KeyedAction):
         return new
 
 
-def common_members(request: Request, expressions: Expressions) -> dict[str, Any]:
-    """What every action takes from its request."""
-    shown = request.get("ReturnValuesOnConditionCheckFailure")
-    return {
-        "table_name": request["TableName"],
-        "condition": expressions.condition,
-        "values": expressions.values,
-        "shows_item_on_failure": shown == "ALL_OLD",
-    }
+def shows_item_on_failure(request: Request) -> bool:
+    return request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
 
 
 def carry_out(draft: Draft, table: Table, action: Action) -> Written:

@@ -154,12 +154,12 @@ def _write_request(table_name: str, request: dict[str, Any]) -> Action:
         raise ValidationException(SEVERAL_TYPES)
     if delete is not None:
         key = normalize_item(delete["Key"], Wording.OLDER)
-        return Delete(table_name=table_name, item_key=key)
+        return Delete(table_name, key)
     assert put is not None
     item = pack(normalize_item(put["Item"], Wording.OLDER))
     if item.size > ITEM_BYTES_MAX:
         raise ValidationException(TOO_LARGE)
-    return Put(table_name=table_name, item=item, in_batch=True)
+    return Put(table_name, item, in_batch=True)
 
 
 def _write_all(

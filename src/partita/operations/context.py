@@ -46,17 +46,23 @@ class Service:
         return f"arn:aws:dynamodb:{self.region}:{self.account_id}:table/{name}"
 
 
-@dataclass(frozen=True, slots=True)
 class ReadContext:
-    service: Service
-    snapshot: Snapshot
-    is_held: Callable[[bytes], bool]
+    __slots__ = ("is_held", "service", "snapshot")
+
+    def __init__(
+        self, service: Service, snapshot: Snapshot, is_held: Callable[[bytes], bool]
+    ) -> None:
+        self.service = service
+        self.snapshot = snapshot
+        self.is_held = is_held
 
 
-@dataclass(frozen=True, slots=True)
 class WriteContext:
-    service: Service
-    draft: Draft
+    __slots__ = ("draft", "service")
+
+    def __init__(self, service: Service, draft: Draft) -> None:
+        self.service = service
+        self.draft = draft
 
 
 ReadHandler = Callable[[ReadContext, Request], bytes]

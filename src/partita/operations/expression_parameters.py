@@ -8,8 +8,7 @@ raised here has no envelope: PutItem, UpdateItem and DeleteItem put theirs aroun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -93,16 +92,26 @@ UPDATE_ACTION = Family(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Expressions:
     """What a request gives, compiled; None for what it does not give."""
 
-    condition: Condition | None = None
-    filter: Condition | None = None
-    key_condition: KeyCondition | None = None
-    projection: Projection | None = None
-    update: Update | None = None
-    values: Values = field(default_factory=dict)
+    __slots__ = ("condition", "filter", "key_condition", "projection", "update", "values")
+
+    def __init__(
+        self,
+        condition: Condition | None = None,
+        filter: Condition | None = None,
+        key_condition: KeyCondition | None = None,
+        projection: Projection | None = None,
+        update: Update | None = None,
+        values: Values | None = None,
+    ) -> None:
+        self.condition = condition
+        self.filter = filter
+        self.key_condition = key_condition
+        self.projection = projection
+        self.update = update
+        self.values: Values = values or {}
 
 
 NOTHING = Expressions()
@@ -136,18 +145,14 @@ def _absent(family: Family) -> str:
     return f": {' and '.join(family.valued)} {verb} null"
 
 
-@contextmanager
-def enveloped(request: Request) -> Iterator[None]:
+def enveloped(error: ValidationException, request: Request) -> ValidationException:
     """Since 2026 the service prefixes what it finds wrong before it looks at the table.
 
     Values that nest very deep are still answered by the generation before (recorded).
     """
-    try:
-        yield
-    except ValidationException as error:
-        if nests_too_deep(request):
-            raise
-        raise ValidationException(ENVELOPE + (error.message or "")) from None
+    if nests_too_deep(request):
+        return error
+    return ValidationException(ENVELOPE + (error.message or ""))
 
 
 def read_expressions(request: Request, family: Family) -> Expressions:
@@ -181,8 +186,7 @@ def read_expressions(request: Request, family: Family) -> Expressions:
     if "KeyConditionExpression" in request and "KeyConditionExpression" in family.expressions:
         key_condition = compile_key_condition(request["KeyConditionExpression"], names)
         key_condition.check(values)
-    compiled = (update, condition, filtering, projection, key_condition)
-    _check_used(names, values, [expression for expression in compiled if expression])
+    _check_used(names, values, (update, condition, filtering, projection, key_condition))
     if key_condition:
         key_condition.check_shape()
     return Expressions(
@@ -284,12 +288,15 @@ def _check_keys(parameter: str, given: Mapping[str, Any], pattern: re.Pattern[st
 def _check_used(
     names: Names,
     values: Values,
-    compiled: list[Update | Condition | Projection | KeyCondition],
+    compiled: Iterable[Update | Condition | Projection | KeyCondition | None],
 ) -> None:
+    if not names and not values:
+        return
     unused_names, unused_values = set(names), set(values)
     for expression in compiled:
-        unused_names -= expression.names_used
-        unused_values -= expression.values_used
+        if expression is not None:
+            unused_names -= expression.names_used
+            unused_values -= expression.values_used
     if unused_names:
         raise _unused("ExpressionAttributeNames", names, unused_names)
     if unused_values:

@@ -13,7 +13,7 @@ from partita.operations.actions import (
     Put,
     Update,
     carry_out,
-    common_members,
+    shows_item_on_failure,
 )
 from partita.operations.answers import (
     answer,
@@ -62,41 +62,59 @@ def get_item(context: ReadContext, request: Request) -> bytes:
 
 
 def put_item(context: WriteContext, request: Request) -> bytes:
-    with enveloped(request):
-        check_parameters(request, PUT_OR_DELETE)
-        item = pack(normalize_item(request["Item"]))
-        _check_return_values(request)
-        if item.size > ITEM_BYTES_MAX:
-            raise ValidationException(TOO_LARGE)
-        expressions = read_expressions(request, PUT_OR_DELETE)
-    put = Put(item=item, **common_members(request, expressions))
+    try:
+        put = _read_put(request)
+    except ValidationException as error:
+        raise enveloped(error, request) from None
     table, written = _carry_out(context, put)
     return _write_answer(request, table, written, _old_attributes(request, written))
 
 
+def _read_put(request: Request) -> Put:
+    check_parameters(request, PUT_OR_DELETE)
+    item = pack(normalize_item(request["Item"]))
+    _check_return_values(request)
+    if item.size > ITEM_BYTES_MAX:
+        raise ValidationException(TOO_LARGE)
+    expressions = read_expressions(request, PUT_OR_DELETE)
+    return Put(request["TableName"], item, expressions, shows_item_on_failure(request))
+
+
 def delete_item(context: WriteContext, request: Request) -> bytes:
-    with enveloped(request):
-        check_parameters(request, PUT_OR_DELETE)
-        key = normalize_item(request["Key"])
-        _check_return_values(request)
-        expressions = read_expressions(request, PUT_OR_DELETE)
-    delete = Delete(item_key=key, **common_members(request, expressions))
+    try:
+        delete = _read_delete(request)
+    except ValidationException as error:
+        raise enveloped(error, request) from None
     table, written = _carry_out(context, delete)
     return _write_answer(request, table, written, _old_attributes(request, written))
 
 
+def _read_delete(request: Request) -> Delete:
+    check_parameters(request, PUT_OR_DELETE)
+    key = normalize_item(request["Key"])
+    _check_return_values(request)
+    expressions = read_expressions(request, PUT_OR_DELETE)
+    return Delete(request["TableName"], key, expressions, shows_item_on_failure(request))
+
+
 def update_item(context: WriteContext, request: Request) -> bytes:
-    with enveloped(request):
-        check_parameters(request, UPDATE)
-        key = normalize_item(request["Key"])
-        expressions = read_expressions(request, UPDATE)
-    if expressions.update and expressions.update.size.bytes(expressions.values) > ITEM_BYTES_MAX:
+    try:
+        update = _read_update(request)
+    except ValidationException as error:
+        raise enveloped(error, request) from None
+    if update.update and update.update.size.bytes(update.values) > ITEM_BYTES_MAX:
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
-    update = Update(item_key=key, update=expressions.update, **common_members(request, expressions))
     table, written = _carry_out(context, update)
     attributes = _updated_attributes(request.get("ReturnValues", "NONE"), update, written)
     shown = [raw_member("Attributes", attributes)] if attributes else []
     return _write_answer(request, table, written, shown)
+
+
+def _read_update(request: Request) -> Update:
+    check_parameters(request, UPDATE)
+    key = normalize_item(request["Key"])
+    expressions = read_expressions(request, UPDATE)
+    return Update(request["TableName"], key, expressions, shows_item_on_failure(request))
 
 
 def _carry_out(context: WriteContext, action: Action) -> tuple[Table, Written]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from partita.capacity.units import Consumed, read_units
 from partita.errors import INVALID, MalformedValue, ValidationException
@@ -25,22 +24,20 @@ INVALID_START = "The provided starting key is invalid"
 START_MISMATCH = f"{INVALID_START}: The provided key element does not match the schema"
 
 
-@dataclass(slots=True)
 class Source:
     """A table, or one of its indexes."""
 
-    table: Table
-    index: Index | None
+    __slots__ = ("index", "partition", "sort", "table")
 
-    @property
-    def partition(self) -> tuple[KeyAttribute, ...]:
-        return self.index.partition if self.index else (self.table.partition,)
-
-    @property
-    def sort(self) -> tuple[KeyAttribute, ...]:
-        if self.index:
-            return self.index.sort
-        return self.table.sort_attributes
+    def __init__(self, table: Table, index: Index | None) -> None:
+        self.table = table
+        self.index = index
+        self.partition: tuple[KeyAttribute, ...]
+        self.sort: tuple[KeyAttribute, ...]
+        if index is None:
+            self.partition, self.sort = (table.partition,), table.sort_attributes
+        else:
+            self.partition, self.sort = index.partition, index.sort
 
     @property
     def prefix(self) -> bytes:
@@ -111,15 +108,19 @@ def check_select(request: Request) -> None:
         )
 
 
-@dataclass(slots=True)
 class Selection:
     """Which items of a page are shown, and how: filtered, projected, fetched from the table."""
 
-    snapshot: Snapshot
-    source: Source
-    expressions: Expressions
-    fetches: bool
-    fetched_bytes: int = 0
+    __slots__ = ("expressions", "fetched_bytes", "fetches", "snapshot", "source")
+
+    def __init__(
+        self, snapshot: Snapshot, source: Source, expressions: Expressions, fetches: bool
+    ) -> None:
+        self.snapshot = snapshot
+        self.source = source
+        self.expressions = expressions
+        self.fetches = fetches
+        self.fetched_bytes = 0
 
     @property
     def keep(self) -> Keep | None:

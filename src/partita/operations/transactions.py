@@ -7,9 +7,9 @@ told of a conflict, as in the service.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,9 +30,10 @@ from partita.operations.actions import (
     Action,
     ConditionCheck,
     Delete,
+    KeyedAction,
     Put,
     Update,
-    common_members,
+    shows_item_on_failure,
 )
 from partita.operations.answers import (
     answer,
@@ -148,25 +149,23 @@ def _put(asked: Request, expressions: Expressions) -> Action:
     item = pack(normalize_item(asked["Item"]))
     if item.size > ITEM_BYTES_MAX:
         raise ValidationException(TOO_LARGE)
-    return Put(item=item, **common_members(asked, expressions))
+    return Put(asked["TableName"], item, expressions, shows_item_on_failure(asked))
 
 
-def _update(asked: Request, expressions: Expressions) -> Action:
-    key = normalize_item(asked["Key"])
-    return Update(item_key=key, update=expressions.update, **common_members(asked, expressions))
+def _keyed(action: type[KeyedAction]) -> Callable[[Request, Expressions], Action]:
+    def make(asked: Request, expressions: Expressions) -> Action:
+        key = normalize_item(asked["Key"])
+        return action(asked["TableName"], key, expressions, shows_item_on_failure(asked))
+
+    return make
 
 
-def _delete(asked: Request, expressions: Expressions) -> Action:
-    return Delete(item_key=normalize_item(asked["Key"]), **common_members(asked, expressions))
-
-
-def _condition_check(asked: Request, expressions: Expressions) -> Action:
-    return ConditionCheck(
-        item_key=normalize_item(asked["Key"]), **common_members(asked, expressions)
-    )
-
-
-_MAKERS = {"Put": _put, "Update": _update, "Delete": _delete, "ConditionCheck": _condition_check}
+_MAKERS: dict[str, Callable[[Request, Expressions], Action]] = {
+    "Put": _put,
+    "Update": _keyed(Update),
+    "Delete": _keyed(Delete),
+    "ConditionCheck": _keyed(ConditionCheck),
+}
 
 
 def _check_payload(actions: list[Action]) -> None:
@@ -195,8 +194,7 @@ def _refuse_repeats(keys: list[bytes]) -> None:
         raise ValidationException(SEVERAL_ACTIONS_ON_ONE_ITEM)
 
 
-@dataclass(slots=True)
-class _Decided:
+class _Decided(NamedTuple):
     old: Stored | None
     new: Stored | None
 

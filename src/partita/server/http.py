@@ -42,7 +42,7 @@ BODIES_BYTES_MAX = 512 * MB
 """Over all connections; a large request beyond it is refused with 503."""
 LARGE_BODY_BYTES = 64 * KB
 TURN_SECONDS_MAX = 0.01
-"""How long the pipelined requests of one connection are answered before the others go on."""
+"""How long requests are answered before the sockets are looked at again."""
 DISCARDED_BYTES_MAX = 64 * MB
 BACKLOG = 2048
 UPGRADE_HEADERS = (b"connection", b"upgrade", b"http2-settings")
@@ -75,7 +75,7 @@ class Exchange:
         self.connection.answered(len(self.answer))
 
 
-class Connection(asyncio.Protocol):
+class Connection:
     """Callbacks of the transport and of the parser, in the order in which they come."""
 
     def __init__(self, listener: Listener) -> None:
@@ -95,10 +95,10 @@ class Connection(asyncio.Protocol):
         self._owes_continue = False
         # What is being answered.
         self._exchanges: deque[Exchange] = deque()
+        self._unhandled: deque[Exchange] = deque()
+        self._is_queued = False
         self._waiting: deque[HttpRequest] = deque()
         self._held_bytes = 0
-        self._turn_ends = 0.0
-        self._is_corked = False
         self._unread_since: float | None = None
         self._is_reading_paused = False
         # How it ends.
@@ -127,16 +127,14 @@ class Connection(asyncio.Protocol):
             return
         self._is_header_long = self._unfinished_bytes + len(data) > REQUEST_HEADER_BYTES_MAX
         self._has_advanced = False
-        self._turn_ends = 0.0
-        self._is_corked = True
         self._parse(data)
         if self._request is not None and not self._has_advanced:
             # A header, or what follows a chunked body, that does not end counts by what is read.
             self._unfinished_bytes += len(data)
             if self._unfinished_bytes > REQUEST_HEADER_BYTES_MAX:
                 self._refuse_header()
-        self._is_corked = False
-        self._flush()
+        if not self._exchanges:
+            self._flush()
 
     def _parse(self, data: bytes) -> None:
         pieces: list[bytes | memoryview] = [data]
@@ -245,7 +243,7 @@ class Connection(asyncio.Protocol):
             request.is_http_1_0 = self._parser.get_http_version() == "1.0"
         request.keep_alive = self._parser.should_keep_alive() and not self._listener.is_stopping
         self._is_last_taken = not request.keep_alive
-        if self._waiting or self._is_busy() or self._is_turn_over():
+        if self._waiting or self._is_busy():
             self._waiting.append(request)
             self._pace_reading()
         else:
@@ -263,27 +261,38 @@ class Connection(asyncio.Protocol):
     def _handle(self, request: HttpRequest) -> None:
         if self._is_last_taken and not request.keep_alive:
             self._is_closing = True
-        if b"content-encoding" in request.headers and not _decompress(request):
-            self._waiting.clear()
-            self._refuse(TOO_LARGE)
-            return
         exchange = Exchange(self, request)
         self._exchanges.append(exchange)
-        self._listener.handle(request, exchange)
+        self._unhandled.append(exchange)
+        if not self._is_queued:
+            self._is_queued = True
+            self._listener.queue(self)
 
-    def _handle_waiting(self) -> None:
-        self._is_corked = True
-        self._turn_ends = 0.0
-        while self._waiting and not self._is_busy() and not self._is_turn_over():
-            self._handle(self._waiting.popleft())
-        self._is_corked = False
+    def handle_next(self) -> bool:
+        """Answer one request, or begin to; says whether there is another."""
+        exchange = self._unhandled.popleft()
+        request = exchange.request
+        if b"content-encoding" in request.headers and not _decompress(request):
+            self._refuse_from(exchange)
+        else:
+            self._listener.handle(request, exchange)
+        self._is_queued = bool(self._unhandled)
+        return self._is_queued
+
+    def _refuse_from(self, exchange: Exchange) -> None:
+        """A request that is too large when unpacked: it and all behind it get one answer."""
+        while self._exchanges.pop() is not exchange:
+            pass
+        self._unhandled.clear()
+        self._waiting.clear()
+        self._refuse(TOO_LARGE)
         self._flush()
 
-    def _is_turn_over(self) -> bool:
-        if not self._turn_ends:
-            self._turn_ends = monotonic() + TURN_SECONDS_MAX
-            return False
-        return monotonic() > self._turn_ends
+    def _handle_waiting(self) -> None:
+        while self._waiting and not self._is_busy():
+            self._handle(self._waiting.popleft())
+        if not self._exchanges:
+            self._flush()
 
     def ends_with(self, exchange: Exchange) -> bool:
         """Whether this is the last answer before a stop that came after its request."""
@@ -298,8 +307,7 @@ class Connection(asyncio.Protocol):
 
     def answered(self, size: int) -> None:
         self._held_bytes += size
-        if not self._is_corked:
-            self._flush()
+        self._flush()
 
     def _flush(self) -> None:
         """Send what is ready, in order; then go on with what has been waiting for it."""
@@ -424,6 +432,10 @@ def _decompress(request: HttpRequest) -> bool:
     return True
 
 
+def _not_started(function: Callable[[], None]) -> None:
+    raise AssertionError("The listener has not been started.")
+
+
 class Listener:
     """Accepts connections and hands their requests to `handle`."""
 
@@ -433,6 +445,8 @@ class Listener:
         self.bodies_bytes = 0
         self.is_stopping = False
         self._metrics = metrics
+        self._queue: deque[Connection] = deque()
+        self._call_soon: Callable[[Callable[[], None]], object] = _not_started
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -444,11 +458,14 @@ class Listener:
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Connection(self), host, port, backlog=BACKLOG
-        )
+        self._call_soon = loop.call_soon
+        # A protocol in all but name: a class with a base of Python's own is slower when compiled.
+        connect = cast("Callable[[], asyncio.Protocol]", lambda: Connection(self))
+        self._server = await loop.create_server(connect, host, port, backlog=BACKLOG)
         self._sweep(loop)
-        address: Any = self._server.sockets[0].getsockname()
+        # A list in uvloop, a tuple in asyncio.
+        server: Any = self._server
+        address = server.sockets[0].getsockname()
         return int(address[1])
 
     async def stop(self) -> None:
@@ -469,6 +486,33 @@ class Listener:
             connection.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
+
+    def queue(self, connection: Connection) -> None:
+        """Requests that one look at the sockets brings are answered together, after it.
+
+        Going from socket to socket and then from request to request, each over the same code, is a
+        third faster than alternating between the two. Of each connection one request is answered
+        in turn.
+        """
+        if not self._queue:
+            self._call_soon(self._answer_queued)
+        self._queue.append(connection)
+
+    def _answer_queued(self) -> None:
+        queue = self._queue
+        ends = monotonic() + TURN_SECONDS_MAX
+        while queue:
+            connection = queue.popleft()
+            try:
+                if connection.handle_next():
+                    queue.append(connection)
+            except Exception:
+                # A bug of ours: without its answer, none behind it can be sent.
+                logger.exception("A request could not be answered")
+                connection.abort()
+            if queue and monotonic() > ends:
+                self._call_soon(self._answer_queued)
+                return
 
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)

@@ -7,7 +7,6 @@ as it travels, and its type and length. (dynalite's tests recorded them from AWS
 from __future__ import annotations
 
 import gzip
-from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -33,28 +32,42 @@ _STATUS_LINES = {
 _CONNECTION = {True: b"", False: b"connection: close\r\n"}
 
 
-@dataclass(slots=True)
 class HttpRequest:
-    method: bytes = b""
-    target: bytes = b""
-    headers: dict[bytes, bytes] = field(default_factory=dict)
-    """Names in lower case; of a repeated header, the last."""
-    body: bytes = b""
-    keep_alive: bool = True
-    is_http_1_0: bool = False
+    """Header names are in lower case; of a repeated header, the last counts."""
+
+    __slots__ = ("body", "headers", "is_http_1_0", "keep_alive", "method", "target")
+
+    def __init__(
+        self,
+        method: bytes = b"",
+        target: bytes = b"",
+        headers: dict[bytes, bytes] | None = None,
+        body: bytes = b"",
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.headers = headers or {}
+        self.body = body
+        self.keep_alive = True
+        self.is_http_1_0 = False
 
     def accepts_gzip(self) -> bool:
         accepted = self.headers.get(b"accept-encoding")
         return accepted is not None and b"gzip" in accepted
 
 
-@dataclass(slots=True)
 class HttpResponse:
-    status: int
-    body: bytes = b""
-    content_type: bytes = JSON_1_0
-    headers: bytes = b""
-    """Complete header lines, for the few answers that need more."""
+    """`headers` are complete header lines, for the few answers that need more."""
+
+    __slots__ = ("body", "content_type", "headers", "status")
+
+    def __init__(
+        self, status: int, body: bytes = b"", content_type: bytes = JSON_1_0, headers: bytes = b""
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.content_type = content_type
+        self.headers = headers
 
 
 _REQUEST_ID = f"{token_hex(20).upper()}%012X".encode()

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from shutil import disk_usage
 from typing import Any
@@ -153,20 +154,16 @@ class LmdbSnapshot:
     ) -> Iterator[tuple[bytes, bytes]]:
         try:
             with self._transaction.cursor() as cursor:
-                if reverse:
-                    backward = _backward(cursor, stop)
-                    for key, value in _whole_keys(backward, start, stop, reverse=True):
-                        if key < start:
-                            return
-                        if key < stop:
-                            yield key, value
-                elif cursor.set_range(start[:HEAD_BYTES]):
-                    forward: Any = cursor.iternext()
-                    for key, value in _whole_keys(forward, start, stop, reverse=False):
-                        if key >= stop:
-                            return
-                        if key >= start:
-                            yield key, value
+                pairs = _backward(cursor, stop) if reverse else _forward(cursor, start)
+                for raw, value in pairs:
+                    if len(raw) == RAW_KEY_BYTES_MAX:
+                        rest = chain([(raw, value)], pairs)
+                        yield from _with_long_keys(rest, start, stop, reverse=reverse)
+                        return
+                    if raw < start if reverse else raw >= stop:
+                        return
+                    if start <= raw < stop:
+                        yield raw, value
         except lmdb.Error as error:
             raise _cannot_read(error) from error
 
@@ -183,12 +180,31 @@ def _cannot_read(error: lmdb.Error) -> StorageError:
     return StorageError(f"The data folder is damaged: {error}.")
 
 
-def _backward(cursor: Any, stop: bytes) -> Iterable[tuple[bytes, bytes]]:
+def _forward(cursor: Any, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Raw pairs from `start` on, and perhaps a few before it."""
+    found = cursor.set_range(start[:HEAD_BYTES])
+    pairs: Iterator[tuple[bytes, bytes]] = cursor.iternext() if found else iter(())
+    return pairs
+
+
+def _backward(cursor: Any, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Raw pairs from just below `stop` towards the front."""
     if len(stop) > HEAD_BYTES:
         stop = stop[:HEAD_BYTES] + b"\xff" * (DIGEST_BYTES + 1)
     found = cursor.prev() if cursor.set_range(stop[:RAW_KEY_BYTES_MAX]) else cursor.last()
-    return cursor.iterprev() if found else ()
+    pairs: Iterator[tuple[bytes, bytes]] = cursor.iterprev() if found else iter(())
+    return pairs
+
+
+def _with_long_keys(
+    pairs: Iterable[tuple[bytes, bytes]], start: bytes, stop: bytes, *, reverse: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    """The rest of a range in which there are long keys."""
+    for key, value in _whole_keys(pairs, start, stop, reverse=reverse):
+        if key < start if reverse else key >= stop:
+            return
+        if start <= key < stop:
+            yield key, value
 
 
 def _whole_keys(

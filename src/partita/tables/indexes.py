@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partita.item.page_bytes import page_bytes
 from partita.item.values import Item
 from partita.tables import layout
 from partita.tables.schema import ALL, INCLUDE, Index, Table
@@ -24,7 +23,7 @@ def entry_of(table: Table, index: Index, stored: Stored, place: bytes) -> Entry 
         return None
     if index.projection_type != ALL:
         stored = pack(project(table, index, stored.item))
-    return Entry(key, stored.size, stored.value(page_bytes(stored.item, index.sort)))
+    return Entry(key, stored.size, stored.value(index.sort))
 
 
 def project(table: Table, index: Index, item: Item) -> Item:

@@ -28,10 +28,12 @@ SORT_KEY_TOO_LONG = (
 
 def check_key(table: Table, key: Item) -> None:
     """A Key parameter must be exactly the table's key."""
-    if len(key) != len(table.key_attributes):
+    attributes = table.key_attributes
+    if len(key) != len(attributes):
         raise KeyTypeError(KEY_MISMATCH)
-    for name, kind in table.key_attributes:
-        if name not in key or kind not in key[name]:
+    for name, kind in attributes:
+        value = key.get(name)
+        if value is None or kind not in value:
             raise KeyTypeError(KEY_MISMATCH)
     _check_table_key(table, key)
 
@@ -53,9 +55,9 @@ def check_item(table: Table, item: Item, *, in_batch: bool = False) -> None:
 
 def check_index_keys(table: Table, item: Item) -> None:
     """What an item has of its indexes' keys."""
-    types = {name: type_of(item[name]) for name in _index_key_names(table) if name in item}
+    types = {name: type_of(item[name]) for name in table.index_key_names if name in item}
     check_index_key_types(table, types)
-    for index in table.indexes_by_name():
+    for index in table.indexes_by_name:
         for name, kind in index.key_attributes:
             if name in item and not item[name][kind]:
                 raise EmptyKeyError(
@@ -67,7 +69,7 @@ def check_index_keys(table: Table, item: Item) -> None:
 
 def check_index_key_types(table: Table, types: Mapping[str, str]) -> None:
     """Attributes of known type must fit the indexes whose keys they are."""
-    for index in table.indexes_by_name():
+    for index in table.indexes_by_name:
         for name, kind in index.key_attributes:
             if types.get(name, kind) != kind:
                 raise KeyTypeError(
@@ -78,7 +80,7 @@ def check_index_key_types(table: Table, types: Mapping[str, str]) -> None:
 
 def check_updated_index_keys(table: Table, item: Item) -> None:
     """What an update has made of the indexes' keys; the service has other words for it."""
-    for index in table.indexes_by_name():
+    for index in table.indexes_by_name:
         for name, kind in index.key_attributes:
             if name in item and kind not in item[name]:
                 raise ValidationException(
@@ -93,14 +95,10 @@ def check_updated_index_keys(table: Table, item: Item) -> None:
         _check_sizes(index.partition, index.sort, item)
 
 
-def _index_key_names(table: Table) -> set[str]:
-    return {name for index in table.indexes for name, _ in index.key_attributes}
-
-
 def check_scalar_paths(table: Table, paths: Iterable[Path]) -> None:
     """A document path may name a key attribute, but not look inside it."""
     for path in paths:
-        if len(path) > 1 and (path[0] in table.key_names or path[0] in _index_key_names(table)):
+        if len(path) > 1 and (path[0] in table.key_names or path[0] in table.index_key_names):
             kind = "Key" if path[0] in table.key_names else "IndexKey"
             raise ValidationException(
                 "Key attributes must be scalars; list random access '[]' and map lookup '.' "
@@ -109,7 +107,14 @@ def check_scalar_paths(table: Table, paths: Iterable[Path]) -> None:
 
 
 def _check_table_key(table: Table, key: Item) -> None:
-    check_key_values((table.partition,), table.sort_attributes, key)
+    may_be_long = False
+    for name, kind in table.key_attributes:
+        content = key[name][kind]
+        if not content:
+            raise _empty_key(name, kind)
+        may_be_long = may_be_long or len(content) > SHORT_CHARS_MAX
+    if may_be_long:
+        _check_sizes((table.partition,), table.sort_attributes, key)
 
 
 def check_key_values(
@@ -121,7 +126,7 @@ def check_key_values(
         if name in key:
             content = key[name][kind]
             if not content:
-                raise EmptyKeyError(f"{NOT_VALID}{_empty(kind)} Key: {name}")
+                raise _empty_key(name, kind)
             may_be_long = may_be_long or len(content) > SHORT_CHARS_MAX
     if may_be_long:
         _check_sizes(partition, sort, key)
@@ -142,6 +147,10 @@ def _size(attributes: Sequence[KeyAttribute], item: Item) -> int:
 
 def _value_size(value: AttributeValue) -> int:
     return len(key_bytes(value))
+
+
+def _empty_key(name: str, kind: str) -> EmptyKeyError:
+    return EmptyKeyError(f"{NOT_VALID}{_empty(kind)} Key: {name}")
 
 
 def _empty(kind: str) -> str:

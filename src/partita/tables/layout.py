@@ -186,12 +186,13 @@ def _tie(table: Table, item: Item) -> bytes:
 
 def _place(table: Table, key: Item) -> bytes:
     place = _partition_part([key_bytes(key[table.partition.name])])
-    return place + terminated(key_bytes(key[table.sort.name])) if table.sort else place
+    sort = table.sort
+    return place if sort is None else place + terminated(key_bytes(key[sort.name]))
 
 
 def _partition_part(parts: Sequence[bytes]) -> bytes:
     """Partitions are ordered by hash alone, so a long key may stand as a digest of itself."""
-    key = b"".join(map(terminated, parts))
+    key = terminated(parts[0]) if len(parts) == 1 else b"".join(map(terminated, parts))
     if len(key) > PLAIN_PARTITION_KEY_BYTES_MAX or key.startswith(DIGEST_MARK):
         key = DIGEST_MARK + blake2b(key).digest()
     return partition_hash(parts) + key

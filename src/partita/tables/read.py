@@ -8,7 +8,6 @@ the API allows, so that one request cannot keep all others waiting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from time import monotonic
 
 from partita.limits import KB, PAGE_BYTES_MAX
@@ -24,14 +23,16 @@ LARGE_ITEM_BYTES = 4 * KB
 """How often a page with a filter looks at the clock: now and then, and after every large item."""
 
 
-@dataclass(slots=True)
 class Page:
     """Items as JSON bytes, what was evaluated for them, and where to go on."""
 
-    items: list[bytes] = field(default_factory=list)
-    scanned_count: int = 0
-    scanned_bytes: int = 0
-    last_evaluated: bytes | None = None
+    __slots__ = ("items", "last_evaluated", "scanned_bytes", "scanned_count")
+
+    def __init__(self) -> None:
+        self.items: list[bytes] = []
+        self.scanned_count = 0
+        self.scanned_bytes = 0
+        self.last_evaluated: bytes | None = None
 
 
 def load(reader: Reader, key: bytes) -> Stored | None:

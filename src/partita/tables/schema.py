@@ -1,12 +1,13 @@
 """What a table is: its keys, its indexes and its settings, as they are kept in the catalog.
 
-All of it is immutable; a change makes a new `Table` and saves it through the catalog. Storage
-knows tables and indexes by number: names can come again, numbers never do.
+All of it is immutable, so what follows from it is worked out once; a change makes a new `Table`
+and saves it through the catalog. Storage knows tables and indexes by number: names can come again,
+numbers never do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -45,7 +46,7 @@ class Throughput(msgspec.Struct, frozen=True):
         )
 
 
-class Index(msgspec.Struct, frozen=True, kw_only=True):
+class Index(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     name: str
     number: int
     is_local: bool
@@ -58,7 +59,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     on_demand_throughput: dict[str, int] | None = None
     warm_throughput: dict[str, int] | None = None
 
-    @property
+    @cached_property
     def key_attributes(self) -> tuple[KeyAttribute, ...]:
         return self.partition + self.sort
 
@@ -67,7 +68,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
         return self.status in (ACTIVE, UPDATING)
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     name: str
     number: int
     table_id: str
@@ -98,23 +99,23 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """How often TTL was switched on or off: tells one such period from another."""
     tags: dict[str, str] = {}
 
-    @property
+    @cached_property
     def key_attributes(self) -> tuple[KeyAttribute, ...]:
         return (self.partition, self.sort) if self.sort else (self.partition,)
 
-    @property
+    @cached_property
     def sort_attributes(self) -> tuple[KeyAttribute, ...]:
         return (self.sort,) if self.sort else ()
 
-    @property
+    @cached_property
     def key_names(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.key_attributes)
 
-    @property
+    @cached_property
     def local_indexes(self) -> list[Index]:
         return [index for index in self.indexes if index.is_local]
 
-    @property
+    @cached_property
     def global_indexes(self) -> list[Index]:
         return [index for index in self.indexes if not index.is_local]
 
@@ -139,6 +140,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
             ),
         )
 
-    def indexes_by_name(self) -> Iterator[Index]:
+    @cached_property
+    def indexes_by_name(self) -> list[Index]:
         """Errors name the first index in the order of names (recorded)."""
-        return iter(sorted(self.indexes, key=lambda index: index.name))
+        return sorted(self.indexes, key=lambda index: index.name)
+
+    @cached_property
+    def index_key_names(self) -> frozenset[str]:
+        return frozenset(name for index in self.indexes for name, _ in index.key_attributes)

@@ -7,11 +7,14 @@ towards a page of 1 MB, which the service measures in its own storage format.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import msgspec
 import orjson
 
-from partita.item.sizes import item_size
+from partita.item.keys import KeyAttribute
+from partita.item.page_bytes import page_bytes
+from partita.item.sizes import measure
 from partita.item.values import Item
 
 _HEADER = struct.Struct(">II")
@@ -25,12 +28,15 @@ _decode_item = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 class Stored:
     """An item with its size and its bytes; decoded when somebody looks inside."""
 
-    __slots__ = ("_item", "body", "size")
+    __slots__ = ("_item", "_paged", "body", "size")
 
-    def __init__(self, body: bytes, size: int, item: Item | None = None) -> None:
+    def __init__(
+        self, body: bytes, size: int, item: Item | None = None, paged: int | None = None
+    ) -> None:
         self.body = body
         self.size = size
         self._item = item
+        self._paged = paged
 
     @property
     def item(self) -> Item:
@@ -38,12 +44,14 @@ class Stored:
             self._item = decode(self.body)
         return self._item
 
-    def value(self, page_bytes: int) -> bytes:
-        return _HEADER.pack(self.size, page_bytes) + self.body
+    def value(self, sort: Sequence[KeyAttribute]) -> bytes:
+        """What is stored where the item is sorted by these attributes."""
+        return _HEADER.pack(self.size, page_bytes(self.item, sort, self._paged)) + self.body
 
 
 def pack(item: Item) -> Stored:
-    return Stored(orjson.dumps(item), item_size(item), item)
+    size, paged = measure(item)
+    return Stored(orjson.dumps(item), size, item, paged)
 
 
 def unpack(value: bytes) -> Stored:

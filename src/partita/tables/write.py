@@ -8,11 +8,8 @@ figures and capacity can never disagree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from partita.capacity.units import write_units
 from partita.errors import ItemCollectionSizeLimitExceededException
-from partita.item.page_bytes import page_bytes
 from partita.limits import ITEM_COLLECTION_BYTES_MAX
 from partita.storage.commits import Draft
 from partita.tables import layout
@@ -23,15 +20,17 @@ from partita.tables.statistics import add_collection_size, add_statistics, read_
 from partita.tables.stored import Stored
 
 
-@dataclass(slots=True)
 class Written:
     """What one write changed, and what it costs before any doubling."""
 
-    old: Stored | None
-    new: Stored | None
-    table_units: int
-    index_units: dict[str, int] = field(default_factory=dict)
-    collection_bytes: int | None = None
+    __slots__ = ("collection_bytes", "index_units", "new", "old", "table_units")
+
+    def __init__(self, old: Stored | None, new: Stored | None, table_units: int) -> None:
+        self.old = old
+        self.new = new
+        self.table_units = table_units
+        self.index_units: dict[str, int] = {}
+        self.collection_bytes: int | None = None
 
 
 def write_item(
@@ -42,7 +41,7 @@ def write_item(
     grown = 0
     if not _is_same(old, new):
         if new:
-            draft.put(key, new.value(page_bytes(new.item, table.sort_attributes)))
+            draft.put(key, new.value(table.sort_attributes))
         else:
             draft.delete(key)
         grown = _count(draft, table, 0, old, new)

@@ -8,9 +8,9 @@ held by another transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from partita.errors import (
     DynamoDBError,
@@ -20,7 +20,6 @@ from partita.errors import (
 )
 from partita.operations.context import ReadContext, Request, WriteContext
 from partita.operations.registry import READS, WRITES
-from partita.storage.commits import Draft
 
 Handler = Callable[[Any, Request], bytes]
 
@@ -142,25 +141,12 @@ def _refuse_with(kind: type[DynamoDBError], message: str) -> Callable[[Handler],
 def _contend(handler: Handler) -> Handler:
     def contended(context: ReadContext | WriteContext, request: Request) -> bytes:
         if isinstance(context, ReadContext):
-            return handler(replace(context, is_held=_always), request)
-        draft = cast(Draft, _ContendedDraft(context.draft))
-        return handler(replace(context, draft=draft), request)
+            return handler(ReadContext(context.service, context.snapshot, _always), request)
+        context.draft.is_contended = True
+        return handler(context, request)
 
     return contended
 
 
 def _always(key: bytes) -> bool:
     return True
-
-
-class _ContendedDraft:
-    """A draft that finds every item held."""
-
-    def __init__(self, draft: Draft) -> None:
-        self._draft = draft
-
-    def is_held(self, key: bytes) -> bool:
-        return True
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._draft, name)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from partita.errors import StorageError
-from partita.item.page_bytes import page_bytes
+from partita.item.keys import KeyAttribute
 from partita.operations.database import Database
 from partita.operations.registry import WRITES
 from partita.storage.engine import Changes, Snapshot
@@ -212,7 +212,7 @@ def test_a_long_value_is_cut(after: After) -> None:
 
     def damage(snapshot: Snapshot) -> Changes:
         key = entry_key(snapshot, ITEMS[0], "all")
-        return {key: pack(long).value(0)}
+        return {key: pack(long).value(())}
 
     assert all(len(str(finding)) < 1500 for finding in after(damage))
 
@@ -384,7 +384,7 @@ def test_an_item_of_two_bytes(after: After) -> None:
 def test_an_item_that_is_not_in_normal_form(after: After, value: dict[str, Any]) -> None:
     def damage(snapshot: Snapshot) -> Changes:
         one = {"pk": {"S": "p"}, "value": value}
-        return {key_of(snapshot, one, "plain"): pack(one).value(page_bytes(one, ()))}
+        return {key_of(snapshot, one, "plain"): pack(one).value(())}
 
     assert only(after(damage)).what == "its values are not in normal form"
 
@@ -392,7 +392,7 @@ def test_an_item_that_is_not_in_normal_form(after: After, value: dict[str, Any])
 @pytest.mark.parametrize("key", [{}, {"pk": {"N": "1"}}, {"pk": {"S": ""}}])
 def test_an_item_whose_key_does_not_fit(after: After, key: dict[str, Any]) -> None:
     def damage(snapshot: Snapshot) -> Changes:
-        return {key_of(snapshot, {"pk": {"S": "p"}}, "plain"): pack(key).value(1)}
+        return {key_of(snapshot, {"pk": {"S": "p"}}, "plain"): pack(key).value(())}
 
     assert only(after(damage)).what.startswith("its key does not fit the table: ")
 
@@ -405,7 +405,7 @@ def test_an_item_that_is_too_large(after: After) -> None:
         statistics = layout.statistics_key(plain.number)
         count, size = struct.unpack(">QQ", snapshot.get(statistics) or b"")
         return {
-            layout.item_key(plain, one): stored.value(page_bytes(one, ())),
+            layout.item_key(plain, one): stored.value(()),
             statistics: struct.pack(">QQ", count + 1, size + stored.size),
         }
 
@@ -449,7 +449,7 @@ def test_an_entry_that_cannot_be_read(after: After) -> None:
 def test_an_entry_without_an_item(after: After) -> None:
     def damage(snapshot: Snapshot) -> Changes:
         one = item("gone", 1, g={"S": "x"})
-        value = pack(one).value(page_bytes(one, [("sk", "N")]))
+        value = pack(one).value([KeyAttribute("sk", "N")])
         return {
             entry_key(snapshot, one, "all"): value,
             **counted(snapshot, 2, 1, pack(one).size),
@@ -461,7 +461,7 @@ def test_an_entry_without_an_item(after: After) -> None:
 def test_an_entry_that_its_item_has_elsewhere(after: After) -> None:
     def damage(snapshot: Snapshot) -> Changes:
         one = ITEMS[0] | {"g": {"S": "elsewhere"}}
-        value = pack(one).value(page_bytes(one, [("sk", "N")]))
+        value = pack(one).value([KeyAttribute("sk", "N")])
         return {
             entry_key(snapshot, one, "all"): value,
             **counted(snapshot, 2, 1, pack(one).size),
