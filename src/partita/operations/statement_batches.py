@@ -1,0 +1,172 @@
+"""BatchExecuteStatement: up to 25 reads or writes of single items, each on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from partita.capacity.units import Consumed, read_units
+from partita.errors import (
+    ConditionalCheckFailedException,
+    DynamoDBError,
+    ResourceNotFoundException,
+    ValidationException,
+)
+from partita.operations import charges
+from partita.operations.actions import Action
+from partita.operations.answers import (
+    answer,
+    consumed_by_write,
+    encode,
+    member,
+    projected,
+    raw_list,
+    raw_member,
+)
+from partita.operations.batches import DUPLICATES
+from partita.operations.context import Request, WriteContext
+from partita.operations.statements import (
+    action_of,
+    carry_out,
+    returned,
+    single_item,
+)
+from partita.partiql.compile import (
+    MISPLACED_EXISTS,
+    ExistsStatement,
+    MisplacedExists,
+    SelectStatement,
+    Statement,
+    UnsupportedOperation,
+    compile_statement,
+    is_write,
+)
+from partita.partiql.parse import parse
+from partita.tables import layout
+from partita.tables.keys import check_key
+from partita.tables.read import load
+from partita.tables.schema import Table
+
+MIXED_BATCH = "Read and write requests together in the same batch is not supported."
+NO_STATEMENT = "Invalid operation. Only select, insert, update and delete operations are valid"
+
+
+@dataclass(slots=True)
+class BatchMember:
+    """One statement of a batch, made ready; an error takes the place of what it would do."""
+
+    request: Request
+    statement: Statement | None = None
+    table: Table | None = None
+    key: bytes | None = None
+    action: Action | None = None
+    error: DynamoDBError | None = None
+
+
+def batch_execute_statement(context: WriteContext, request: Request) -> bytes:
+    kinds = {_kind(one["Statement"]) for one in request["Statements"]} - {None}
+    if len(kinds) > 1:
+        raise ValidationException(MIXED_BATCH)
+    batch = [_batch_member(context, one) for one in request["Statements"]]
+    keys = [one.key for one in batch if one.key is not None]
+    if len(set(keys)) < len(keys):
+        raise ValidationException(DUPLICATES)
+    consumed: dict[str, Consumed] = {}
+    responses = [_batch_response(context, one, consumed) for one in batch]
+    reports = [
+        report
+        for name, units in consumed.items()
+        if (report := units.report(name, request.get("ReturnConsumedCapacity")))
+    ]
+    members = [raw_member("Responses", raw_list(responses))]
+    return answer(members + ([member("ConsumedCapacity", reports)] if reports else []))
+
+
+def _kind(text: str) -> bool | None:
+    """Whether a statement writes; None for what is none."""
+    try:
+        return is_write(parse(text))
+    except ValidationException:
+        return None
+
+
+def _batch_member(context: WriteContext, request: Request) -> BatchMember:
+    one = BatchMember(request)
+    try:
+        one.statement = compile_statement(request["Statement"])
+        values = one.statement.values(request.get("Parameters", ()))
+        if isinstance(one.statement, ExistsStatement):
+            raise MisplacedExists(MISPLACED_EXISTS)
+        one.table = context.service.table(one.statement.table_name)
+        if isinstance(one.statement, SelectStatement):
+            plan = single_item(one.statement, one.table, values, "BatchExecuteStatement")
+            check_key(one.table, plan.key)
+            one.key = layout.item_key(one.table, plan.key)
+        else:
+            one.action = action_of(one.statement, one.table, values, request)
+    except MisplacedExists as error:
+        one.error = error
+    except UnsupportedOperation:
+        one.error = ValidationException(NO_STATEMENT)
+    except (ValidationException, ResourceNotFoundException) as error:
+        one.error = error
+    if one.action and one.table:
+        one.key = layout.item_key(one.table, charges.key_of(one.action))
+    return one
+
+
+def _batch_response(
+    context: WriteContext, one: BatchMember, consumed: dict[str, Consumed]
+) -> bytes:
+    if one.error:
+        return answer([raw_member("Error", _batch_error(one.error))])
+    assert one.table and one.statement
+    members = []
+    try:
+        used, shown = (
+            _batch_read(context, one) if one.action is None else _batch_write(context, one)
+        )
+        consumed.setdefault(one.table.name, Consumed()).add(used)
+        if shown is not None:
+            members.append(raw_member("Item", shown))
+    except DynamoDBError as error:
+        members.append(raw_member("Error", _batch_error(error)))
+    members.append(member("TableName", one.table.name))
+    return answer(members)
+
+
+def _batch_read(context: WriteContext, one: BatchMember) -> tuple[Consumed, bytes | None]:
+    assert isinstance(one.statement, SelectStatement) and one.table and one.key
+    stored = load(context.reads.snapshot, one.key)
+    units = read_units(
+        stored.size if stored else 0, consistent=one.request.get("ConsistentRead", False)
+    )
+    if context.service.ledger.is_on and stored:
+        asked = charges.read_charges(context.service, one.table, stored.item, units)
+        charges.charge(context.service, asked)
+    return Consumed(units), projected(stored, one.statement.columns) if stored else None
+
+
+def _batch_write(context: WriteContext, one: BatchMember) -> tuple[Consumed, bytes | None]:
+    """Carry out one write; what fails leaves nothing in the draft that the others share."""
+    assert one.statement and one.table and one.action
+    draft = context.draft
+    changes, then = dict(draft.changes), list(draft.then)
+    try:
+        written = carry_out(context, one.table, one.action)
+    except DynamoDBError:
+        draft.changes, draft.then = changes, then
+        raise
+    return consumed_by_write(one.table, [written]), returned(one.statement, written)
+
+
+def _batch_error(error: DynamoDBError) -> bytes:
+    """`ConditionalCheckFailedException` has the code ConditionalCheckFailed; one is irregular."""
+    code = (error.code or type(error).__name__).removesuffix("Exception")
+    members: dict[str, Any] = {
+        "Code": "ValidationError" if isinstance(error, ValidationException) else code,
+        "Message": error.message,
+    }
+    if isinstance(error, ConditionalCheckFailedException) and "Item" in error.members:
+        members["Item"] = error.members["Item"]
+    return encode(members)

@@ -1,0 +1,140 @@
+"""ExecuteTransaction: up to 100 reads or writes of single items, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from partita.errors import KeyTypeError, ValidationException
+from partita.expressions.resolution import Values
+from partita.item.values import Item
+from partita.operations.actions import Action
+from partita.operations.answers import answer, raw_list, raw_member
+from partita.operations.context import ReadContext, Request, WriteContext
+from partita.operations.statements import SingleItemError, action_of, single_item
+from partita.operations.transactions import (
+    NO_ITEM,
+    NO_REASON,
+    Reason,
+    cancel_if_any,
+    check_payload,
+    read_together,
+    write_together,
+)
+from partita.partiql.compile import (
+    Columns,
+    DeleteStatement,
+    ExistsStatement,
+    MisplacedExists,
+    SelectStatement,
+    Statement,
+    UpdateStatement,
+    compile_statement,
+    is_write,
+    no_statement,
+)
+from partita.partiql.parse import parse
+from partita.tables.schema import Table
+
+MIXED_TRANSACTION = (
+    "ExecuteTransaction API does not support both read and write operations in the same request."
+)
+NOT_IN_TRANSACTION = "Unsupported operation in transaction."
+NO_INDEX_READS = "Reads on indices are not supported within transactions."
+NO_INDEX_CHECKS = "Operations on indices are not supported in transactions"
+NO_RETURNING = "RETURNING clause is not supported in ExecuteTransaction."
+
+
+def execute_transaction(context: WriteContext, request: Request) -> bytes:
+    asked = request["TransactStatements"]
+    kinds = {_is_write(one["Statement"]) for one in asked}
+    if len(kinds) > 1:
+        raise ValidationException(MIXED_TRANSACTION)
+    statements, values = [], []
+    for position, one in enumerate(asked):
+        with _located(position):
+            statement = compile_statement(one["Statement"])
+            values.append(statement.values(one.get("Parameters", ())))
+            _check_transactional(statement)
+            statements.append(statement)
+    tables = [context.service.table(statement.table_name) for statement in statements]
+    if kinds == {False}:
+        return _read(context.reads, request, statements, tables, values)
+    actions: list[Action] = []
+    with _cancellation(len(asked)) as attempt:
+        for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
+            with attempt(position):
+                actions.append(action_of(statement, table, values[position], asked[position]))
+    check_payload(actions)
+    members = write_together(context, request, asked, tables, actions)
+    return answer([raw_member("Responses", b"[]"), *members])
+
+
+def _read(
+    context: ReadContext,
+    request: Request,
+    statements: Sequence[Statement],
+    tables: list[Table],
+    values: Sequence[Values],
+) -> bytes:
+    wanted: list[tuple[Item, Columns | None]] = []
+    with _cancellation(len(statements)) as attempt:
+        for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
+            assert isinstance(statement, SelectStatement)
+            with attempt(position):
+                plan = single_item(statement, table, values[position], "ExecuteTransaction")
+                wanted.append((plan.key, statement.columns))
+    items, members = read_together(context, request, tables, wanted)
+    responses = [NO_ITEM if item is None else answer([raw_member("Item", item)]) for item in items]
+    return answer([*members, raw_member("Responses", raw_list(responses))])
+
+
+@contextmanager
+def _cancellation(count: int) -> Iterator[Callable[[int], AbstractContextManager[None]]]:
+    """Gathers why statements do not fit their tables, and cancels the transaction for them."""
+    reasons: list[Reason] = [NO_REASON] * count
+
+    @contextmanager
+    def attempt(position: int) -> Iterator[None]:
+        try:
+            yield
+        except SingleItemError as error:
+            raise _located_error(position, error) from None
+        except KeyTypeError as error:
+            reasons[position] = {"Code": "ValidationError", "Message": error.message}
+
+    yield attempt
+    cancel_if_any(reasons)
+
+
+def _is_write(text: str) -> bool:
+    node = parse(text)
+    kind = is_write(node)
+    if kind is None:
+        error = no_statement(node)
+        is_misplaced = isinstance(error, MisplacedExists)
+        raise ValidationException(NOT_IN_TRANSACTION) if is_misplaced else error
+    return kind
+
+
+@contextmanager
+def _located(position: int) -> Iterator[None]:
+    try:
+        yield
+    except ValidationException as error:
+        raise _located_error(position, error) from None
+
+
+def _located_error(position: int, error: ValidationException) -> ValidationException:
+    return ValidationException(
+        f"Validation failed in TransactStatements[{position}]: {error.message}"
+    )
+
+
+def _check_transactional(statement: Statement) -> None:
+    if isinstance(statement, (UpdateStatement, DeleteStatement)) and statement.returning:
+        raise ValidationException(NO_RETURNING)
+    if isinstance(statement, SelectStatement) and statement.index_name is not None:
+        raise ValidationException(
+            NO_INDEX_CHECKS if isinstance(statement, ExistsStatement) else NO_INDEX_READS
+        )
