@@ -8,12 +8,14 @@ before, and the write path sees to all that come after.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from time import monotonic
 
 from msgspec.structs import replace
 
+from partita.changes.retention import trim_stream
+from partita.changes.streams import all_streams, roll_over
 from partita.clock import Clock
 from partita.limits import CLIENT_TOKEN_SECONDS, EXPIRED_SECONDS_MAX
 from partita.storage.commits import Draft
@@ -33,10 +35,17 @@ PIECE_SECONDS = 0.02
 
 
 class Jobs:
-    def __init__(self, catalog: Catalog, snapshot: Snapshot, clock: Clock) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        clock: Clock,
+        more: Sequence[Callable[[Draft], bool]] = (),
+    ) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
         self._clock = clock
+        self._more = more
         self._looked_at: dict[tuple[int, str], bytes] = {}
 
     def start_again(self) -> None:
@@ -52,6 +61,9 @@ class Jobs:
             self._index_expiries,
             self._expire_items,
             self._forget_tokens,
+            self._roll_shards,
+            self._trim_streams,
+            *self._more,
         )
         return any(job(draft) for job in jobs)
 
@@ -161,7 +173,7 @@ class Jobs:
         stored = load(draft, key)
         when = expires_at(attribute, stored.item) if stored else None
         if when is not None and layout.expiry_key(table, when, place) == expiry_key:
-            write_item(draft, table, key, stored, None)
+            write_item(draft, table, key, stored, None, expired=True)
         else:
             draft.delete(expiry_key)
         return True
@@ -174,6 +186,22 @@ class Jobs:
             draft.delete(key)
             draft.delete(layout.token_key(token.decode()))
         return bool(old)
+
+    def _roll_shards(self, draft: Draft) -> bool:
+        """Let the shards go on in children that have had their time or their fill."""
+        for table in self._catalog:
+            rolled = table.stream and roll_over(draft, table.name, table.stream)
+            if rolled:
+                self._catalog.save(draft, replace(table, stream=rolled))
+                return True
+        return False
+
+    def _trim_streams(self, draft: Draft) -> bool:
+        """Remove the changes of streams that are older than a day."""
+        return any(
+            trim_stream(draft, self._snapshot, stream, PIECE_KEYS)
+            for stream in all_streams(self._snapshot)
+        )
 
     def _is_through(
         self, draft: Draft, table: Table, job: str, look: Callable[[bytes, Stored], None]

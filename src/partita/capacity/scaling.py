@@ -1,0 +1,69 @@
+"""Auto scaling: how many units a policy wants, from what was consumed minute by minute.
+
+Target tracking as the service does it (guide, "Managing throughput capacity with auto scaling"):
+out when utilisation was above the target for two minutes, in when it was below for fifteen.
+Minutes without any consumption have no data, so a table that nobody uses is not scaled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil
+
+import msgspec
+
+MINUTE_SECONDS = 60
+OUT_MINUTES = 2
+IN_MINUTES = 15
+
+
+class ScalingPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Between which units reads or writes are scaled, and which utilisation is wanted."""
+
+    minimum: int
+    maximum: int
+    target_percent: float
+    policy_name: str
+    disable_scale_in: bool | None = None
+    scale_in_cooldown: int | None = None
+    scale_out_cooldown: int | None = None
+
+    def within(self, units: int) -> int:
+        return max(self.minimum, min(self.maximum, units))
+
+
+def scaled_units(
+    policy: ScalingPolicy,
+    units: int,
+    minutes: Mapping[int, float],
+    now: float,
+    scaled_at: float | None = None,
+) -> int:
+    """The units that shall be provisioned instead of `units`; `minutes` has what was consumed."""
+    allowed = policy.within(units)
+    if allowed != units:
+        return allowed
+    since = float("inf") if scaled_at is None else now - scaled_at
+    wanted = _units_for(policy, minutes, now, OUT_MINUTES, min)
+    if wanted > units and since >= (policy.scale_out_cooldown or 0):
+        return policy.within(_units_for(policy, minutes, now, OUT_MINUTES, max))
+    wanted = _units_for(policy, minutes, now, IN_MINUTES, max)
+    if 0 < wanted < units and not policy.disable_scale_in:
+        if since >= (policy.scale_in_cooldown or 0):
+            return policy.within(wanted)
+    return units
+
+
+def _units_for(
+    policy: ScalingPolicy,
+    minutes: Mapping[int, float],
+    now: float,
+    count: int,
+    pick: Callable[[list[float]], float],
+) -> int:
+    """Units at which the picked one of the last minutes meets the target; 0 if one has no data."""
+    this_minute = int(now // MINUTE_SECONDS)
+    consumed = [minutes.get(this_minute - back, 0.0) for back in range(1, count + 1)]
+    if min(consumed) <= 0:
+        return 0
+    return ceil(pick(consumed) * 100 / (MINUTE_SECONDS * policy.target_percent))

@@ -1,0 +1,33 @@
+"""How many partitions a table needs: by throughput, by storage, and what each then has.
+
+The formula of the service's early documentation, which people still plan with: a partition serves
+3,000 read units or 1,000 write units a second, or a mix, and stores 10 GB.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+from partita.limits import PARTITION_BYTES_MAX, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+
+
+class Sizing(NamedTuple):
+    by_throughput: int
+    by_storage: int
+    read_units_each: float
+    write_units_each: float
+
+    @property
+    def partitions(self) -> int:
+        return max(self.by_throughput, self.by_storage)
+
+
+def partitions_for(read_units: float, write_units: float, size_bytes: float) -> Sizing:
+    share = Fraction(read_units) / PARTITION_READ_UNITS
+    share += Fraction(write_units) / PARTITION_WRITE_UNITS
+    by_throughput = max(1, ceil(share))
+    by_storage = max(1, ceil(Fraction(size_bytes) / PARTITION_BYTES_MAX))
+    count = max(by_throughput, by_storage)
+    return Sizing(by_throughput, by_storage, read_units / count, write_units / count)
