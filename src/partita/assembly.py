@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from partita.capacity.ledger import OFF
+from partita.capacity.schedules import ScheduledChange
 from partita.operations.database import Database
+from partita.operations.monitoring import PAGES
 from partita.operations.registry import READS, WRITES
 from partita.server import lifecycle
 from partita.server.dispatch import Dispatcher
 from partita.server.http import Listener
+from partita.settings import Trigger
 from partita.storage.engine import Engine
 from partita.storage.lmdb import LmdbEngine, opened_for_reading
-from partita.tables.check import Folder
 from partita.tables.check import check as check_folder
+from partita.tables.findings import Folder
+from partita.triggers.runner import Triggers
 
 MEMORY_FOLDER = Path("/dev/shm")
 
@@ -28,10 +33,15 @@ def serve(
     say: Callable[[str], None],
     transient_seconds: float = 0.0,
     durable: bool = True,
+    capacity: str = OFF,
+    schedules: Sequence[ScheduledChange] = (),
+    triggers: Sequence[Trigger] = (),
+    settings_folder: Path = Path(),
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
-    `say` gets a line when requests are accepted.
+    `say` gets a line when requests are accepted. Functions of triggers are looked for in the folder
+    of the settings, and files in it.
     """
 
     async def run() -> None:
@@ -42,18 +52,23 @@ def serve(
             call_from_thread=loop.call_soon_threadsafe,
             call_later=loop.call_later,
             transient_seconds=transient_seconds,
+            capacity=capacity,
+            schedules=schedules,
         )
-        dispatcher = Dispatcher(database, READS, WRITES)
+        functions = Triggers(database, triggers, settings_folder)
+        dispatcher = Dispatcher(database, READS, WRITES, PAGES, database.known_answers)
 
         def ready(url: str) -> None:
             database.service.address = url.removeprefix("http://")
             database.start()
+            functions.start()
             say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
 
         try:
             listener = Listener(dispatcher.handle, dispatcher.metrics)
             await lifecycle.serve(listener, host, port, ready)
         finally:
+            await functions.stop()
             database.close()
 
     lifecycle.run(run)
@@ -68,8 +83,10 @@ def check(data: Path, say: Callable[[str], None]) -> bool:
             findings += 1
             say(str(finding))
     tables = len(folder.tables)
-    looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries checked"
-    say(f"{looked_at}: {f'{findings} findings' if findings else 'no findings'}.")
+    looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries"
+    if folder.changes:
+        looked_at += f", {folder.changes} changes"
+    say(f"{looked_at} checked: {f'{findings} findings' if findings else 'no findings'}.")
     return not findings
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +18,8 @@ PORT = 8000
 DATA = Path("partita-data")
 TRANSIENT_SECONDS = 1.0
 DURABLE, RELAXED = "durable", "relaxed"
+CAPACITY_MODES = ("off", "observe", "enforce")
+ENDPOINT = f"http://{HOST}:{PORT}"
 PORT_RANGE = click.IntRange(0, 65_535)
 
 
@@ -34,13 +37,53 @@ def main() -> None:
         sys.exit(1)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """With `migrate`, whose module is only loaded when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "migrate"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "migrate":
+            return super().get_command(ctx, cmd_name)
+        from partita.migrate.commands import migrate
+
+        return migrate
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "PARTITA"},
+)
 @click.version_option(__version__, prog_name="partita")
 def commands() -> None:
     """A DynamoDB-compatible database that you run yourself."""
 
 
+def _read_config(
+    context: click.Context, parameter: click.Parameter, path: Path | None
+) -> Path | None:
+    """What neither options nor environment say of `serve` is taken from the settings."""
+    if path is not None:
+        from partita import settings
+
+        options = settings.load(path).serve
+        known = {option.name for option in context.command.params}
+        for name in options:
+            if name not in known:
+                raise PartitaError(f"There is no setting {name} under [serve] in {path}.")
+        context.default_map = options
+    return path
+
+
 @commands.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    is_eager=True,
+    callback=_read_config,
+    help="The settings: a TOML file, with these options under [serve].",
+)
 @click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=PORT, show_default=True, type=PORT_RANGE, help="0 takes a free port."
@@ -60,9 +103,40 @@ def commands() -> None:
     show_default=True,
     help="relaxed does not wait for the disk: for test suites.",
 )
-def serve(host: str, port: int, data: Path, in_memory: bool, durability: str) -> None:
-    """Serve the database over HTTP until SIGTERM or Ctrl-C."""
-    _serve(host, port, None if in_memory else data, durable=durability == DURABLE)
+@click.option(
+    "--capacity",
+    type=click.Choice(CAPACITY_MODES),
+    default=CAPACITY_MODES[0],
+    show_default=True,
+    help="enforce throttles as the service does, observe only counts what it would throttle.",
+)
+def serve(
+    config: Path | None,
+    host: str,
+    port: int,
+    data: Path,
+    in_memory: bool,
+    durability: str,
+    capacity: str,
+) -> None:
+    """Serve the database over HTTP until SIGTERM or Ctrl-C.
+
+    Every option can be given by an environment variable: PARTITA_SERVE_PORT is that of --port.
+    """
+    from partita import settings
+    from partita.capacity.schedules import scheduled_changes
+
+    loaded = settings.Settings() if config is None else settings.load(config)
+    _serve(
+        host,
+        port,
+        None if in_memory else data,
+        durable=durability == DURABLE,
+        capacity=capacity,
+        schedules=scheduled_changes(loaded.capacity),
+        triggers=loaded.triggers,
+        settings_folder=Path() if config is None else config.absolute().parent,
+    )
 
 
 @commands.command()
@@ -82,6 +156,61 @@ def check(data: Path) -> None:
     sys.exit(0 if is_well else 1)
 
 
+_endpoint = click.option(
+    "--endpoint",
+    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    default=ENDPOINT,
+    show_default=True,
+    help="Where the server is.",
+)
+
+
+@commands.command()
+@click.argument("table", required=False)
+@_endpoint
+@click.option("--rcu", type=click.FloatRange(0), help="Read units a second, for the arithmetic.")
+@click.option("--wcu", type=click.FloatRange(0), help="Write units a second, for the arithmetic.")
+@click.option("--gb", type=click.FloatRange(0), help="Gigabytes stored, for the arithmetic.")
+def partitions(
+    table: str | None, endpoint: str, rcu: float | None, wcu: float | None, gb: float | None
+) -> None:
+    """Draw the partitions of TABLE, or say how many so much throughput and storage takes."""
+    from partita.monitor import partitions as drawing
+
+    asks_for_sizing = (rcu, wcu, gb) != (None, None, None)
+    if asks_for_sizing == (table is not None):
+        raise click.UsageError("Name a TABLE of a running server, or give --rcu, --wcu and --gb.")
+    lines = (
+        drawing.sizing(rcu or 0, wcu or 0, gb or 0)
+        if table is None
+        else drawing.drawn(endpoint, table)
+    )
+    for line in lines:
+        click.echo(line)
+
+
+@commands.command()
+@click.argument("table")
+@_endpoint
+def insights(table: str, endpoint: str) -> None:
+    """Show the most accessed and the most throttled keys of TABLE."""
+    from partita.monitor.insights import listed
+
+    for line in listed(endpoint, table):
+        click.echo(line)
+
+
+@commands.command()
+@_endpoint
+@click.option("--seconds", default=2.0, show_default=True, help="How often to look.")
+@click.option("--once", is_flag=True, help="Draw once, with the rates since the server started.")
+def top(endpoint: str, seconds: float, once: bool) -> None:
+    """Watch a server: operations, latency, units, throttling, hot partitions."""
+    from partita.monitor.top import show
+
+    show(endpoint, seconds, once=once)
+
+
 @commands.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": []},
     add_help_option=False,
@@ -98,12 +227,7 @@ def local(flags: tuple[str, ...]) -> None:
 
 
 def _serve(
-    host: str,
-    port: int,
-    data: Path | None,
-    transient_seconds: float = 0.0,
-    *,
-    durable: bool = True,
+    host: str, port: int, data: Path | None, transient_seconds: float = 0.0, **more: Any
 ) -> None:
     # Imported late: `partita --help` need not load the server.
     from partita import assembly
@@ -113,8 +237,8 @@ def _serve(
         port=port,
         data=data,
         transient_seconds=transient_seconds,
-        durable=durable,
         say=click.echo,
+        **more,
     )
 
 

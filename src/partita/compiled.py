@@ -29,6 +29,13 @@ MODULES = (
     "item/page_bytes.py",
     "item/sizes.py",
     "item/values.py",
+    "capacity/accounts.py",
+    "capacity/buckets.py",
+    "capacity/contributors.py",
+    "capacity/insights.py",
+    "capacity/ledger.py",
+    "capacity/partitions.py",
+    "capacity/peaks.py",
     "capacity/units.py",
     "expressions/comparison.py",
     "expressions/condition.py",
@@ -46,6 +53,8 @@ MODULES = (
     "protocol/validation.py",
     "storage/commits.py",
     "storage/lmdb.py",
+    "changes/layout.py",
+    "changes/log.py",
     "tables/expiry.py",
     "tables/indexes.py",
     "tables/keys.py",
@@ -57,13 +66,16 @@ MODULES = (
     "operations/actions.py",
     "operations/answers.py",
     "operations/batches.py",
+    "operations/charges.py",
     "operations/context.py",
     "operations/database.py",
     "operations/expression_parameters.py",
     "operations/items.py",
+    "operations/known_answers.py",
     "operations/pages.py",
     "operations/queries.py",
     "operations/scans.py",
+    "operations/statements.py",
     "operations/transactions.py",
     "server/dispatch.py",
     "server/http.py",
@@ -87,6 +99,10 @@ def use() -> bool:
         return False
     sys.meta_path.insert(0, _Finder())
     return True
+
+
+def is_used() -> bool:
+    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
 
 
 class _Finder(MetaPathFinder):

@@ -112,6 +112,10 @@ class ConditionalCheckFailedException(DynamoDBError):
     pass
 
 
+class DuplicateItemException(DynamoDBError):
+    pass
+
+
 class ItemCollectionSizeLimitExceededException(DynamoDBError):
     pass
 
@@ -129,6 +133,14 @@ class IdempotentParameterMismatchException(DynamoDBError):
 
 
 class ProvisionedThroughputExceededException(DynamoDBError):
+    pass
+
+
+class ExpiredIteratorException(DynamoDBError):
+    pass
+
+
+class TrimmedDataAccessException(DynamoDBError):
     pass
 
 

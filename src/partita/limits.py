@@ -2,7 +2,7 @@
 
 Sources: "guide" is the DynamoDB developer guide (Service, account and table quotas; Constraints),
 "model" is botocore's service description, "recorded" is an answer of the real service kept by a
-public conformance suite. `tests/wire/test_limits.py` has one test per limit.
+public conformance suite. `tests/wire/test_limits.py` has one test per limit, or says where it is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ EXPRESSION_OPERATORS_MAX = 300
 IN_OPERANDS_MAX = 100
 DOCUMENT_PATH_ELEMENTS_MAX = 32
 LIST_INDEX_MAX = 2**31 - 1
+STATEMENT_NESTING_MAX = 60
+"""Ours: how deep the brackets and operators of a PartiQL statement may stand in each other."""
 
 # Tables and indexes (guide; recorded).
 TABLE_NAME_CHARS_MIN = 3
@@ -48,8 +50,14 @@ PROVISIONED_UNITS_MAX = 1_000_000_000_000
 ACCOUNT_CAPACITY_UNITS_MAX = 80_000
 TABLE_CAPACITY_UNITS_MAX = 40_000
 LIST_TABLES_PAGE_MAX = 100
+LIST_INSIGHTS_PAGE_MAX = 100
 ON_DEMAND_READ_UNITS = 12_000
 ON_DEMAND_WRITE_UNITS = 4_000
+PARTITION_READ_UNITS = 3_000
+PARTITION_WRITE_UNITS = 1_000
+PARTITION_BYTES_MAX = 10 * GB
+DECREASES_PER_DAY = 4
+DECREASE_SECONDS = 3600
 
 # Requests (guide; model).
 PAGE_BYTES_MAX = 1 * MB
@@ -59,6 +67,18 @@ BATCH_WRITE_REQUESTS_MAX = 25
 TRANSACTION_BYTES_MAX = 4 * MB
 CLIENT_TOKEN_SECONDS = 600
 REQUEST_BODY_BYTES_MAX = 16 * MB
+
+# Streams (guide, "Change data capture for DynamoDB Streams"; model). How shards are cut is ours.
+STREAM_RETENTION_SECONDS = 24 * 3600
+SHARD_ITERATOR_SECONDS = 15 * 60
+STREAM_RECORDS_MAX = 1000
+STREAM_RECORDS_BYTES_MAX = 1 * MB
+LIST_STREAMS_PAGE_MAX = 100
+DESCRIBE_STREAM_PAGE_MAX = 100
+SHARDS_AT_FIRST = 4
+SHARDS_OPEN_MAX = 16
+SHARD_SECONDS_MAX = 4 * 3600
+SHARD_CHANGES_MAX = 250_000
 
 # The listener (ours).
 REQUEST_HEADER_BYTES_MAX = 16 * KB

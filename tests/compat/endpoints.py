@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
 from .answers import Answer, all_pages, normalised
-from .notation import ARNS, Body, Case, Step
+from .notation import ALL_RECORDS, ARNS, PLACEHOLDER, Body, Case, Step
 
 TABLE_SECONDS_MAX = 30
 REQUEST_SECONDS_MAX = 60
@@ -25,10 +26,13 @@ HEADERS = {
     "X-Amz-Date": "20260101T000000Z",
 }
 
+STREAM_OPERATIONS = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
+
 # Where a page says that there is another one, and how that one is asked for.
 CONTINUATIONS = (
     ("LastEvaluatedKey", "ExclusiveStartKey"),
     ("LastEvaluatedTableName", "ExclusiveStartTableName"),
+    ("NextToken", "NextToken"),
 )
 
 
@@ -49,6 +53,7 @@ class Endpoint:
 
     def post(self, operation: str, body: Body | str) -> tuple[int, bytes]:
         content = body if isinstance(body, str) else json.dumps(body)
+        content = PLACEHOLDER.sub(self._of_stream, content)
         if ARNS not in content:
             return self._post(operation, content)
         status, answer = self._post(operation, content.replace(ARNS, self._arns))
@@ -62,8 +67,41 @@ class Endpoint:
         arn: str = table["Table"]["TableArn"]
         return arn.removesuffix(f"table/{names[0]}")
 
+    def _of_stream(self, placeholder: re.Match[str]) -> str:
+        """What a placeholder stands for: the last stream of a table, a shard or an iterator."""
+        kind, table = placeholder.groups()
+        arn = self._ask("DescribeTable", {"TableName": table})["Table"]["LatestStreamArn"]
+        if kind == "stream":
+            return str(arn)
+        shard_id = self._shard_ids(arn)[0]
+        return shard_id if kind == "shard" else self._iterator(arn, shard_id)
+
+    def _shard_ids(self, arn: str) -> list[str]:
+        description = self._ask("DescribeStream", {"StreamArn": arn})["StreamDescription"]
+        return [shard["ShardId"] for shard in description["Shards"]]
+
+    def _iterator(self, arn: str, shard_id: str) -> str:
+        asked = {"StreamArn": arn, "ShardId": shard_id, "ShardIteratorType": "TRIM_HORIZON"}
+        return str(self._ask("GetShardIterator", asked)["ShardIterator"])
+
+    def _all_records(self, table: str) -> bytes:
+        """Everything in the last stream of a table, shards or not, in the order of its items."""
+        arn = self._ask("DescribeTable", {"TableName": table})["Table"]["LatestStreamArn"]
+        iterators = [self._iterator(arn, shard_id) for shard_id in self._shard_ids(arn)]
+        pages = [self._ask("GetRecords", {"ShardIterator": iterator}) for iterator in iterators]
+        records = [record for page in pages for record in page["Records"]]
+        records.sort(key=lambda record: json.dumps(record["dynamodb"]["Keys"], sort_keys=True))
+        return json.dumps({"Records": records}).encode()
+
+    def _ask(self, operation: str, body: Body) -> Body:
+        status, content = self._post(operation, json.dumps(body))
+        assert status == 200, content
+        answer: Body = json.loads(content)
+        return answer
+
     def _post(self, operation: str, content: str) -> tuple[int, bytes]:
-        target = f"DynamoDB_20120810.{operation}"
+        service = "DynamoDBStreams" if operation in STREAM_OPERATIONS else "DynamoDB"
+        target = f"{service}_20120810.{operation}"
         headers = {**HEADERS, "X-Amz-Target": target}
         try:
             return self._exchange(content, headers)
@@ -90,6 +128,9 @@ class Endpoint:
                 self._remove(table)
 
     def _answer(self, step: Step, created: list[str]) -> Answer:
+        if step.operation == ALL_RECORDS:
+            assert isinstance(step.body, dict)
+            return normalised(200, self._all_records(step.body["TableName"]))
         if step.to_the_end:
             return all_pages(self._pages(step), step.unordered)
         status, content = self.post(step.operation, step.body)

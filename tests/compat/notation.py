@@ -11,6 +11,7 @@ and are not compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -54,6 +55,11 @@ def M(**members: Value) -> Value:
 
 # In a request: what the ARNs of the server that is asked begin with. In an answer: the same.
 ARNS = "{arns}"
+
+# In a request: the last stream of a table, its first shard, or an iterator at the start of that.
+PLACEHOLDER = re.compile(r"\{(stream|shard|iterator) (\w+)\}")
+# No operation of the service: all records of a table's last stream, whatever its shards.
+ALL_RECORDS = "AllRecords"
 
 TRUE: Value = {"BOOL": True}
 FALSE: Value = {"BOOL": False}

@@ -29,6 +29,8 @@ WAIT_SECONDS = 5.0
 class FakeEngine:
     """Keeps commits in a dict. A closed disk makes `commit` wait; a broken one makes it fail."""
 
+    waits_for_disk = True
+
     def __init__(self) -> None:
         self.stored: dict[bytes, bytes] = {}
         self.shown: dict[bytes, bytes] = {}
@@ -80,8 +82,9 @@ class Bench:
         self.from_thread: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self.answers: list[Any] = []
         self.reloads = 0
+        self.seen: list[Changes] = []
         self.commits = GroupCommit(
-            self.engine, self.soon.append, self.from_thread.put, self._reload
+            self.engine, self.soon.append, self.from_thread.put, self.seen.append, self._reload
         )
 
     def _reload(self) -> None:
@@ -368,5 +371,5 @@ def test_closing_keeps_what_was_gathered(bench: Bench) -> None:
     with pytest.raises(Empty):
         bench.from_thread.get_nowait()
     bench.commits = GroupCommit(
-        bench.engine, bench.soon.append, bench.from_thread.put, lambda: None
+        bench.engine, bench.soon.append, bench.from_thread.put, bench.seen.append, lambda: None
     )

@@ -11,9 +11,6 @@ import http.client
 import itertools
 import json
 import os
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -23,7 +20,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
-READY_SECONDS_MAX = 20
+from .. import processes
+
 TABLE_SECONDS_MAX = 30
 REGION = "us-east-1"
 
@@ -55,28 +53,26 @@ def endpoint() -> Iterator[str]:
     if given:
         yield given.rstrip("/")
         return
-    command = [sys.executable, "-m", "partita.cli", "serve", "--port", "0", "--in-memory"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            yield _ready_url(server)
-        finally:
-            server.terminate()
-            server.wait(timeout=READY_SECONDS_MAX)
-
-
-def _ready_url(server: subprocess.Popen[str]) -> str:
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    match = re.search(r"http://\S+", line)
-    assert match, f"the server did not say that it is ready: {line!r}"
-    return match.group().rstrip("/.")
+    with processes.starting() as start:
+        # What it complains of is shown at once.
+        yield start("serve", "--port", "0", "--in-memory", stderr=None).url
 
 
 @pytest.fixture(scope="session")
 def client(endpoint: str) -> Any:
     """A boto3 client that sends what it is told: nothing checked, nothing repeated."""
+    return _client("dynamodb", endpoint)
+
+
+@pytest.fixture(scope="session")
+def streams(endpoint: str) -> Any:
+    """The same for the API of streams."""
+    return _client("dynamodbstreams", endpoint)
+
+
+def _client(service: str, endpoint: str) -> Any:
     return boto3.client(
-        "dynamodb",
+        service,
         endpoint_url=endpoint,
         region_name=REGION,
         aws_access_key_id="test",
@@ -149,6 +145,22 @@ def table(client: Any, table_names: Iterator[str]) -> Iterator[TableFactory]:
     `table(pk="S", sk="S", attributes={"g": "S"}, GlobalSecondaryIndexes=[...])`. The table is
     ACTIVE when its name is returned and is deleted after the test.
     """
+    yield from _tables(client, table_names)
+
+
+@pytest.fixture(scope="module")
+def module_table(client: Any, table_names: Iterator[str]) -> Iterator[TableFactory]:
+    """The same, for tables that all tests of a file share."""
+    yield from _tables(client, table_names)
+
+
+@pytest.fixture
+def arn(client: Any, table: TableFactory) -> str:
+    """Of a table with a string key."""
+    return str(client.describe_table(TableName=table())["Table"]["TableArn"])
+
+
+def _tables(client: Any, table_names: Iterator[str]) -> Iterator[TableFactory]:
     created: list[str] = []
 
     def create(

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 MISMATCH = "The provided key element does not match the schema"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def key(number: int) -> dict[str, Any]:
@@ -37,22 +28,13 @@ def item(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def tables(client: Any, table_names: Iterator[str]) -> Iterator[list[str]]:
+def tables(client: Any, module_table: Any) -> list[str]:
     """Two tables with the key pk and the items 0 to 9."""
-    names = [next(table_names), next(table_names)]
+    names = [module_table(), module_table()]
     for name in names:
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
         for number in range(10):
             client.put_item(TableName=name, Item=item(number))
-    yield names
-    for name in names:
-        client.delete_table(TableName=name)
+    return names
 
 
 @pytest.fixture

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def put(pk: str, **attributes: Any) -> dict[str, Any]:
@@ -33,32 +24,18 @@ def delete(pk: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def tables(client: Any, table_names: Iterator[str]) -> Iterator[list[str]]:
+def tables(module_table: Any) -> list[str]:
     """Two tables with the key pk, the string index key g and the binary index key b."""
-    names = [next(table_names), next(table_names)]
-    for name in names:
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "g", "AttributeType": "S"},
-                {"AttributeName": "b", "AttributeType": "B"},
-            ],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": f"by_{key}",
-                    "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-                for key in ("g", "b")
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield names
-    for name in names:
-        client.delete_table(TableName=name)
+    indexes = [
+        {
+            "IndexName": f"by_{key}",
+            "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }
+        for key in ("g", "b")
+    ]
+    attributes = {"g": "S", "b": "B"}
+    return [module_table(attributes=attributes, GlobalSecondaryIndexes=indexes) for _ in range(2)]
 
 
 @pytest.fixture

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 THREADS = 16
 ROUNDS = 20
 ONE = {":one": {"N": "1"}}
 
 
 @pytest.fixture(scope="module")
-def counters(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def counters(module_table: Any) -> str:
     """A table with the string key pk."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return str(module_table())
 
 
 def at_once(work: Callable[[int], int], threads: int = THREADS) -> list[int]:

@@ -12,21 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 INVALID = "One or more parameter values were invalid: "
 UNITS = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 2}
 NAME = "never_created"
 NAMES = "[a-zA-Z0-9_.-]+"
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def constraint(value: str, path: str, rule: str) -> str:

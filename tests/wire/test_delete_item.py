@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from .refusals import refusal
+
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 KEY = {"pk": {"S": "a"}, "sk": {"S": "1"}}
 
 
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
-
-
 @pytest.fixture(scope="module")
-def music(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def music(module_table: Any) -> str:
     """A table with the string keys pk and sk."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("pk", "sk")],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return str(module_table(sk="S"))
 
 
 @pytest.fixture

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
-from botocore.exceptions import ClientError
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 POLL = {"Delay": 0.02, "MaxAttempts": 500}
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def delete(client: Any, name: str) -> dict[str, Any]:

@@ -7,24 +7,15 @@ not exist, since all of it comes before the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 KEY = {"pk": {"S": "item"}}
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 ITEM: dict[str, Any] = {
@@ -47,19 +38,11 @@ ITEM: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def notes(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def notes(client: Any, module_table: Any) -> str:
     """A table with the string key pk and the item ITEM."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
+    name: str = module_table()
     client.put_item(TableName=name, Item=ITEM)
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 VALUES: dict[str, dict[str, Any]] = {

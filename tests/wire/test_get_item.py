@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 MISMATCH = "The provided key element does not match the schema"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 KEY = {"pk": {"S": "whole"}, "sk": {"S": "1"}}
 
 
@@ -45,40 +44,17 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
-
-
 @pytest.fixture(scope="module")
-def music(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def music(client: Any, module_table: Any) -> str:
     """A table with the string keys pk and sk, an index on g, and the item WHOLE."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": key, "AttributeType": "S"} for key in ("pk", "sk", "g")
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by_g",
-                "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
+    index = {
+        "IndexName": "by_g",
+        "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    name: str = module_table(sk="S", attributes={"g": "S"}, GlobalSecondaryIndexes=[index])
     client.put_item(TableName=name, Item=WHOLE)
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 @pytest.mark.parametrize("consistent", [True, False])

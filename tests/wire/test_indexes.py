@@ -15,6 +15,8 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .refusals import refusal
+
 SECONDS_MAX = 30
 KEYS_ONLY = {"ProjectionType": "KEYS_ONLY"}
 ALL = {"ProjectionType": "ALL"}
@@ -460,34 +462,21 @@ def figures(client: Any, name: str) -> dict[str, tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def busy(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def busy(module_table: Any) -> str:
     """A table with an index of every kind, for sequences of writes."""
-    name = next(table_names)
-    types = {"pk": "S", "sk": "N", "g": "S", "h": "N"}
 
     def made(index_name: str) -> dict[str, Any]:
         keys, projected = INDEXES[index_name]
         projection = ALL if projected is None else include(*projected) if projected else KEYS_ONLY
         return index(index_name, *keys, projection=projection)
 
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": each, "AttributeType": kind} for each, kind in types.items()
-        ],
+    name: str = module_table(
+        sk="N",
+        attributes={"g": "S", "h": "N"},
         LocalSecondaryIndexes=[made("local"), made("local_keys")],
         GlobalSecondaryIndexes=[made("by_g"), made("by_g_h"), made("by_h")],
-        BillingMode="PAY_PER_REQUEST",
     )
-    client.get_waiter("table_exists").wait(
-        TableName=name, WaiterConfig={"Delay": 0.02, "MaxAttempts": 500}
-    )
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 @settings(
@@ -570,13 +559,6 @@ def wait_until_active(client: Any, name: str) -> None:
 
 
 # Reading an index.
-
-
-def refusal(call: Any, **request: Any) -> tuple[str, str]:
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def test_an_unknown_index_is_refused(client: Any, table: Any) -> None:

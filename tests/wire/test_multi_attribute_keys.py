@@ -7,25 +7,17 @@ Alternator's tests, which pass on AWS.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from .refusals import refusal
+
 VALIDATION = "ValidationException"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 ATTRIBUTES = ("h", "a", "b", "c", "d")
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def schema(hashes: str, ranges: str) -> list[dict[str, str]]:
@@ -44,29 +36,20 @@ def index(name: str, hashes: str, ranges: str, projection: str = "ALL") -> dict[
 
 
 @pytest.fixture(scope="module")
-def places(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def places(module_table: Any) -> str:
     """`ranges`: h HASH, a b c d RANGE; `hashes`: h a HASH, b RANGE; `all`: h a b d HASH.
 
     c is a number, all others are strings.
     """
-    name = next(table_names)
-    types = {"pk": "S", **dict.fromkeys(ATTRIBUTES, "S"), "c": "N"}
-    client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[
-            {"AttributeName": key, "AttributeType": kind} for key, kind in types.items()
-        ],
+    name: str = module_table(
+        attributes={**dict.fromkeys(ATTRIBUTES, "S"), "c": "N"},
         GlobalSecondaryIndexes=[
             index("ranges", "h", "abcd"),
             index("hashes", "ha", "b", "KEYS_ONLY"),
             index("all", "habd", ""),
         ],
-        BillingMode="PAY_PER_REQUEST",
     )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 def put(client: Any, table: str, pk: str, **keys: str) -> dict[str, Any]:

@@ -6,25 +6,16 @@ older recording.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 INVALID = "One or more parameter values were invalid: "
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 STRINGS = ("pk", "sk", "lsi1sk", "lsi2sk")
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def index(name: str, *keys: str, projection: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -40,45 +31,25 @@ def index(name: str, *keys: str, projection: dict[str, Any] | None = None) -> di
 
 
 @pytest.fixture(scope="module")
-def notes(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def notes(module_table: Any) -> str:
     """A table with the string key pk."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return str(module_table())
 
 
 @pytest.fixture(scope="module")
-def indexed(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def indexed(module_table: Any) -> str:
     """pk + sk, and lsi1sk that is a key of lsi1, gsi1 and gsi2, and the binary bidx of gsib."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            *({"AttributeName": key, "AttributeType": "S"} for key in STRINGS),
-            {"AttributeName": "bidx", "AttributeType": "B"},
-        ],
+    name: str = module_table(
+        sk="S",
+        attributes={**dict.fromkeys(STRINGS, "S"), "bidx": "B"},
         LocalSecondaryIndexes=[index("lsi1", "pk", "lsi1sk")],
         GlobalSecondaryIndexes=[
             index("gsi2", "lsi1sk", "lsi2sk"),
             index("gsi1", "lsi1sk"),
             index("gsib", "bidx"),
         ],
-        BillingMode="PAY_PER_REQUEST",
     )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 def stored(client: Any, table: str, pk: str, **key: Any) -> Any:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 INVALID = "One or more parameter values were invalid: "
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 STRINGS = ("pk", "sk", "lsi1sk", "lsi2sk")
 EVERYTHING = {"ProjectionType": "ALL"}
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def index(name: str, keys: tuple[str, ...], projection: dict[str, Any]) -> dict[str, Any]:
@@ -39,31 +31,12 @@ def index(name: str, keys: tuple[str, ...], projection: dict[str, Any]) -> dict[
     }
 
 
-def create(client: Any, name: str, types: dict[str, str], **more: Any) -> None:
-    """A table with the keys pk and sk."""
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": key, "AttributeType": kind} for key, kind in types.items()
-        ],
-        BillingMode="PAY_PER_REQUEST",
-        **more,
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-
-
 @pytest.fixture(scope="module")
-def music(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def music(module_table: Any) -> str:
     """pk + sk with two local and three global indexes, all keys strings."""
-    name = next(table_names)
-    create(
-        client,
-        name,
-        dict.fromkeys(STRINGS, "S"),
+    name: str = module_table(
+        sk="S",
+        attributes=dict.fromkeys(STRINGS, "S"),
         LocalSecondaryIndexes=[
             index("lsi1", ("pk", "lsi1sk"), EVERYTHING),
             index(
@@ -82,19 +55,13 @@ def music(client: Any, table_names: Iterator[str]) -> Iterator[str]:
             index("gsi3", ("lsi2sk",), {"ProjectionType": "KEYS_ONLY"}),
         ],
     )
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 @pytest.fixture(scope="module")
-def ordered(client: Any, table_names: Iterator[str]) -> Iterator[dict[str, str]]:
+def ordered(module_table: Any) -> dict[str, str]:
     """One table for each type of sort key."""
-    names = {kind: next(table_names) for kind in ("S", "N", "B")}
-    for kind, name in names.items():
-        create(client, name, {"pk": "S", "sk": kind})
-    yield names
-    for name in names.values():
-        client.delete_table(TableName=name)
+    return {kind: module_table(sk=kind) for kind in ("S", "N", "B")}
 
 
 @pytest.fixture

@@ -6,24 +6,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 PARTITIONS = 12
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def index(name: str, keys: tuple[str, ...], projection: dict[str, Any]) -> dict[str, Any]:
@@ -57,18 +49,11 @@ SONGS = [song(number) for number in range(48)]
 
 
 @pytest.fixture(scope="module")
-def music(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def music(client: Any, module_table: Any) -> str:
     """48 songs in 12 partitions, with one local and two global indexes."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": key, "AttributeType": "S"} for key in ("pk", "sk", "l", "g", "r")
-        ],
+    name: str = module_table(
+        sk="S",
+        attributes=dict.fromkeys("lgr", "S"),
         LocalSecondaryIndexes=[index("by_l", ("pk", "l"), {"ProjectionType": "ALL"})],
         GlobalSecondaryIndexes=[
             index("by_g", ("g",), {"ProjectionType": "ALL"}),
@@ -78,13 +63,10 @@ def music(client: Any, table_names: Iterator[str]) -> Iterator[str]:
                 {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["data"]},
             ),
         ],
-        BillingMode="PAY_PER_REQUEST",
     )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
     for item in SONGS:
         client.put_item(TableName=name, Item=item)
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 def pages(client: Any, **request: Any) -> Iterator[Any]:

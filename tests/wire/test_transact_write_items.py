@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
@@ -16,44 +16,22 @@ INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
 CANCELLED = "Transaction cancelled, please refer cancellation reasons for specific reasons "
 FAILED = "The conditional request failed"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 STRINGS = ("pk", "g")
 
 
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
-
-
 @pytest.fixture(scope="module")
-def tables(client: Any, table_names: Iterator[str]) -> Iterator[list[str]]:
+def tables(module_table: Any) -> list[str]:
     """Two tables with the key pk, the string index key g and the binary index key b."""
-    names = [next(table_names), next(table_names)]
-    for name in names:
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[
-                *({"AttributeName": key, "AttributeType": "S"} for key in STRINGS),
-                {"AttributeName": "b", "AttributeType": "B"},
-            ],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": f"by_{key}",
-                    "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-                for key in ("g", "b")
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield names
-    for name in names:
-        client.delete_table(TableName=name)
+    indexes = [
+        {
+            "IndexName": f"by_{key}",
+            "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+        for key in ("g", "b")
+    ]
+    attributes = {**dict.fromkeys(STRINGS, "S"), "b": "B"}
+    return [module_table(attributes=attributes, GlobalSecondaryIndexes=indexes) for _ in range(2)]
 
 
 @pytest.fixture

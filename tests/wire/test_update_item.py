@@ -5,29 +5,21 @@ The language of update expressions has its own file, test_expressions.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from .refusals import refusal
+
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 STRINGS = ("pk", "sk", "lsi1sk")
 MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"
 BAD_PATH = "The document path provided in the update expression is invalid for update"
 BAD_OPERAND = "An operand in the update expression has an incorrect data type"
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def numbered(*numbers: int) -> dict[str, Any]:
@@ -35,35 +27,18 @@ def numbered(*numbers: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def notes(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def notes(module_table: Any) -> str:
     """A table with the string key pk."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return str(module_table())
 
 
 @pytest.fixture(scope="module")
-def indexed(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def indexed(module_table: Any) -> str:
     """pk + sk, and lsi1sk that is a key of lsi1 and gsi1, and the binary bidx of gsib."""
-    name = next(table_names)
     everything = {"ProjectionType": "ALL"}
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            *({"AttributeName": key, "AttributeType": "S"} for key in STRINGS),
-            {"AttributeName": "bidx", "AttributeType": "B"},
-        ],
+    name: str = module_table(
+        sk="S",
+        attributes={**dict.fromkeys(STRINGS, "S"), "bidx": "B"},
         LocalSecondaryIndexes=[
             {
                 "IndexName": "lsi1",
@@ -82,11 +57,8 @@ def indexed(client: Any, table_names: Iterator[str]) -> Iterator[str]:
             }
             for name_of_index, key in (("gsi1", "lsi1sk"), ("gsib", "bidx"))
         ],
-        BillingMode="PAY_PER_REQUEST",
     )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return name
 
 
 class Note:

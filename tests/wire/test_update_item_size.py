@@ -46,16 +46,8 @@ CLAUSES: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
 
 
 @pytest.fixture(scope="module")
-def things(client: Any) -> Any:
-    name = "statement_sizes"
-    client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    yield name
-    client.delete_table(TableName=name)
+def things(module_table: Any) -> str:
+    return str(module_table())
 
 
 def update(client: Any, table: str, name: str, pad_bytes: int) -> None:

@@ -7,25 +7,19 @@ catalogue of its control-plane messages (2026-10), "dynalite" an older recording
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 INVALID = "One or more parameter values were invalid: "
 FIVE = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
 ONE = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
 SECONDS_MAX = 20
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def defined(*names: str, **types: str) -> list[dict[str, str]]:

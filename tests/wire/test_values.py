@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from .refusals import refusal
 
 VALIDATION = "ValidationException"
 ENVELOPE = "1 validation error detected: "
 INVALID = "One or more parameter values were invalid: "
-POLL = {"Delay": 0.02, "MaxAttempts": 500}
 ITEM_BYTES_MAX = 400 * 1024
 
 
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
-
-
 @pytest.fixture(scope="module")
-def notes(client: Any, table_names: Iterator[str]) -> Iterator[str]:
+def notes(module_table: Any) -> str:
     """A table with the string key pk."""
-    name = next(table_names)
-    client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
-    yield name
-    client.delete_table(TableName=name)
+    return str(module_table())
 
 
 def round_trip(client: Any, table: str, value: dict[str, Any]) -> Any:

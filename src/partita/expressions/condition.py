@@ -89,7 +89,12 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Condition:
         node = checked_tree(text)
     except Refusal as refusal:
         raise invalid(parameter, refusal) from None
-    scope = ConditionScope(dict(names))
+    return condition_of(node, dict(names), parameter)
+
+
+def condition_of(node: ConditionNode, names: Names, parameter: str) -> Condition:
+    """The condition that a tree stands for, whose functions and names are right."""
+    scope = ConditionScope(names)
     predicate = scope.whole(node)
     return Condition(
         parameter,

@@ -62,8 +62,10 @@ class JunctionNode:
 
 @dataclass(frozen=True, slots=True)
 class SumNode:
+    """Two operands; only PartiQL has sums of sums."""
+
     operator: str
-    operands: tuple[Operand, Operand]
+    operands: tuple[Assigned, Assigned]
 
 
 Operand = PathNode | ValueNode | CallNode

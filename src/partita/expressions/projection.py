@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from partita.expressions.parse import Refusal, parse_projection
-from partita.expressions.paths import Path, disjoint
+from partita.expressions.paths import Path, disjoint, find
 from partita.expressions.resolution import (
     NameItems,
     Names,
@@ -34,6 +34,17 @@ class Projection:
 
     def project(self, item: Item) -> Item:
         return select(item, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns(Projection):
+    """The columns of a SELECT: each is named after the end of its path."""
+
+    columns: tuple[tuple[str, Path], ...] = ()
+
+    def project(self, item: Item) -> Item:
+        found = ((name, find(item, path)) for name, path in self.columns)
+        return {name: value for name, value in found if value is not None}
 
 
 def compile_projection(text: str, names: Names) -> Projection:

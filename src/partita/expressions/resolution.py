@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
 from partita.errors import ValidationException
-from partita.expressions.parse import CallNode, Operand, PathNode, Refusal, ValueNode
+from partita.expressions.parse import (
+    Assigned,
+    CallNode,
+    Operand,
+    PathNode,
+    Refusal,
+    ValueNode,
+)
 from partita.expressions.paths import Path, printed, reader
 from partita.expressions.reserved import RESERVED_WORDS
 from partita.item.sizes import string_size
@@ -124,7 +131,7 @@ class Scope:
         return lambda item, values: values[name]
 
     def check_types(
-        self, operator: str, operands: Iterable[Operand], allowed: frozenset[str]
+        self, operator: str, operands: Iterable[Assigned], allowed: frozenset[str]
     ) -> None:
         for node in operands:
             if isinstance(node, CallNode):
@@ -251,4 +258,5 @@ def run_checks(parameter: str, checks: Iterable[Check], values: Values) -> None:
 
 
 def invalid(parameter: str, refusal: Refusal) -> ValidationException:
-    return ValidationException(f"Invalid {parameter}: {refusal}")
+    """Names the parameter that is wrong; a PartiQL statement has none, and gives ""."""
+    return ValidationException(f"Invalid {parameter}: {refusal}" if parameter else str(refusal))

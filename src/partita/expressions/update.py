@@ -18,7 +18,6 @@ from partita.expressions.parse import (
     ActionNode,
     Assigned,
     CallNode,
-    Operand,
     PathNode,
     Refusal,
     SumNode,
@@ -113,6 +112,7 @@ class Update:
     shape: Shape
     size: StatementSize = UNCOUNTED
     """What the statement counts; the legacy parameters count nothing."""
+    parameter: str = PARAMETER
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -121,7 +121,7 @@ class Update:
 
     def check(self, values: Values) -> None:
         """Refuses values that are missing or of a type that an operator cannot take."""
-        run_checks(PARAMETER, self.checks, values)
+        run_checks(self.parameter, self.checks, values)
 
     @property
     def only_removes(self) -> bool:
@@ -161,15 +161,20 @@ def compile_update(text: str, names: Names) -> Update:
 
 @kept
 def _compiled(text: str, names: NameItems, parameter: str) -> Update:
-    scope = _UpdateScope(dict(names))
     try:
         check_size(text, is_told=False)
         update = parse_update(text)
         check_operator_count(update.operator_count)
         _check_update(update)
-        paths = disjoint(scope.resolve(action.target) for action in reversed(update.actions))
+        return update_of(update, dict(names), parameter)
     except Refusal as refusal:
         raise invalid(parameter, refusal) from None
+
+
+def update_of(update: UpdateNode, names: Names, parameter: str) -> Update:
+    """The update that a tree stands for, whose functions and names are right."""
+    scope = _UpdateScope(names)
+    paths = disjoint(scope.resolve(action.target) for action in reversed(update.actions))
     computes = scope.computes(update.actions)
     try:
         size = statement_size(update, scope.resolve)
@@ -189,6 +194,7 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Update:
         changes,
         shape_of(paths),
         size,
+        parameter,
     )
 
 
@@ -238,7 +244,7 @@ class _UpdateScope(Scope):
 
     def set(self, action: ActionNode) -> Compute:
         assert action.value is not None
-        evaluate = self.assigned(action.value)
+        evaluate = self.operand(action.value)
         return lambda old, item, values: _required(evaluate(item, values))
 
     def remove(self, action: ActionNode) -> Compute:
@@ -259,12 +265,9 @@ class _UpdateScope(Scope):
         self.checks.append(lambda values: _check_delta(section, type_of(values[name])))
         return name
 
-    def assigned(self, node: Assigned) -> Evaluate:
+    def operand(self, node: Assigned) -> Evaluate:
         if isinstance(node, SumNode):
             return self.sum(node)
-        return self.operand(node)
-
-    def operand(self, node: Operand) -> Evaluate:
         if isinstance(node, PathNode):
             self.operand_paths.append(self.resolve(node))
             return self.path(node)

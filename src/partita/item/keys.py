@@ -56,6 +56,4 @@ def partition_hash(parts: Iterable[bytes]) -> bytes:
 
 def terminated(part: bytes) -> bytes:
     """A part that more parts may follow: zero bytes escaped, so that "a" sorts before "ab"."""
-    if b"\x00" in part:
-        part = part.replace(b"\x00", b"\x00\xff")
-    return part + b"\x00\x00"
+    return part.replace(b"\x00", b"\x00\xff") + b"\x00\x00"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, field
 from typing import Any
 
+from orjson import OPT_SORT_KEYS, dumps
+
 from partita.capacity.units import Consumed, read_units
-from partita.errors import TransactionConflictException, ValidationException
+from partita.errors import DynamoDBError, TransactionConflictException, ValidationException
 from partita.expressions.projection import Projection
 from partita.item.values import SEVERAL_TYPES, TOO_LARGE, Item, Wording, normalize_item
 from partita.limits import (
@@ -16,11 +18,11 @@ from partita.limits import (
     BATCH_WRITE_REQUESTS_MAX,
     ITEM_BYTES_MAX,
 )
+from partita.operations import charges
 from partita.operations.actions import Action, Delete, Put, carry_out
 from partita.operations.answers import (
     answer,
     consumed_by_write,
-    encode,
     item_collections_metrics,
     member,
     projected,
@@ -49,6 +51,8 @@ class TableGets:
     projection: Projection | None
     consistent: bool
     asked: dict[str, Any]
+    places: list[bytes] = field(default_factory=list)
+    """Where the items lie, once the table is known."""
 
 
 def batch_get_item(context: ReadContext, request: Request) -> bytes:
@@ -61,22 +65,24 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
         raise ValidationException(TOO_MANY.format(operation="BatchGetItem"))
     gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
     tables = [context.service.table(one.name) for one in gets]
-    _refuse_repeats(
-        _checked_key(table, key)
-        for one, table in zip(gets, tables, strict=True)
-        for key in one.keys
-    )
+    for one, table in zip(gets, tables, strict=True):
+        one.places = [_checked_key(table, key) for key in one.keys]
+    _refuse_repeats([place for one in gets for place in one.places])
     responses: list[bytes] = []
     unprocessed: dict[str, Any] = {}
     reports = []
     room_bytes = BATCH_GET_BYTES_MAX
+    throttled: list[DynamoDBError] = []
     for one, table in zip(gets, tables, strict=True):
-        items, left, consumed, read_bytes = _get_all(context, table, one, room_bytes)
+        items, left, consumed, read_bytes = _get_all(context, table, one, room_bytes, throttled)
         room_bytes -= read_bytes
         responses.append(raw_member(one.name, raw_list(items)))
         if left:
             unprocessed[one.name] = one.asked | {"Keys": left}
         reports.append(consumed.report(table.name, request.get("ReturnConsumedCapacity")))
+    asked = _count(one.keys for one in gets)
+    if throttled and _count(part["Keys"] for part in unprocessed.values()) == asked:
+        raise throttled[0]
     members = [
         raw_member("Responses", answer(responses)),
         member("UnprocessedKeys", unprocessed),
@@ -85,7 +91,7 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
 
 
 def batch_write_item(context: WriteContext, request: Request) -> bytes:
-    if sum(map(len, request["RequestItems"].values())) > BATCH_WRITE_REQUESTS_MAX:
+    if _count(request["RequestItems"].values()) > BATCH_WRITE_REQUESTS_MAX:
         raise ValidationException(TOO_MANY.format(operation="BatchWriteItem"))
     actions: dict[str, list[Action]] = {
         name: [_write_request(name, one) for one in requests]
@@ -93,11 +99,12 @@ def batch_write_item(context: WriteContext, request: Request) -> bytes:
     }
     tables = {name: context.service.table(name) for name in actions}
     _refuse_repeats(
-        action.key(tables[name]) for name, of_table in actions.items() for action in of_table
+        [action.key(tables[name]) for name, of_table in actions.items() for action in of_table]
     )
     reports, collections, unprocessed = [], {}, {}
+    throttled: list[DynamoDBError] = []
     for name, of_table in actions.items():
-        written, refused = _write_all(context, tables[name], of_table)
+        written, refused = _write_all(context, tables[name], of_table, throttled)
         if refused:
             unprocessed[name] = [request["RequestItems"][name][position] for position in refused]
         consumed = consumed_by_write(tables[name], written)
@@ -105,10 +112,16 @@ def batch_write_item(context: WriteContext, request: Request) -> bytes:
         if request.get("ReturnItemCollectionMetrics") == "SIZE":
             if metrics := item_collections_metrics(tables[name], written):
                 collections[name] = metrics
+    if throttled and _count(unprocessed.values()) == _count(actions.values()):
+        raise throttled[0]
     members = [member("UnprocessedItems", unprocessed)]
     if collections:
         members.append(member("ItemCollectionMetrics", collections))
     return answer(members + _capacity(reports))
+
+
+def _count(lists: Iterable[Sized]) -> int:
+    return sum(map(len, lists))
 
 
 def _checked_key(table: Table, key: Item) -> bytes:
@@ -116,35 +129,48 @@ def _checked_key(table: Table, key: Item) -> bytes:
     return layout.item_key(table, key)
 
 
-def _refuse_repeats(keys: Iterable[bytes]) -> None:
-    listed = list(keys)
-    if len(set(listed)) < len(listed):
+def _refuse_repeats(keys: list[bytes]) -> None:
+    if len(set(keys)) < len(keys):
         raise ValidationException(DUPLICATES)
 
 
 def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
     keys = [normalize_item(key) for key in asked["Keys"]]
     expressions = read_expressions(asked, GET)
-    _refuse_repeats(encode(sorted(key.items(), key=lambda pair: pair[0])) for key in keys)
+    _refuse_repeats([dumps(key, option=OPT_SORT_KEYS) for key in keys])
     return TableGets(name, keys, expressions.projection, asked.get("ConsistentRead", False), asked)
 
 
 def _get_all(
-    context: ReadContext, table: Table, gets: TableGets, room_bytes: int
+    context: ReadContext,
+    table: Table,
+    gets: TableGets,
+    room_bytes: int,
+    throttled: list[DynamoDBError],
 ) -> tuple[list[bytes], list[Item], Consumed, int]:
-    """The items of one table, the keys there was no room for, and what was used."""
+    """The items of one table, the keys there was no room or no capacity for, and what was used."""
     items: list[bytes] = []
+    left: list[Item] = []
     consumed, used_bytes = Consumed(), 0
     for position, key in enumerate(gets.keys):
-        stored = load(context.snapshot, layout.item_key(table, key))
+        stored = load(context.snapshot, gets.places[position])
         size = stored.size if stored else 0
         if used_bytes + size > room_bytes:
-            return items, gets.keys[position:], consumed, room_bytes
+            return items, left + gets.keys[position:], consumed, room_bytes
+        units = read_units(size, consistent=gets.consistent)
+        if context.service.ledger.is_on:
+            try:
+                asked = charges.read_charges(context.service, table, key, units)
+                charges.charge(context.service, asked)
+            except charges.THROTTLED as error:
+                left.append(key)
+                throttled.append(error)
+                continue
         used_bytes += size
-        consumed.table += read_units(size, consistent=gets.consistent)
+        consumed.table += units
         if stored:
             items.append(projected(stored, gets.projection))
-    return items, [], consumed, used_bytes
+    return items, left, consumed, used_bytes
 
 
 def _write_request(table_name: str, request: dict[str, Any]) -> Action:
@@ -163,15 +189,27 @@ def _write_request(table_name: str, request: dict[str, Any]) -> Action:
 
 
 def _write_all(
-    context: WriteContext, table: Table, actions: Iterable[Action]
+    context: WriteContext,
+    table: Table,
+    actions: Iterable[Action],
+    throttled: list[DynamoDBError],
 ) -> tuple[list[Written], list[int]]:
-    """What was written, and the positions of the requests that a running transaction held up."""
+    """What was written, and the positions of the requests that could not be.
+
+    A running transaction held them up, or they were throttled.
+    """
     written, refused = [], []
     for position, action in enumerate(actions):
         try:
-            written.append(carry_out(context.draft, table, action))
+            if context.service.ledger.is_on:
+                written.append(charges.carry_out(context, table, action))
+            else:
+                written.append(carry_out(context.draft, table, action))
         except TransactionConflictException:
             refused.append(position)
+        except charges.THROTTLED as error:
+            refused.append(position)
+            throttled.append(error)
     return written, refused
 
 

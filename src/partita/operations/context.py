@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from partita.capacity.ledger import OFF, Ledger
 from partita.clock import Clock
 from partita.storage.commits import Draft
 from partita.storage.engine import Snapshot
@@ -34,6 +35,8 @@ class Service:
     account_id: str
     transient_seconds: float
     """How long a table shows CREATING, UPDATING or DELETING after the answer that says so."""
+    ledger: Ledger
+    """Where requests are charged, while it is on."""
     new_id: Callable[[], str] = _random_id
     address: str = "localhost:8000"
     """Where clients reach the database, once it listens."""
@@ -42,12 +45,18 @@ class Service:
         """The table that items are read from or written to."""
         return self.catalog.table(table_name(name_or_arn), self.clock())
 
+    def meter(self) -> None:
+        """Switch the ledger on or off, as the tables that there are now want it."""
+        self.ledger.is_on = self.ledger.mode != OFF or any(
+            table.is_metered for table in self.catalog
+        )
+
     def table_arn(self, name: str) -> str:
         return f"arn:aws:dynamodb:{self.region}:{self.account_id}:table/{name}"
 
 
 class ReadContext:
-    __slots__ = ("is_held", "service", "snapshot")
+    __slots__ = ("is_held", "partition", "service", "snapshot")
 
     def __init__(
         self, service: Service, snapshot: Snapshot, is_held: Callable[[bytes], bool]
@@ -55,14 +64,24 @@ class ReadContext:
         self.service = service
         self.snapshot = snapshot
         self.is_held = is_held
+        self.partition: bytes | None = None
+        """Where everything lies that the operation reads, if that is one partition."""
+
+    def take_partition(self) -> bytes | None:
+        partition = self.partition
+        self.partition = None
+        return partition
 
 
 class WriteContext:
-    __slots__ = ("draft", "service")
+    """`reads` is for a PartiQL statement, of which only its text says that it reads."""
 
-    def __init__(self, service: Service, draft: Draft) -> None:
+    __slots__ = ("draft", "reads", "service")
+
+    def __init__(self, service: Service, draft: Draft, reads: ReadContext) -> None:
         self.service = service
         self.draft = draft
+        self.reads = reads
 
 
 ReadHandler = Callable[[ReadContext, Request], bytes]

@@ -6,8 +6,10 @@ safe. All of it happens on one thread; only the disk is waited for on another.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from partita.capacity.ledger import OFF, Ledger
+from partita.capacity.schedules import ScheduledChange
 from partita.clock import Clock, system_clock
 from partita.errors import DynamoDBError
 from partita.operations.context import (
@@ -18,11 +20,15 @@ from partita.operations.context import (
     WriteContext,
     WriteHandler,
 )
+from partita.operations.known_answers import KnownAnswers
 from partita.storage.commits import CallSoon, Draft, GroupCommit
-from partita.storage.engine import Engine
+from partita.storage.engine import Changes, Engine
 from partita.tables.catalog import Catalog, check_format
 from partita.upkeep.jobs import Jobs
 from partita.upkeep.keeper import CallLater, Keeper
+from partita.upkeep.scaling import Scaling
+
+KNOWN_ANSWERS_OF = ("GetItem", "Query")
 
 
 class Database:
@@ -37,35 +43,64 @@ class Database:
         region: str = "us-east-1",
         account_id: str = "123456789012",
         transient_seconds: float = 0.0,
+        capacity: str = OFF,
+        schedules: Sequence[ScheduledChange] = (),
     ) -> None:
         check_format(engine)
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
         self._engine = engine
-        jobs = Jobs(catalog, snapshot, clock)
+        self.known_answers = {name: KnownAnswers() for name in KNOWN_ANSWERS_OF}
+        ledger = Ledger(clock, capacity)
+        scaling = Scaling(catalog, snapshot, clock, ledger, schedules)
+        jobs = Jobs(catalog, snapshot, clock, [scaling.work])
 
         def forget_lost_commit() -> None:
             catalog.reload()
             jobs.start_again()
 
-        self._commits = GroupCommit(engine, call_soon, call_from_thread, forget_lost_commit)
+        self._commits = GroupCommit(
+            engine, call_soon, call_from_thread, self._forget_answers, forget_lost_commit, clock
+        )
         self._keeper = Keeper(jobs, self._commits, call_soon, call_later)
-        self.service = Service(catalog, clock, region, account_id, transient_seconds)
-        self._reads = ReadContext(self.service, snapshot, self._commits.is_held)
-        catalog.on_change = self._keeper.wake
+        self.service = Service(catalog, clock, region, account_id, transient_seconds, ledger)
+        self.service.meter()
+        self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
+        catalog.on_change = self._see_catalog_change
 
     def start(self) -> None:
         """Begin the background work, on the thread that will call `read` and `write`."""
         self._keeper.start()
 
-    def read(self, handler: ReadHandler, request: Request) -> bytes:
-        return handler(self._reads, request)
+    def read(
+        self,
+        handler: ReadHandler,
+        request: Request,
+        question: bytes = b"",
+        known: KnownAnswers | None = None,
+    ) -> bytes:
+        """Read at once. Where an answer shall be known, it is kept; not if it is charged for."""
+        self.reads.take_partition()
+        answer = handler(self.reads, request)
+        partition = self.reads.take_partition()
+        if known is not None and partition is not None and not self.service.ledger.is_on:
+            known.keep(question, answer, partition)
+        return answer
+
+    def _forget_answers(self, changes: Changes) -> None:
+        for known in self.known_answers.values():
+            known.forget_changed(changes)
+
+    def _see_catalog_change(self) -> None:
+        for known in self.known_answers.values():
+            known.forget_all()
+        self._keeper.wake()
 
     def write(
         self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]
     ) -> None:
         def decide(draft: Draft) -> bytes:
-            return handler(WriteContext(self.service, draft), request)
+            return handler(WriteContext(self.service, draft, self.reads), request)
 
         self._commits.write(decide, done)
 

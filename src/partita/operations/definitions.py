@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from partita.errors import INVALID, ValidationException
@@ -279,10 +278,6 @@ def stream_view_type(specification: dict[str, Any] | None) -> str | None:
             "be specified"
         )
     return view_type
-
-
-def stream_label(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
 
 
 def sse_description(

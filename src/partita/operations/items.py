@@ -7,6 +7,7 @@ from partita.errors import ValidationException
 from partita.expressions.update import ITEM_TOO_LARGE as UPDATED_ITEM_TOO_LARGE
 from partita.item.values import TOO_LARGE, normalize_item
 from partita.limits import ITEM_BYTES_MAX
+from partita.operations import charges
 from partita.operations.actions import (
     Action,
     Delete,
@@ -49,7 +50,13 @@ def get_item(context: ReadContext, request: Request) -> bytes:
     check_key(table, key)
     if expressions.projection:
         check_scalar_paths(table, expressions.projection.paths)
-    stored = load(context.snapshot, layout.item_key(table, key))
+    item_key = layout.item_key(table, key)
+    context.partition = layout.partition_of(item_key)
+    stored = load(context.snapshot, item_key)
+    if context.service.ledger.is_on:
+        consistent = request.get("ConsistentRead", False)
+        units = read_units(stored.size if stored else 0, consistent=consistent)
+        charges.charge(context.service, charges.read_charges(context.service, table, key, units))
     members = []
     if stored:
         members.append(raw_member("Item", projected(stored, expressions.projection)))
@@ -119,6 +126,8 @@ def _read_update(request: Request) -> Update:
 
 def _carry_out(context: WriteContext, action: Action) -> tuple[Table, Written]:
     table = context.service.table(action.table_name)
+    if context.service.ledger.is_on:
+        return table, charges.carry_out(context, table, action)
     return table, carry_out(context.draft, table, action)
 
 

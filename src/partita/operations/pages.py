@@ -8,7 +8,8 @@ from partita.capacity.units import Consumed, read_units
 from partita.errors import INVALID, MalformedValue, ValidationException
 from partita.expressions.key_condition import KeyRange
 from partita.item.keys import KeyAttribute
-from partita.item.values import Item, normalize_item
+from partita.item.values import AttributeValue, Item, normalize_item
+from partita.operations import charges
 from partita.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import ENVELOPE, Expressions
@@ -173,6 +174,17 @@ def select(
     return Selection(context.snapshot, source, expressions, fetches)
 
 
+def check_projected(source: Source, attributes: Iterable[str]) -> None:
+    """Within one partition of an index, a filter sees only what the index has."""
+    if source.index and source.index.projection_type != ALL:
+        missing = sorted(set(attributes) - projected_names(source.table, source.index))
+        if missing:
+            raise ValidationException(
+                f"{INVALID}Secondary index {source.index.name} does not project one or more filter "
+                f"attributes: [{', '.join(missing)}]"
+            )
+
+
 def _projection_paths(expressions: Expressions) -> Iterable[tuple[str | int, ...]]:
     return expressions.projection.paths if expressions.projection else ()
 
@@ -206,13 +218,37 @@ def start_values(request: Request) -> Item | None:
 
 
 def read(
-    context: ReadContext, request: Request, selection: Selection, start: bytes, stop: bytes
+    context: ReadContext,
+    request: Request,
+    selection: Selection,
+    start: bytes,
+    stop: bytes,
+    partition: tuple[AttributeValue, ...] = (),
 ) -> bytes:
-    """Read one page between two keys, and answer it."""
+    """Read one page between two keys, and answer it; a Query's is of one partition."""
+    page = read_charged(context, request, selection, start, stop, partition)
+    return _answer(request, selection, page)
+
+
+def read_charged(
+    context: ReadContext,
+    request: Request,
+    selection: Selection,
+    start: bytes,
+    stop: bytes,
+    partition: tuple[AttributeValue, ...] = (),
+) -> Page:
+    """One page between two keys, paid for."""
     forward = request.get("ScanIndexForward", True)
     pairs = context.snapshot.range(start, stop, reverse=not forward)
     page = read_page(pairs, request.get("Limit"), selection.keep)
-    return _answer(request, selection, page)
+    if context.service.ledger.is_on:
+        source = selection.source
+        consumed = consumed_by_page(request, selection, page)
+        place = layout.hash_part(source.prefix, start)
+        asked = charges.page_charges(context.service, source.table, consumed, place, partition)
+        charges.charge(context.service, asked)
+    return page
 
 
 def _answer(request: Request, selection: Selection, page: Page) -> bytes:
@@ -225,15 +261,15 @@ def _answer(request: Request, selection: Selection, page: Page) -> bytes:
         key = source.last_evaluated_key(page.last_evaluated)
         members.append(member("LastEvaluatedKey", key))
     if mode := request.get("ReturnConsumedCapacity"):
-        report = _consumed(request, selection, page).report(source.table.name, mode)
+        report = consumed_by_page(request, selection, page).report(source.table.name, mode)
         if report:
             members.append(member("ConsumedCapacity", report))
     return answer(members)
 
 
-def _consumed(request: Request, selection: Selection, page: Page) -> Consumed:
+def consumed_by_page(request: Request, selection: Selection, page: Page) -> Consumed:
     """An index read is charged to the index; what it fetches besides, to the table."""
-    consistent = request.get("ConsistentRead", False)
+    consistent = bool(request.get("ConsistentRead"))
     units = read_units(page.scanned_bytes, consistent=consistent)
     index = selection.source.index
     if index is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.errors import INVALID, ValidationException
+from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyRange
 from partita.item.values import Item
 from partita.operations.context import ReadContext, Request
@@ -15,6 +15,7 @@ from partita.operations.expression_parameters import (
 )
 from partita.operations.pages import (
     Source,
+    check_projected,
     check_select,
     check_start_key,
     find_source,
@@ -22,9 +23,8 @@ from partita.operations.pages import (
     select,
     start_values,
 )
-from partita.tables.indexes import projected_names
+from partita.tables import layout
 from partita.tables.keys import check_key_values
-from partita.tables.schema import ALL
 
 OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
 NOT_IN_RANGE = "The provided starting key does not match the range key predicate"
@@ -41,17 +41,20 @@ def query(context: ReadContext, request: Request) -> bytes:
         check_start_key(source, start_key)
     assert expressions.key_condition is not None
     keys = expressions.key_condition.resolve(source.partition, source.sort, expressions.values)
-    _check_key_values(source, keys)
+    check_range_values(source, keys)
     start, stop = source.range(keys)
     if start_key is not None:
         _check_start_range(source, keys, start_key)
-        start, stop = _after(source, start_key, start, stop, request.get("ScanIndexForward", True))
+        start, stop = after(source, start_key, start, stop, request.get("ScanIndexForward", True))
     if expressions.filter:
         _check_filter(source, expressions.filter.attributes, request)
-    return read(context, request, select(context, request, source, expressions), start, stop)
+    selection = select(context, request, source, expressions)
+    if not selection.fetches:
+        context.partition = layout.partition_of(start)
+    return read(context, request, selection, start, stop, keys.partition)
 
 
-def _check_key_values(source: Source, keys: KeyRange) -> None:
+def check_range_values(source: Source, keys: KeyRange) -> None:
     """What a key condition compares with must be possible keys."""
     names = [name for name, _ in source.partition + source.sort]
     leading = dict(zip(names, keys.partition + keys.equal, strict=False))
@@ -61,7 +64,7 @@ def _check_key_values(source: Source, keys: KeyRange) -> None:
         check_key_values((), (compared,), {compared.name: operand})
 
 
-def _after(
+def after(
     source: Source, start_key: Item, start: bytes, stop: bytes, forward: bool
 ) -> tuple[bytes, bytes]:
     """The part of a range that lies behind the starting key, in the direction of reading."""
@@ -78,13 +81,7 @@ def _check_filter(source: Source, attributes: frozenset[str], request: Request) 
                 f"{subject} can only contain non-primary key attributes: "
                 f"Primary key attribute: {name}"
             )
-    if source.index and source.index.projection_type != ALL:
-        missing = sorted(attributes - projected_names(source.table, source.index))
-        if missing:
-            raise ValidationException(
-                f"{INVALID}Secondary index {source.index.name} does not project one or more filter "
-                f"attributes: [{', '.join(missing)}]"
-            )
+    check_projected(source, attributes)
 
 
 def _check_start_range(source: Source, keys: KeyRange, start_key: Item) -> None:

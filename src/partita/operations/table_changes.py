@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from partita.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
-from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX
+from partita.limits import DECREASE_SECONDS, DECREASES_PER_DAY, GLOBAL_INDEXES_PER_TABLE_MAX
 from partita.operations import definitions
 from partita.operations.context import Request, Service
 from partita.tables.schema import (
@@ -125,7 +126,8 @@ def _with_capacity(service: Service, table: Table, request: Request) -> Table:
     if mode != table.billing_mode:
         table = _with_billing_mode(table, request, mode, now)
     elif asked is not None:
-        table = replace(table, throughput=_changed_units(table.throughput, asked, "the table", now))
+        units = _changed_units(service, table.throughput, asked, "the table")
+        table = replace(table, throughput=units)
     elif request.get("BillingMode") == PROVISIONED:
         raise ValidationException(UNITS_MISSING)
     if "OnDemandThroughput" in request:
@@ -169,8 +171,9 @@ def _with_billing_mode(table: Table, request: Request, mode: str, now: float) ->
 
 
 def _changed_units(
-    current: Throughput, asked: dict[str, int], subject: str, now: float
+    service: Service, current: Throughput, asked: dict[str, int], subject: str
 ) -> Throughput:
+    now = service.clock()
     read_units, write_units = asked["ReadCapacityUnits"], asked["WriteCapacityUnits"]
     if (read_units, write_units) == (current.read_units, current.write_units):
         raise ValidationException(
@@ -181,12 +184,38 @@ def _changed_units(
             f"WriteCapacityUnits: {write_units}. Refer to the Amazon DynamoDB Developer Guide "
             "for current limits and how to request higher limits."
         )
+    if read_units < current.read_units or write_units < current.write_units:
+        _refuse_many_decreases(service, current, now)
     return current.changed_to(read_units, write_units, now)
+
+
+def _refuse_many_decreases(service: Service, current: Throughput, now: float) -> None:
+    """Where capacity is enforced, so is how often it may be lowered."""
+    next_at = current.next_decrease_at(now)
+    if not service.ledger.is_enforced or next_at is None or current.decreased_at is None:
+        return
+    raise LimitExceededException(
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given "
+        f"UTC day. After the first {DECREASES_PER_DAY} decreases, each subsequent decrease in the "
+        f"same UTC day can be performed at most once every {DECREASE_SECONDS} seconds. Number of "
+        f"decreases today: {current.decreases_today(now)}. Last decrease at "
+        f"{_spoken(current.decreased_at)}. Next decrease can be made at {_spoken(next_at)}."
+    )
+
+
+def _spoken(moment: float) -> str:
+    """As in "Friday, October 9, 2026 at 12:21:34 AM Coordinated Universal Time" (recorded)."""
+    when = datetime.fromtimestamp(moment, UTC)
+    hour = when.hour % 12 or 12
+    return (
+        f"{when:%A, %B} {when.day}, {when.year} at {hour}:{when:%M:%S %p} "
+        "Coordinated Universal Time"
+    )
 
 
 def _with_settings(service: Service, table: Table, request: Request) -> Table:
     if "StreamSpecification" in request:
-        table = _with_stream(service, table, request["StreamSpecification"])
+        table = _with_stream(table, request["StreamSpecification"])
     if "SSESpecification" in request:
         definitions.check_sse(request["SSESpecification"])
         if not request["SSESpecification"].get("Enabled") and table.sse is None:
@@ -202,7 +231,7 @@ def _with_settings(service: Service, table: Table, request: Request) -> Table:
     return table
 
 
-def _with_stream(service: Service, table: Table, specification: dict[str, Any]) -> Table:
+def _with_stream(table: Table, specification: dict[str, Any]) -> Table:
     view_type = specification.get("StreamViewType")
     if specification["StreamEnabled"]:
         if table.stream_view_type is not None:
@@ -213,8 +242,7 @@ def _with_stream(service: Service, table: Table, specification: dict[str, Any]) 
             raise ValidationException(
                 f"{INVALID}If stream is being enabled then UpdateViewType is required"
             )
-        label = definitions.stream_label(service.clock())
-        return replace(table, stream_view_type=view_type, stream_label=label)
+        return replace(table, stream_view_type=view_type)
     if view_type is not None:
         raise ValidationException(
             f"{INVALID}If stream is being disabled, then UpdateViewType must not be specified"
@@ -303,10 +331,7 @@ def _update_index(service: Service, table: Table, asked: dict[str, Any], request
         )
         if index.throughput.read_units:
             units = _changed_units(
-                index.throughput,
-                asked["ProvisionedThroughput"],
-                f"the index {index.name}",
-                service.clock(),
+                service, index.throughput, asked["ProvisionedThroughput"], f"the index {index.name}"
             )
         else:
             units = definitions.throughput(asked["ProvisionedThroughput"])

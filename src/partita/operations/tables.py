@@ -6,12 +6,14 @@ from itertools import count
 
 from msgspec.structs import replace
 
+from partita.changes.streams import close_stream, open_stream
 from partita.errors import ResourceInUseException, ValidationException
 from partita.limits import LIST_TABLES_PAGE_MAX
 from partita.operations import definitions, table_changes
 from partita.operations.answers import encode
 from partita.operations.context import ReadContext, Request, Service, WriteContext, table_name
 from partita.operations.descriptions import description_of
+from partita.storage.commits import Draft
 from partita.tables.catalog import next_table_number
 from partita.tables.schema import (
     ACTIVE,
@@ -35,6 +37,7 @@ def create_table(context: WriteContext, request: Request) -> bytes:
     if service.catalog.find(name) is not None:
         raise ResourceInUseException(f"Table already exists: {name}")
     table = replace(table, number=next_table_number(context.draft))
+    table = _with_stream_as_asked(context.draft, table, now=table.created_at, is_new=True)
     service.catalog.save(context.draft, table)
     return _answer(context, table, CREATING)
 
@@ -80,6 +83,7 @@ def update_table(context: WriteContext, request: Request) -> bytes:
     table = service.catalog.described(table_name(request["TableName"]))
     _refuse_unless_active(service, table)
     changed = table_changes.changed_table(service, table, request)
+    changed = _with_stream_as_asked(context.draft, changed, now=service.clock(), is_new=False)
     service.catalog.save(context.draft, _in_transition(service, changed, UPDATING))
     shown = changed
     if changed.billing_mode == PROVISIONED:
@@ -92,6 +96,25 @@ def update_table(context: WriteContext, request: Request) -> bytes:
         )
         shown = replace(changed, throughput=units)
     return _answer(context, shown, UPDATING)
+
+
+def _with_stream_as_asked(draft: Draft, table: Table, *, now: float, is_new: bool) -> Table:
+    """The table with its change log opened or closed, as its view type asks for it."""
+    if table.stream_view_type is not None and table.stream is None:
+        stream = open_stream(
+            draft,
+            next_table_number(draft),
+            table.name,
+            table.stream_view_type,
+            table.key_names,
+            now,
+            is_from_the_start=is_new,
+        )
+        return replace(table, stream=stream, stream_label=stream.label)
+    if table.stream_view_type is None and table.stream is not None:
+        close_stream(draft, table.name, table.stream)
+        return replace(table, stream=None)
+    return table
 
 
 def _answer(context: WriteContext, table: Table, status: str) -> bytes:
@@ -136,7 +159,6 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         request.get("WarmThroughput"), definitions.warm_throughput(billing_mode, throughput, None)
     )
     now = service.clock()
-    view_type = definitions.stream_view_type(request.get("StreamSpecification"))
     table = Table(
         name=name,
         number=0,
@@ -155,8 +177,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         deletion_protection=request.get("DeletionProtectionEnabled", False),
         table_class=request.get("TableClass"),
         sse=definitions.sse_description(service, request.get("SSESpecification")),
-        stream_view_type=view_type,
-        stream_label=definitions.stream_label(now) if view_type else None,
+        stream_view_type=definitions.stream_view_type(request.get("StreamSpecification")),
         tags=definitions.check_tags(request.get("Tags", ())),
     )
     definitions.check_all_used(table)

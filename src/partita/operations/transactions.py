@@ -7,15 +7,17 @@ told of a conflict, as in the service.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
 
+from partita.capacity.ledger import Charge
 from partita.capacity.units import Consumed, read_units
 from partita.errors import (
     ConditionalCheckFailedException,
+    DuplicateItemException,
     EmptyKeyError,
     IdempotentParameterMismatchException,
     ItemCollectionSizeLimitExceededException,
@@ -23,8 +25,10 @@ from partita.errors import (
     TransactionCanceledException,
     ValidationException,
 )
-from partita.item.values import TOO_LARGE, normalize_item
+from partita.expressions.projection import Projection
+from partita.item.values import TOO_LARGE, Item, normalize_item
 from partita.limits import CLIENT_TOKEN_SECONDS, ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
+from partita.operations import charges
 from partita.operations.actions import (
     CONFLICT,
     Action,
@@ -44,7 +48,7 @@ from partita.operations.answers import (
     raw_list,
     raw_member,
 )
-from partita.operations.context import ReadContext, Request, WriteContext
+from partita.operations.context import ReadContext, Request, Service, WriteContext
 from partita.operations.expression_parameters import (
     ACTION,
     GET,
@@ -75,6 +79,22 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
     gets = [one["Get"] for one in request["TransactItems"]]
     asked = [(normalize_item(get["Key"]), read_expressions(get, GET).projection) for get in gets]
     tables = [context.service.table(get["TableName"]) for get in gets]
+    items, members = read_together(context, request, tables, asked)
+    # An item of which the projection leaves nothing is as if it were not there (recorded).
+    responses = [
+        answer([raw_member("Item", item)]) if item not in (None, NO_ITEM) else NO_ITEM
+        for item in items
+    ]
+    return answer([*members, raw_member("Responses", raw_list(responses))])
+
+
+def read_together(
+    context: ReadContext,
+    request: Request,
+    tables: list[Table],
+    asked: Sequence[tuple[Item, Projection | None]],
+) -> tuple[list[bytes | None], list[bytes]]:
+    """Items by their keys, all of one moment, and the capacity members of the answer."""
     reasons: list[Reason] = []
     keys = []
     for table, (key, _) in zip(tables, asked, strict=True):
@@ -86,10 +106,12 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
         keys.append(layout.item_key(table, key))
         held = context.is_held(keys[-1])
         reasons.append({"Code": "TransactionConflict", "Message": CONFLICT} if held else NO_REASON)
-    _cancel_if_any(reasons)
+    cancel_if_any(reasons)
     _refuse_repeats(keys)
-    responses, consumed, total_bytes = [], _PerTable(), 0
-    for table, key_bytes, (_, projection) in zip(tables, keys, asked, strict=True):
+    items: list[bytes | None] = []
+    consumed, total_bytes = _PerTable(), 0
+    groups: list[list[Charge]] = []
+    for table, key_bytes, (key, projection) in zip(tables, keys, asked, strict=True):
         stored = load(context.snapshot, key_bytes)
         size = stored.size if stored else 0
         total_bytes += size
@@ -97,27 +119,52 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
             raise ValidationException(
                 "Transaction read size cannot exceed 4MB; ask for fewer or smaller items"
             )
-        consumed.of(table).table += read_units(size, consistent=True) * TRANSACTION_FACTOR
-        body = projected(stored, projection) if stored else NO_ITEM
-        # An item of which the projection leaves nothing is as if it were not there (recorded).
-        responses.append(NO_ITEM if body == NO_ITEM else answer([raw_member("Item", body)]))
-    members = consumed.members(request, "ReadCapacityUnits")
-    return answer([*members, raw_member("Responses", raw_list(responses))])
+        units = read_units(size, consistent=True) * TRANSACTION_FACTOR
+        consumed.of(table).table += units
+        if context.service.ledger.is_on:
+            groups.append(charges.read_charges(context.service, table, key, units))
+        items.append(projected(stored, projection) if stored else None)
+    if groups:
+        _charge(context.service, groups)
+    return items, consumed.members(request, "ReadCapacityUnits")
 
 
 def transact_write_items(context: WriteContext, request: Request) -> bytes:
     actions = [_action(one) for one in request["TransactItems"]]
-    _check_payload(actions)
+    check_payload(actions)
     tables = [context.service.table(action.table_name) for action in actions]
+    return answer(write_together(context, request, request["TransactItems"], tables, actions))
+
+
+def write_together(
+    context: WriteContext,
+    request: Request,
+    asked: list[dict[str, Any]],
+    tables: list[Table],
+    actions: Sequence[Action],
+) -> list[bytes]:
+    """Carry out all actions or none; the members of the answer that tell what it took."""
     token = request.get("ClientRequestToken")
-    if token is not None and (replay := _replayed(context, request, token, tables, actions)):
-        return replay
+    if token is not None:
+        replay = _replayed(context, request, token, asked, tables, actions)
+        if replay is not None:
+            return replay
     keys = _keys(tables, actions)
     _refuse_repeats(keys)
     decided = _decide(context.draft, tables, actions, keys)
     written = _apply(context.draft, tables, keys, decided)
+    if context.service.ledger.is_on:
+        _charge(
+            context.service,
+            [
+                charges.write_charges(
+                    context.service, table, charges.key_of(action), one, TRANSACTION_FACTOR
+                )
+                for table, action, one in zip(tables, actions, written, strict=True)
+            ],
+        )
     if token is not None:
-        _remember(context, request, token)
+        _remember(context, asked, token)
     consumed = _PerTable()
     by_table: dict[str, list[Written]] = {}
     for table, one in zip(tables, written, strict=True):
@@ -132,7 +179,7 @@ def transact_write_items(context: WriteContext, request: Request) -> bytes:
         }
         if metrics:
             members.append(member("ItemCollectionMetrics", metrics))
-    return answer(members)
+    return members
 
 
 def _action(one: dict[str, Any]) -> Action:
@@ -168,7 +215,7 @@ _MAKERS: dict[str, Callable[[Request, Expressions], Action]] = {
 }
 
 
-def _check_payload(actions: list[Action]) -> None:
+def check_payload(actions: Sequence[Action]) -> None:
     size = sum(action.item.size for action in actions if isinstance(action, Put))
     if size > TRANSACTION_BYTES_MAX:
         raise ValidationException(
@@ -176,7 +223,7 @@ def _check_payload(actions: list[Action]) -> None:
         )
 
 
-def _keys(tables: list[Table], actions: list[Action]) -> list[bytes]:
+def _keys(tables: list[Table], actions: Sequence[Action]) -> list[bytes]:
     """Where the items lie; the first key that does not fit its table cancels the transaction."""
     keys = []
     for position, (table, action) in enumerate(zip(tables, actions, strict=True)):
@@ -185,7 +232,7 @@ def _keys(tables: list[Table], actions: list[Action]) -> list[bytes]:
         except KeyTypeError as error:
             reasons = [NO_REASON] * len(actions)
             reasons[position] = {"Code": "ValidationError", "Message": error.message}
-            _cancel_if_any(reasons)
+            cancel_if_any(reasons)
     return keys
 
 
@@ -200,7 +247,7 @@ class _Decided(NamedTuple):
 
 
 def _decide(
-    draft: Draft, tables: list[Table], actions: list[Action], keys: list[bytes]
+    draft: Draft, tables: list[Table], actions: Sequence[Action], keys: list[bytes]
 ) -> list[_Decided]:
     """The new items, or a cancellation that gives each action's reason in order."""
     decided, reasons = [], []
@@ -215,12 +262,14 @@ def _decide(
                 decided.append(_Decided(old, action.new(table, old)))
         except ConditionalCheckFailedException as error:
             reason = {"Code": "ConditionalCheckFailed", "Message": error.message, **error.members}
+        except DuplicateItemException as error:
+            reason = {"Code": "DuplicateItem", "Message": error.message}
         except EmptyKeyError:
             raise
         except ValidationException as error:
             reason = {"Code": "ValidationError", "Message": error.message}
         reasons.append(reason)
-    _cancel_if_any(reasons)
+    cancel_if_any(reasons)
     return decided
 
 
@@ -237,12 +286,18 @@ def _apply(
                 "Code": "ItemCollectionSizeLimitExceeded",
                 "Message": error.message,
             }
-            _cancel_if_any(reasons)
+            cancel_if_any(reasons)
         draft.hold(key)
     return written
 
 
-def _cancel_if_any(reasons: list[Reason]) -> None:
+def _charge(service: Service, groups: list[list[Charge]]) -> None:
+    """Charge all actions or none; the throttled ones cancel the transaction."""
+    refusals = service.ledger.admit_all(groups)
+    cancel_if_any([refusal.cancellation_reason() if refusal else NO_REASON for refusal in refusals])
+
+
+def cancel_if_any(reasons: list[Reason]) -> None:
     if any(reason["Code"] != "None" for reason in reasons):
         codes = ", ".join(reason["Code"] for reason in reasons)
         raise TransactionCanceledException(
@@ -259,16 +314,16 @@ class _Token(msgspec.Struct):
     digest: str
 
 
-def _digest(request: Request) -> str:
-    return sha256(msgspec.json.encode(request["TransactItems"], order="sorted")).hexdigest()
+def _digest(asked: list[dict[str, Any]]) -> str:
+    return sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()
 
 
-def _remember(context: WriteContext, request: Request, token: str) -> None:
+def _remember(context: WriteContext, asked: list[dict[str, Any]], token: str) -> None:
     now = context.service.clock()
     if before := _remembered(context, token):
         # Used again after its ten minutes: what is noted of its first use must not end the second.
         context.draft.delete(layout.token_time_key(before.used_at, token))
-    used = msgspec.json.encode(_Token(now, _digest(request)))
+    used = msgspec.json.encode(_Token(now, _digest(asked)))
     context.draft.put(layout.token_key(token), used)
     context.draft.put(layout.token_time_key(now, token), token.encode())
 
@@ -282,16 +337,17 @@ def _replayed(
     context: WriteContext,
     request: Request,
     token: str,
+    asked: list[dict[str, Any]],
     tables: list[Table],
-    actions: list[Action],
-) -> bytes | None:
+    actions: Sequence[Action],
+) -> list[bytes] | None:
     """The answer to a request that was carried out before; it reports the cost of reading."""
     used = _remembered(context, token)
     if used is None:
         return None
     if context.service.clock() - used.used_at > CLIENT_TOKEN_SECONDS:
         return None
-    if used.digest != _digest(request):
+    if used.digest != _digest(asked):
         raise IdempotentParameterMismatchException(
             "Request with the same ClientRequestToken but different parameters has been sent "
             "in the last 10 minutes."
@@ -301,7 +357,7 @@ def _replayed(
         stored = load(context.draft, action.key(table))
         units = read_units(stored.size if stored else 0, consistent=True) * TRANSACTION_FACTOR
         consumed.of(table).table += units
-    return answer(consumed.members(request, "ReadCapacityUnits"))
+    return consumed.members(request, "ReadCapacityUnits")
 
 
 class _PerTable:

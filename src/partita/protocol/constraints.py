@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from partita.limits import REQUEST_BODY_BYTES_MAX
@@ -91,8 +91,22 @@ def _string(model: Model, shape: Shape) -> Satisfied | None:
     if shape.pattern is None:
         return _size(shape)
     least, most = shape.least or 0, REQUEST_BODY_BYTES_MAX if shape.most is None else shape.most
-    matches = re.compile(shape.pattern).fullmatch
+    matches = _compiled(shape.pattern).fullmatch
     return lambda text: least <= len(text) <= most and matches(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The model's patterns are Java's: what Python writes otherwise is put into its words."""
+    for java, python in _JAVA_PATTERNS.items():
+        pattern = pattern.replace(java, python)
+    return re.compile(pattern)
+
+
+_JAVA_PATTERNS = {
+    r"\p{Print}": r"[ -~]",
+    r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF",
+}
 
 
 def _table(model: Model, shape: Shape) -> Satisfied | None:
@@ -210,7 +224,7 @@ def _string_violations(model: Model, shape: Shape, content: str, path: str) -> I
             constraint = wording.ENUM.format(", ".join(order))
             yield _refused(model, shape, content, path, constraint)
         return
-    if shape.pattern and not re.fullmatch(shape.pattern, content):
+    if shape.pattern and not _compiled(shape.pattern).fullmatch(content):
         yield _refused(model, shape, content, path, wording.PATTERN.format(shape.pattern))
     for constraint in _size_violations(shape, len(content)):
         yield _refused(model, shape, content, path, constraint)

@@ -1,4 +1,4 @@
-"""AWS's own description of the service, read from botocore's data folder.
+"""AWS's own descriptions of the two services, read from botocore's data folder.
 
 Importing botocore takes half a second, its data file four milliseconds: only the file is read.
 """
@@ -16,8 +16,8 @@ import orjson
 
 from partita.errors import PartitaError
 
-DESCRIPTION = Path("data", "dynamodb", "2012-08-10", "service-2.json")
-TARGET_PREFIX = "DynamoDB_20120810."
+DYNAMODB, STREAMS = "dynamodb", "dynamodbstreams"
+TARGET_PREFIXES = {DYNAMODB: "DynamoDB_20120810.", STREAMS: "DynamoDBStreams_20120810."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Model:
 
 
 @cache
-def load() -> Model:
-    description = orjson.loads(_description())
+def load(service: str = DYNAMODB) -> Model:
+    description = orjson.loads(_description(service))
     return Model(
         shapes={name: _shape(name, shape) for name, shape in description["shapes"].items()},
         inputs={
@@ -56,11 +56,21 @@ def load() -> Model:
     )
 
 
-def _description() -> bytes:
+def service_of(operation: str) -> str:
+    """Which service an operation belongs to; no name is in both."""
+    return STREAMS if operation in load(STREAMS).inputs else DYNAMODB
+
+
+def target(operation: str) -> str:
+    """What a request says that asks for an operation."""
+    return TARGET_PREFIXES[service_of(operation)] + operation
+
+
+def _description(service: str) -> bytes:
     spec = find_spec("botocore")
     if spec is None or spec.origin is None:
         raise PartitaError("botocore, which holds AWS's service description, is not installed.")
-    plain = Path(spec.origin).parent / DESCRIPTION
+    plain = Path(spec.origin).parent / "data" / service / "2012-08-10" / "service-2.json"
     packed = plain.with_name(plain.name + ".gz")
     if packed.exists():
         return gzip.decompress(packed.read_bytes())

@@ -24,7 +24,7 @@ from partita.protocol.constraints import (
     member_violations,
     members_in_order,
 )
-from partita.protocol.model import Model, Shape, load
+from partita.protocol.model import DYNAMODB, STREAMS, Model, Shape, load, service_of
 from partita.protocol.rendering import shown_name
 from partita.protocol.wording import NewerForm
 
@@ -33,9 +33,11 @@ Validator = Callable[[Request], None]
 
 
 def compile_validators(operations: Iterable[str]) -> dict[str, Validator]:
-    described = load()
-    amended = wording.amend(described)
-    return {name: _compile(described, amended, name) for name in operations}
+    services = {
+        DYNAMODB: (load(DYNAMODB), wording.amend(load(DYNAMODB))),
+        STREAMS: (load(STREAMS), load(STREAMS)),
+    }
+    return {name: _compile(*services[service_of(name)], name) for name in operations}
 
 
 def _compile(described: Model, amended: Model, operation: str) -> Validator:

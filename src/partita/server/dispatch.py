@@ -24,9 +24,10 @@ from partita.errors import (
     SerializationException,
     UnknownOperationException,
 )
+from partita.operations.known_answers import KnownAnswers
 from partita.protocol import codec
 from partita.protocol.envelope import error_body
-from partita.protocol.model import TARGET_PREFIX
+from partita.protocol.model import target
 from partita.protocol.validation import Request, Validator, compile_validators
 from partita.server.http import Reply
 from partita.server.messages import JSON, JSON_1_0, HttpRequest, HttpResponse
@@ -42,8 +43,14 @@ Done = Callable[[bytes | BaseException], None]
 class Database(Protocol):
     """What the dispatcher needs of the database."""
 
-    def read(self, handler: Handler, request: Request) -> bytes:
-        """Run a read at once."""
+    def read(
+        self,
+        handler: Handler,
+        request: Request,
+        question: bytes = b"",
+        known: KnownAnswers | None = None,
+    ) -> bytes:
+        """Run a read at once; its answer is kept with those that are known, while it holds."""
 
     def write(self, handler: Handler, request: Request, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
@@ -82,20 +89,27 @@ class Operation:
     handler: Handler
     validate: Validator
     is_write: bool
+    known: KnownAnswers | None
 
 
 class Dispatcher:
     """`dispatcher.handle` is what a Listener wants."""
 
     def __init__(
-        self, database: Database, reads: Mapping[str, Handler], writes: Mapping[str, Handler]
+        self,
+        database: Database,
+        reads: Mapping[str, Handler],
+        writes: Mapping[str, Handler],
+        pages: Mapping[str, Handler] = {},
+        known_answers: Mapping[str, KnownAnswers] = {},
     ) -> None:
+        """`pages` are what GET shows besides the server's own, each given its query."""
         self.metrics = Metrics()
         self._database = database
         validators = compile_validators([*reads, *writes])
         self._operations = {
-            (TARGET_PREFIX + name).encode(): Operation(
-                name, handler, validators[name], name in writes
+            target(name).encode(): Operation(
+                name, handler, validators[name], name in writes, known_answers.get(name)
             )
             for name, handler in [*reads.items(), *writes.items()]
         }
@@ -103,6 +117,7 @@ class Dispatcher:
             b"/health": lambda: HttpResponse(200, b'{"status":"ok"}', JSON),
             b"/metrics": lambda: HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE),
         }
+        self._database_pages = {path.encode(): page for path, page in pages.items()}
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
         if request.method != b"POST":
@@ -115,6 +130,15 @@ class Dispatcher:
         started = perf_counter()
         operation = self._operations.get(request.headers.get(b"x-amz-target", b""))
         try:
+            if operation is not None and operation.known is not None:
+                known = operation.known.get(request.body)
+                if known is not None:
+                    check_credentials(request)
+                    response = HttpResponse(200, known.body, content_type or JSON)
+                    response.checksum = known.checksum
+                    self.metrics.observe(operation.name, 200, perf_counter() - started)
+                    reply(response)
+                    return
             body = codec.decode(request.body) if request.body else None
             if operation is None:
                 raise UnknownOperationException
@@ -126,7 +150,7 @@ class Dispatcher:
                 done = self._answer_later(operation.name, content_type or JSON, started, reply)
                 self._database.write(operation.handler, body, done)
                 return
-            answer = self._database.read(operation.handler, body)
+            answer = self._database.read(operation.handler, body, request.body, operation.known)
             response = HttpResponse(200, answer, content_type or JSON)
         except Exception as error:
             response = _error_response(error, content_type or JSON)
@@ -149,9 +173,24 @@ class Dispatcher:
         if request.method == b"OPTIONS" and b"origin" in request.headers:
             return _preflight(request)
         if request.method in (b"GET", b"HEAD"):
-            page = self._pages.get(request.target.partition(b"?")[0])
-            return page() if page else HttpResponse(200, HEALTHY, b"text/plain")
+            return self._page(request.target)
         return UNKNOWN_PATH
+
+    def _page(self, target: bytes) -> HttpResponse:
+        path = target.partition(b"?")[0]
+        own, of_database = self._pages.get(path), self._database_pages.get(path)
+        if of_database is None:
+            return own() if own else HttpResponse(200, HEALTHY, b"text/plain")
+        try:
+            content = self._database.read(of_database, _query(target))
+        except Exception as error:
+            return _error_response(error, JSON)
+        if own is None:
+            return HttpResponse(200, content, JSON)
+        # What the database adds to a page of the server.
+        response = own()
+        response.body += content
+        return response
 
 
 @lru_cache(maxsize=256)

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 Reply = Callable[[HttpResponse], None]
 Handle = Callable[[HttpRequest, Reply], None]
+CallSoon = Callable[[Callable[[], None]], object]
 
 PIPELINED_MAX = 128
 WRITE_BYTES_MAX = 256 * KB
@@ -439,14 +440,14 @@ def _not_started(function: Callable[[], None]) -> None:
 class Listener:
     """Accepts connections and hands their requests to `handle`."""
 
-    def __init__(self, handle: Handle, metrics: Metrics) -> None:
+    def __init__(self, handle: Handle, metrics: Metrics, call_soon: CallSoon | None = None) -> None:
         self.handle = handle
         self.now = 0.0
         self.bodies_bytes = 0
         self.is_stopping = False
         self._metrics = metrics
         self._queue: deque[Connection] = deque()
-        self._call_soon: Callable[[Callable[[], None]], object] = _not_started
+        self._call_soon: CallSoon = call_soon or _not_started
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None

@@ -57,9 +57,12 @@ class HttpRequest:
 
 
 class HttpResponse:
-    """`headers` are complete header lines, for the few answers that need more."""
+    """`headers` are complete header lines, for the few answers that need more.
 
-    __slots__ = ("body", "content_type", "headers", "status")
+    `checksum` is the CRC-32 of the body, where it is known.
+    """
+
+    __slots__ = ("body", "checksum", "content_type", "headers", "status")
 
     def __init__(
         self, status: int, body: bytes = b"", content_type: bytes = JSON_1_0, headers: bytes = b""
@@ -68,6 +71,7 @@ class HttpResponse:
         self.body = body
         self.content_type = content_type
         self.headers = headers
+        self.checksum: int | None = None
 
 
 _REQUEST_ID = f"{token_hex(20).upper()}%012X".encode()
@@ -83,9 +87,11 @@ def encode(response: HttpResponse, request: HttpRequest) -> bytes:
     """The bytes of a response to a request."""
     body = response.body
     more = response.headers
+    checksum = response.checksum
     if GZIP_BYTES_MIN <= len(body) <= GZIP_BYTES_MAX and request.accepts_gzip():
         body = gzip.compress(body, GZIP_LEVEL, mtime=0)
         more += b"content-encoding: gzip\r\n"
+        checksum = None
     connection = _CONNECTION[request.keep_alive]
     if request.is_http_1_0 and request.keep_alive:
         connection = b"connection: keep-alive\r\n"
@@ -100,7 +106,7 @@ def encode(response: HttpResponse, request: HttpRequest) -> bytes:
         response.content_type,
         len(body),
         _next_request_id(),
-        crc32(body),
+        crc32(body) if checksum is None else checksum,
         more,
         connection,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
@@ -14,12 +13,16 @@ SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 STATM = Path("/proc/self/statm")
 
 
-class Latencies:
-    """A histogram: how many requests took at most each bound, and how long they took together."""
+class Observed:
+    """The requests of one operation.
 
-    __slots__ = ("counts", "seconds")
+    How many had each status, how many took at most each bound, how long they took together.
+    """
+
+    __slots__ = ("counts", "seconds", "statuses")
 
     def __init__(self) -> None:
+        self.statuses: dict[int, int] = {}
         self.counts = [0] * (len(SECONDS_BOUNDS) + 1)
         self.seconds = 0.0
 
@@ -28,14 +31,15 @@ class Metrics:
     def __init__(self) -> None:
         self.connections = 0
         self._started = monotonic()
-        self._requests: defaultdict[tuple[str, int], int] = defaultdict(int)
-        self._latencies: defaultdict[str, Latencies] = defaultdict(Latencies)
+        self._observed: dict[str, Observed] = {}
 
     def observe(self, operation: str, status: int, seconds: float) -> None:
-        self._requests[operation, status] += 1
-        latencies = self._latencies[operation]
-        latencies.counts[bisect_left(SECONDS_BOUNDS, seconds)] += 1
-        latencies.seconds += seconds
+        observed = self._observed.get(operation)
+        if observed is None:
+            observed = self._observed[operation] = Observed()
+        observed.statuses[status] = observed.statuses.get(status, 0) + 1
+        observed.counts[bisect_left(SECONDS_BOUNDS, seconds)] += 1
+        observed.seconds += seconds
 
     def text(self) -> str:
         return "".join(f"{line}\n" for line in self._lines())
@@ -43,12 +47,13 @@ class Metrics:
     def _lines(self) -> Iterator[str]:
         yield "# HELP partita_requests_total Requests answered, by operation and HTTP status."
         yield "# TYPE partita_requests_total counter"
-        for (operation, status), count in sorted(self._requests.items()):
-            yield f'partita_requests_total{{operation="{operation}",code="{status}"}} {count}'
+        for operation, observed in sorted(self._observed.items()):
+            for status, count in sorted(observed.statuses.items()):
+                yield f'partita_requests_total{{operation="{operation}",code="{status}"}} {count}'
         yield "# HELP partita_request_seconds Time from a request's last byte to its answer."
         yield "# TYPE partita_request_seconds histogram"
-        for operation, latencies in sorted(self._latencies.items()):
-            yield from _histogram(operation, latencies)
+        for operation, observed in sorted(self._observed.items()):
+            yield from _histogram(operation, observed)
         yield "# HELP partita_connections Open client connections."
         yield "# TYPE partita_connections gauge"
         yield f"partita_connections {self.connections}"
@@ -61,12 +66,12 @@ class Metrics:
             yield f"process_resident_memory_bytes {_resident_bytes()}"
 
 
-def _histogram(operation: str, latencies: Latencies) -> Iterator[str]:
+def _histogram(operation: str, observed: Observed) -> Iterator[str]:
     total = 0
-    for bound, count in zip((*SECONDS_BOUNDS, "+Inf"), latencies.counts, strict=True):
+    for bound, count in zip((*SECONDS_BOUNDS, "+Inf"), observed.counts, strict=True):
         total += count
         yield f'partita_request_seconds_bucket{{operation="{operation}",le="{bound}"}} {total}'
-    yield f'partita_request_seconds_sum{{operation="{operation}"}} {latencies.seconds:.6f}'
+    yield f'partita_request_seconds_sum{{operation="{operation}"}} {observed.seconds:.6f}'
     yield f'partita_request_seconds_count{{operation="{operation}"}} {total}'
 
 

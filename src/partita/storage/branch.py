@@ -93,6 +93,8 @@ class BranchSnapshot:
 class BranchEngine:
     """As safe as memory is: gone with the process."""
 
+    waits_for_disk = False
+
     def __init__(self, below: Snapshot = NOTHING) -> None:
         self._snapshot = BranchSnapshot(below, Overlay({}))
         self._unseen: deque[Changes] = deque()
@@ -109,7 +111,7 @@ class BranchEngine:
             self._snapshot.apply(self._unseen.popleft())
 
     def commit(self, changes: Changes) -> None:
-        # On the writer's thread: the snapshot must not move until it is refreshed on its own.
+        # The snapshot must not move until it is refreshed.
         if any(type(value) is not bytes and value is not None for value in changes.values()):
             raise StorageError("The commit could not be kept: a value is not bytes.")
         self._unseen.append(dict(changes))

@@ -17,8 +17,9 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from partita.clock import Clock, system_clock
 from partita.errors import DynamoDBError, InternalServerError, StorageError
-from partita.storage.engine import Engine
+from partita.storage.engine import Changes, Engine
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,10 @@ class Draft:
     def delete(self, key: bytes) -> None:
         self.changes[key] = None
 
+    def now(self) -> float:
+        """The time at which this is decided."""
+        return self._commits.clock()
+
     def after_merge(self, function: Callable[[], None]) -> None:
         """What to do in memory as soon as this write counts; never, if it is refused."""
         self.then.append(function)
@@ -75,7 +80,8 @@ class _Batch:
 class GroupCommit:
     """The single writer. All of it runs on one thread, but for the waiting for the disk.
 
-    `call_soon` runs a function later on that thread, `call_from_thread` does so from another.
+    `call_soon` runs a function later on that thread, `call_from_thread` does so from another. An
+    engine that does not wait for the disk commits on the one thread too.
     """
 
     def __init__(
@@ -83,20 +89,26 @@ class GroupCommit:
         engine: Engine,
         call_soon: CallSoon,
         call_from_thread: CallSoon,
+        on_commit: Callable[[Changes], None],
         on_lost_commit: Callable[[], None],
+        clock: Clock = system_clock,
     ) -> None:
+        self.clock = clock
         self._engine = engine
         self._snapshot = engine.snapshot()
         self._call_soon = call_soon
         self._call_from_thread = call_from_thread
+        self._on_commit = on_commit
         self._on_lost_commit = on_lost_commit
         self._gathering = _Batch()
         self._committing: _Batch | None = None
         self._scheduled = False
         self._is_closed = False
         self._work: SimpleQueue[_Batch | None] = SimpleQueue()
-        self._writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
-        self._writer.start()
+        self._writer: Thread | None = None
+        if engine.waits_for_disk:
+            self._writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
+            self._writer.start()
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value decided, committed or not."""
@@ -134,8 +146,9 @@ class GroupCommit:
     def close(self) -> None:
         """Finish the commit under way, keep what was gathered on top of it, and stop."""
         self._is_closed = True
-        self._work.put(None)
-        self._writer.join()
+        if self._writer is not None:
+            self._work.put(None)
+            self._writer.join()
         is_lost = self._committing is not None and self._committing.failure is not None
         if self._gathering.changes and not is_lost:
             self._engine.commit(self._gathering.changes)
@@ -153,21 +166,28 @@ class GroupCommit:
             return
         batch, self._gathering = self._gathering, _Batch()
         self._committing = batch
-        self._work.put(batch)
+        if self._writer is not None:
+            self._work.put(batch)
+        else:
+            self._commit(batch)
+            self._finish(batch)
 
     def _commit_batches(self) -> None:
         while (batch := self._work.get()) is not None:
-            try:
-                if batch.changes:
-                    self._engine.commit(batch.changes)
-            except StorageError as error:
-                batch.failure = error
-            except Exception as error:
-                # Whatever it was, the writer must live on and those who wait must be told.
-                logger.exception("A commit failed.")
-                batch.failure = StorageError(f"The commit failed: {error!r}.")
+            self._commit(batch)
             if not self._is_closed:
                 self._call_from_thread(partial(self._finish, batch))
+
+    def _commit(self, batch: _Batch) -> None:
+        try:
+            if batch.changes:
+                self._engine.commit(batch.changes)
+        except StorageError as error:
+            batch.failure = error
+        except Exception as error:
+            # Whatever it was, the writer must live on and those who wait must be told.
+            logger.exception("A commit failed.")
+            batch.failure = StorageError(f"The commit failed: {error!r}.")
 
     def _finish(self, batch: _Batch) -> None:
         if self._is_closed:
@@ -177,6 +197,7 @@ class GroupCommit:
             self._lose(batch, batch.failure)
             return
         self._engine.refresh()
+        self._on_commit(batch.changes)
         if self._gathering.waiting:
             self._start()
         for done, outcome in batch.waiting:

@@ -29,6 +29,11 @@ class Snapshot(Reader, Protocol):
 
 
 class Engine(Protocol):
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether a commit takes long enough to be left to another thread."""
+        ...
+
     def snapshot(self) -> Snapshot:
         """What is committed now. Used by one thread; `refresh` moves it forward."""
         ...

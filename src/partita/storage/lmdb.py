@@ -44,7 +44,7 @@ class LmdbEngine:
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
         self._folder = folder
-        self._durable = durable
+        self.waits_for_disk = durable
         self._lock = _lock_folder(folder)
         data_file = folder / DATA_FILE
         is_new = not data_file.exists()
@@ -97,7 +97,7 @@ class LmdbEngine:
 
     def close(self) -> None:
         self._snapshot.close()
-        if not self._durable:
+        if not self.waits_for_disk:
             self._environment.sync(True)
         self._environment.close()
         self._lock.close()

@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from partita.changes.streams import close_stream
 from partita.errors import ResourceNotFoundException, StorageError
 from partita.storage.commits import Draft
 from partita.storage.engine import Engine, Snapshot, prefix_end
@@ -77,7 +78,9 @@ class Catalog:
         draft.after_merge(partial(self._set, table.name, table))
 
     def remove(self, draft: Draft, table: Table) -> None:
-        """Forget a table; its data is removed in the background."""
+        """Forget a table; its data is removed in the background, its stream after a day."""
+        if table.stream is not None:
+            close_stream(draft, table.name, table.stream)
         draft.delete(layout.catalog_key(table.name))
         for prefix in layout.table_prefixes(table.number):
             draft.put(layout.leftover_key(prefix), b"")
@@ -96,6 +99,7 @@ def _nobody_listens() -> None:
 
 
 def next_table_number(draft: Draft) -> int:
+    """Numbers are never given again; streams have theirs from here too."""
     number = int.from_bytes(draft.get(layout.NUMBERS_KEY) or b"", "big") + 1
     draft.put(layout.NUMBERS_KEY, number.to_bytes(4, "big"))
     return number

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
@@ -20,17 +20,25 @@ from partita.item.page_bytes import page_bytes
 from partita.item.sizes import item_size
 from partita.item.values import Item, normalize_item
 from partita.limits import ITEM_BYTES_MAX
-from partita.storage.engine import Snapshot, prefix_end
+from partita.storage.engine import prefix_end
 from partita.tables import layout
 from partita.tables.catalog import LAST_KEY, decode_table, has_format
+from partita.tables.check_changes import (
+    changes_are_in_order,
+    changes_lead_to_the_items,
+    checkpoints_belong_to_shards,
+    open_streams_belong_to_tables,
+    stream_prefixes,
+    streams_are_readable,
+)
 from partita.tables.expiry import expires_at
+from partita.tables.findings import Finding, Folder, at
 from partita.tables.indexes import Entry, entry_of
 from partita.tables.keys import check_key
 from partita.tables.schema import CREATING, DELETING, Index, Table
 from partita.tables.statistics import Statistics, read_collection_size, read_statistics
 from partita.tables.stored import HEADER_BYTES, Stored, decode, unpack_sizes
 
-SHOWN_CHARS_MAX = 300
 STRAYS_AT_ONCE = 100_000
 LEFTOVER_BYTES = {
     # A table's, and an index's or those of one TTL period.
@@ -42,36 +50,6 @@ LEFTOVER_BYTES = {
 }
 STRAY_GROUP_BYTES = 7
 """Strays of one space, table and index are told together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong."""
-
-    where: str
-    what: str
-    expected: str = ""
-    found: str = ""
-
-    def __str__(self) -> str:
-        text = f"{self.where}: {self.what}"
-        sides = (("expected", self.expected), ("found", self.found))
-        told = [f"{side} {_short(content)}" for side, content in sides if content]
-        return f"{text} ({', '.join(told)})" if told else text
-
-
-@dataclass(slots=True)
-class Folder:
-    """A data folder under examination, and how much of it has been looked at."""
-
-    snapshot: Snapshot
-    tables: list[Table] = field(default_factory=list)
-    has_unreadable_tables: bool = False
-    items: int = 0
-    entries: int = 0
-
-    def under(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return self.snapshot.range(prefix, prefix_end(prefix))
 
 
 @dataclass(slots=True)
@@ -119,14 +97,14 @@ def tables_are_readable(folder: Folder) -> Iterator[Finding]:
         try:
             table = decode_table(key, value)
         except StorageError as error:
-            folder.has_unreadable_tables = True
+            folder.has_unreadable_entries = True
             name = key.removeprefix(layout.CATALOG).decode(errors="replace")
             yield Finding(f"table {name}", "the catalog entry cannot be read", found=str(error))
             continue
         folder.tables.append(table)
         if layout.catalog_key(table.name) != key:
             expected, found = layout.catalog_key(table.name).hex(), key.hex()
-            yield Finding(_at(table), "the catalog has it under another name", expected, found)
+            yield Finding(at(table), "the catalog has it under another name", expected, found)
 
 
 def numbers_are_given_once(folder: Folder) -> Iterator[Finding]:
@@ -136,17 +114,17 @@ def numbers_are_given_once(folder: Folder) -> Iterator[Finding]:
     for table in folder.tables:
         if not 0 < table.number <= last:
             yield Finding(
-                _at(table), "its number was never given", f"1 to {last}", f"{table.number}"
+                at(table), "its number was never given", f"1 to {last}", f"{table.number}"
             )
         owner = owners.setdefault(table.number, table)
         if owner is not table:
-            yield Finding(_at(table), f"it has the number {table.number} of table {owner.name}")
+            yield Finding(at(table), f"it has the number {table.number} of table {owner.name}")
         numbers = [index.number for index in table.indexes]
         if len(set(numbers)) < len(numbers) or not all(
             0 < number < table.next_index_number for number in numbers
         ):
             limit = f"different ones below {table.next_index_number}"
-            yield Finding(_at(table), "its indexes have wrong numbers", limit, f"{numbers}")
+            yield Finding(at(table), "its indexes have wrong numbers", limit, f"{numbers}")
 
 
 def leftovers_are_well_formed(folder: Folder) -> Iterator[Finding]:
@@ -163,11 +141,12 @@ def leftovers_are_well_formed(folder: Folder) -> Iterator[Finding]:
 
 def nothing_is_unknown(folder: Folder) -> Iterator[Finding]:
     """Every key belongs to a table, an index, the folder itself, or what is being removed."""
-    if folder.has_unreadable_tables:
+    if folder.has_unreadable_entries:
         return
     known = [layout.FORMAT_KEY, layout.NUMBERS_KEY]
     known += [layout.CATALOG, layout.TOKENS, layout.TOKEN_TIMES, layout.LEFTOVERS]
     known += [prefix for table in folder.tables for prefix in _prefixes(table)]
+    known += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]
     leftovers = [layout.leftover_prefix(key) for key, _ in folder.under(layout.LEFTOVERS)]
     known += filter(_is_leftover, leftovers)
     position = b""
@@ -256,7 +235,7 @@ def items_are_right(folder: Folder, table: Table) -> Iterator[Finding]:
             seen = _seen(table, key, value)
         except _Unreadable as reason:
             recount.is_whole = False
-            yield Finding(f"{_at(table)}, storage key {key.hex()}", str(reason))
+            yield Finding(f"{at(table)}, storage key {key.hex()}", str(reason))
             continue
         recount.add(seen.stored.size)
         for invariant in ITEM_INVARIANTS:
@@ -267,10 +246,10 @@ def items_are_right(folder: Folder, table: Table) -> Iterator[Finding]:
 def an_item_lies_under_its_key(folder: Folder, table: Table, seen: Seen) -> Iterator[Finding]:
     expected = layout.item_key(table, seen.stored.item)
     if expected != seen.key:
-        where = _at(table, seen.stored.item)
+        where = at(table, seen.stored.item)
         yield Finding(where, "it lies under the wrong key", expected.hex(), seen.key.hex())
     elif folder.snapshot.get(expected) != seen.value:
-        yield Finding(_at(table, seen.stored.item), "it is not found by its key")
+        yield Finding(at(table, seen.stored.item), "it is not found by its key")
 
 
 def its_sizes_are_right(folder: Folder, table: Table, seen: Seen) -> Iterator[Finding]:
@@ -279,12 +258,12 @@ def its_sizes_are_right(folder: Folder, table: Table, seen: Seen) -> Iterator[Fi
     expected = (seen.stored.size, page_bytes(item, table.sort_attributes))
     found = unpack_sizes(seen.value)
     if found != expected:
-        yield Finding(_at(table, item), "its stored sizes are wrong", f"{expected}", f"{found}")
+        yield Finding(at(table, item), "its stored sizes are wrong", f"{expected}", f"{found}")
 
 
 def it_is_not_too_large(folder: Folder, table: Table, seen: Seen) -> Iterator[Finding]:
     if seen.stored.size > ITEM_BYTES_MAX:
-        where = _at(table, seen.stored.item)
+        where = at(table, seen.stored.item)
         limit = f"at most {ITEM_BYTES_MAX} bytes"
         yield Finding(where, "it is too large", limit, f"{seen.stored.size}")
 
@@ -295,7 +274,7 @@ def it_has_its_entries(folder: Folder, table: Table, seen: Seen) -> Iterator[Fin
         found = folder.snapshot.get(entry.key)
         if found == entry.value:
             continue
-        where = _at(table, seen.stored.item, index)
+        where = at(table, seen.stored.item, index)
         if found is None:
             if index.status != CREATING:
                 yield Finding(where, "the item has no entry in the index")
@@ -311,7 +290,7 @@ def its_expiry_is_noted(folder: Folder, table: Table, seen: Seen) -> Iterator[Fi
     when = expires_at(table.ttl_attribute, seen.stored.item)
     if when is not None:
         if folder.snapshot.get(layout.expiry_key(table, when, seen.place)) is None:
-            yield Finding(_at(table, seen.stored.item), "its expiry is not noted", f"{when}")
+            yield Finding(at(table, seen.stored.item), "its expiry is not noted", f"{when}")
 
 
 def _entries(table: Table, seen: Seen) -> Iterator[tuple[Index, Entry]]:
@@ -339,7 +318,7 @@ def entries_belong_to_items(folder: Folder, table: Table) -> Iterator[Finding]:
                     item = _read(table, value)
                 except _Unreadable as reason:
                     recount.is_whole = False
-                    where = f"{_at(table, None, index)}, storage key {key.hex()}"
+                    where = f"{at(table, None, index)}, storage key {key.hex()}"
                     yield Finding(where, str(reason))
                     continue
                 recount.add(item_size(item))
@@ -353,11 +332,11 @@ def _entry_has_an_item(
     item_key = layout.item_key(table, projected)
     value = folder.snapshot.get(item_key)
     if value is None:
-        yield Finding(_at(table, projected, index), "the entry has no item")
+        yield Finding(at(table, projected, index), "the entry has no item")
     elif seen := _understood(table, item_key, value):
         expected = layout.entry_key(table, index, seen.stored.item, seen.place)
         if expected != key:
-            where = _at(table, projected, index)
+            where = at(table, projected, index)
             shown = expected.hex() if expected else "none"
             yield Finding(where, "the entry is not its item's", shown, key.hex())
 
@@ -368,7 +347,7 @@ def _counts_are_right(
     if not recount.is_whole:
         return
     expected = Statistics(recount.items, recount.size_bytes)
-    where = _at(table, None, index)
+    where = at(table, None, index)
     try:
         found = read_statistics(folder.snapshot, table.number, index.number if index else 0)
     except struct.error:
@@ -397,7 +376,7 @@ def collections_have_their_sizes(folder: Folder, table: Table) -> Iterator[Findi
             size += _collection_bytes(table, seen)
         found = read_collection_size(folder.snapshot, key)
         if found != size:
-            where = _at(table, seen.stored.item)
+            where = at(table, seen.stored.item)
             yield Finding(where, "the size of its collection is wrong", f"{size}", f"{found}")
     noted = sum(1 for _ in folder.under(layout.collections_prefix(table.number)))
     if noted != collections:
@@ -410,7 +389,7 @@ def _stray_collections(folder: Folder, table: Table) -> Iterator[Finding]:
         for seen in _readable_items(folder, table):
             strays.discard(_collection(table, seen))
         for key in sorted(strays):
-            yield Finding(f"{_at(table)}, storage key {key.hex()}", "the collection has no items")
+            yield Finding(f"{at(table)}, storage key {key.hex()}", "the collection has no items")
 
 
 def _collection(table: Table, seen: Seen) -> bytes:
@@ -431,12 +410,12 @@ def expiries_belong_to_items(folder: Folder, table: Table) -> Iterator[Finding]:
         item_key = layout.item_key_at(table, place)
         value = folder.snapshot.get(item_key)
         if value is None:
-            where = f"{_at(table)}, storage key {key.hex()}"
+            where = f"{at(table)}, storage key {key.hex()}"
             yield Finding(where, "an expiry is noted and there is no item")
         elif seen := _understood(table, item_key, value):
             when = expires_at(table.ttl_attribute, seen.stored.item)
             if when is None or layout.expiry_key(table, when, place) != key:
-                where = _at(table, seen.stored.item)
+                where = at(table, seen.stored.item)
                 expected = "none" if when is None else f"{when}"
                 yield Finding(where, "a wrong expiry is noted", expected, key.hex())
 
@@ -499,35 +478,22 @@ def _read(table: Table, value: bytes) -> Item:
     return item
 
 
-# Words
-
-
-def _at(table: Table, item: Item | None = None, index: Index | None = None) -> str:
-    """A place that a person can find: table, index, key."""
-    parts = [f"table {table.name}"]
-    if index is not None:
-        parts.append(f"index {index.name}")
-    if item is not None:
-        key = {name: item[name] for name in table.key_names}
-        parts.append(f"item {_short(msgspec.json.encode(key).decode())}")
-    return ", ".join(parts)
-
-
 def _text(value: bytes) -> str:
     return f"{unpack_sizes(value)} {value[HEADER_BYTES:].decode(errors='replace')}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
-
-
 FOLDER_INVARIANTS = (
     tables_are_readable,
+    streams_are_readable,
     numbers_are_given_once,
     leftovers_are_well_formed,
     nothing_is_unknown,
     tokens_have_their_times,
     token_times_have_their_tokens,
+    open_streams_belong_to_tables,
+    changes_are_in_order,
+    changes_lead_to_the_items,
+    checkpoints_belong_to_shards,
 )
 TABLE_INVARIANTS = (
     items_are_right,

@@ -1,4 +1,4 @@
-"""Where everything lies in the ordered map: the only module that builds storage keys.
+"""Where tables lie in the ordered map: the only module that builds their storage keys.
 
     00 format, 00 numbers                            format of the folder, last table number
     01 name                                          a table of the catalog
@@ -10,6 +10,8 @@
     07 time, token                                   tokens in the order of their use
     10 table, hash, partition key, sort key          an item
     11 table, index, hash, partition key parts, sort key parts, tie, item  an index entry
+
+Spaces 08, 09, 0a and 12 are those of the change log (`changes/layout.py`).
 
 Numbers are big-endian, key parts are terminated, so byte order is the order of DynamoDB. The tail
 of an index entry is the item's own place, which keeps entries apart that share one index key. In
@@ -52,6 +54,9 @@ SCAN_SLOTS = 1 << SCAN_SLOT_BITS
 _TABLE = struct.Struct(">I")
 _TABLE_INDEX = struct.Struct(">IH")
 _SECONDS = struct.Struct(">Q")
+
+ITEM_PARTITION_BYTES = 1 + _TABLE.size + PARTITION_HASH_BYTES
+ENTRY_PARTITION_BYTES = 1 + _TABLE_INDEX.size + PARTITION_HASH_BYTES
 
 
 def catalog_key(name: str) -> bytes:
@@ -127,6 +132,14 @@ def place_of(item_storage_key: bytes) -> bytes:
     return item_storage_key[1 + _TABLE.size :]
 
 
+def partition_of(storage_key: bytes) -> bytes | None:
+    """What all keys of one partition, of a table or of an index, begin with."""
+    space = storage_key[:1]
+    if space == ITEMS:
+        return storage_key[:ITEM_PARTITION_BYTES]
+    return storage_key[:ENTRY_PARTITION_BYTES] if space == ENTRIES else None
+
+
 def expiry_place(expiry_storage_key: bytes) -> bytes:
     return expiry_storage_key[1 + 2 * _TABLE.size + _SECONDS.size :]
 
@@ -170,6 +183,12 @@ def index_range(table: Table, index: Index, keys: KeyRange) -> tuple[bytes, byte
 def segment_range(prefix: bytes, segment: int, total_segments: int) -> tuple[bytes, bytes]:
     """A parallel scan's share of the hash space, which the service cuts into 4096 slots."""
     return _slot(prefix, segment, total_segments), _slot(prefix, segment + 1, total_segments)
+
+
+def hash_part(prefix: bytes, storage_key: bytes) -> bytes:
+    """The hash behind a table's or an index's prefix; the first one for the prefix itself."""
+    hashed = storage_key[len(prefix) : len(prefix) + PARTITION_HASH_BYTES]
+    return hashed.ljust(PARTITION_HASH_BYTES, b"\x00")
 
 
 def _slot(prefix: bytes, segment: int, total_segments: int) -> bytes:

@@ -12,7 +12,11 @@ from typing import Any
 
 import msgspec
 
+from partita.capacity.insights import InsightsSetting
+from partita.capacity.scaling import ScalingPolicy
+from partita.changes.streams import OpenStream
 from partita.item.keys import KeyAttribute
+from partita.limits import DECREASE_SECONDS, DECREASES_PER_DAY
 
 KEYS_ONLY, INCLUDE, ALL = "KEYS_ONLY", "INCLUDE", "ALL"
 CREATING, ACTIVE, UPDATING, DELETING = "CREATING", "ACTIVE", "UPDATING", "DELETING"
@@ -33,6 +37,13 @@ class Throughput(msgspec.Struct, frozen=True):
         """How often the units were lowered on the day that it is (UTC)."""
         same_day = self.decreased_at is not None and self.decreased_at // DAY == now // DAY
         return self.decreases if same_day else 0
+
+    def next_decrease_at(self, now: float) -> float | None:
+        """When the units may be lowered again, if not now; four times a day, then every hour."""
+        if self.decreased_at is None or self.decreases_today(now) < DECREASES_PER_DAY:
+            return None
+        allowed_at = min(self.decreased_at + DECREASE_SECONDS, (now // DAY + 1) * DAY)
+        return allowed_at if now < allowed_at else None
 
     def changed_to(self, read_units: int, write_units: int, now: float) -> Throughput:
         lowered = read_units < self.read_units or write_units < self.write_units
@@ -58,6 +69,9 @@ class Index(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     throughput: Throughput = Throughput()
     on_demand_throughput: dict[str, int] | None = None
     warm_throughput: dict[str, int] | None = None
+    read_scaling: ScalingPolicy | None = None
+    write_scaling: ScalingPolicy | None = None
+    insights: InsightsSetting | None = None
 
     @cached_property
     def key_attributes(self) -> tuple[KeyAttribute, ...]:
@@ -86,12 +100,18 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     throughput: Throughput = Throughput()
     on_demand_throughput: dict[str, int] | None = None
     warm_throughput: dict[str, int] | None = None
+    read_scaling: ScalingPolicy | None = None
+    write_scaling: ScalingPolicy | None = None
+    insights: InsightsSetting | None = None
     deletion_protection: bool = False
     table_class: str | None = None
     table_class_changed_at: float | None = None
     sse: dict[str, Any] | None = None
     stream_view_type: str | None = None
     stream_label: str | None = None
+    """Of the last stream, open or not."""
+    stream: OpenStream | None = None
+    """Where changes are logged, while there is a view type."""
     ttl_attribute: str | None = None
     ttl_is_indexed: bool = False
     """Whether every item's expiry is noted, also of those written before TTL was switched on."""
@@ -122,6 +142,21 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def has_changing_index(self) -> bool:
         return any(index.status in (CREATING, DELETING) for index in self.indexes)
+
+    @property
+    def capacity_owners(self) -> tuple[Table | Index, ...]:
+        """What has throughput of its own: the table, and its global indexes."""
+        return (self, *self.global_indexes)
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether somebody wants to know what is consumed: insights, or auto scaling."""
+        return any(
+            (owner.insights and owner.insights.is_enabled)
+            or owner.read_scaling
+            or owner.write_scaling
+            for owner in self.capacity_owners
+        )
 
     def index(self, name: str) -> Index | None:
         return next((index for index in self.indexes if index.name == name), None)

@@ -9,6 +9,7 @@ figures and capacity can never disagree.
 from __future__ import annotations
 
 from partita.capacity.units import write_units
+from partita.changes.log import log_change
 from partita.errors import ItemCollectionSizeLimitExceededException
 from partita.limits import ITEM_COLLECTION_BYTES_MAX
 from partita.storage.commits import Draft
@@ -34,9 +35,18 @@ class Written:
 
 
 def write_item(
-    draft: Draft, table: Table, key: bytes, old: Stored | None, new: Stored | None
+    draft: Draft,
+    table: Table,
+    key: bytes,
+    old: Stored | None,
+    new: Stored | None,
+    *,
+    expired: bool = False,
 ) -> Written:
-    """Replace `old` by `new` under an item's key; either may be missing."""
+    """Replace `old` by `new` under an item's key; either may be missing.
+
+    `expired` items are removed by time to live, and the table's stream says so.
+    """
     written = Written(old, new, write_units(max(_size(old), _size(new))))
     grown = 0
     if not _is_same(old, new):
@@ -49,6 +59,8 @@ def write_item(
             grown += _write_entries(draft, table, layout.place_of(key), written)
         if table.ttl_attribute is not None:
             _write_expiry(draft, table, table.ttl_attribute, layout.place_of(key), written)
+        if table.stream is not None:
+            log_change(draft, table.stream, layout.place_of(key), old, new, expired=expired)
     if table.local_indexes:
         written.collection_bytes = _grow_collection(draft, table, new or old, grown)
     return written

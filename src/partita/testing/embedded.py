@@ -7,13 +7,18 @@ Only what time brings about waits for `settle`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from threading import Lock, local
 from types import TracebackType
 from typing import Any
 
+from partita.capacity.ledger import MODES, OFF
+from partita.capacity.schedules import ScheduledChange
 from partita.operations import database as operations
 from partita.operations.context import Request, WriteContext
+from partita.operations.known_answers import KnownAnswers
+from partita.operations.monitoring import PAGES
 from partita.operations.registry import READS, WRITES
 from partita.server.dispatch import Dispatcher, Done
 from partita.server.messages import HttpRequest, HttpResponse
@@ -34,6 +39,8 @@ class Database:
         clock: VirtualClock,
         faults: Faults,
         transient_seconds: float,
+        capacity: str = OFF,
+        schedules: Sequence[ScheduledChange] = (),
     ) -> None:
         self.clock = clock
         self.faults = faults
@@ -51,6 +58,8 @@ class Database:
             call_later=self._turns.call_later,
             clock=clock,
             transient_seconds=transient_seconds,
+            capacity=capacity,
+            schedules=schedules,
         )
         self._operations.start()
         self._rest()
@@ -78,7 +87,8 @@ class Database:
             self._check_open()
             faults = Faults(self.faults.seed)
             engine = self._engine.branch()
-            branch = Database(engine, self.clock.copy(), faults, self._transient_seconds)
+            clock, mode = self.clock.copy(), self._operations.service.ledger.mode
+            branch = Database(engine, clock, faults, self._transient_seconds, mode)
             branch._parent = self
             self._branches.add(branch)
         return branch
@@ -158,13 +168,15 @@ class Database:
             raise RuntimeError("This database of partita.testing is closed.")
 
 
-def database(*, seed: int = 0, transient_seconds: float = 0.0) -> Database:
+def database(*, seed: int = 0, transient_seconds: float = 0.0, capacity: str = OFF) -> Database:
     """A new, empty database in memory.
 
     `seed` is that of faults with a share; `transient_seconds` is how long, by the database's clock,
-    a table shows CREATING, UPDATING or DELETING.
+    a table shows CREATING, UPDATING or DELETING; `capacity` is "off", "observe" or "enforce".
     """
-    return Database(BranchEngine(), VirtualClock(), Faults(seed), transient_seconds)
+    if capacity not in MODES:
+        raise ValueError(f"Capacity is {', '.join(MODES)}, not {capacity!r}.")
+    return Database(BranchEngine(), VirtualClock(), Faults(seed), transient_seconds, capacity)
 
 
 def _do_nothing(context: WriteContext, request: Request) -> bytes:
@@ -172,7 +184,7 @@ def _do_nothing(context: WriteContext, request: Request) -> bytes:
 
 
 _NAMES: dict[Handler, str] = {
-    handler: name for handlers in (READS, WRITES) for name, handler in handlers.items()
+    handler: name for handlers in (READS, WRITES, PAGES) for name, handler in handlers.items()
 }
 
 _current = local()
@@ -181,7 +193,13 @@ _current = local()
 class _Current:
     """The database that this thread is asking."""
 
-    def read(self, handler: Handler, request: Request) -> bytes:
+    def read(
+        self,
+        handler: Handler,
+        request: Request,
+        question: bytes = b"",
+        known: KnownAnswers | None = None,
+    ) -> bytes:
         asked: Database = _current.database
         return asked.read(handler, request)
 
@@ -193,4 +211,4 @@ class _Current:
 @cache
 def _dispatcher() -> Dispatcher:
     """One for all databases: compiling its validators takes longer than all else of a branch."""
-    return Dispatcher(_Current(), READS, WRITES)
+    return Dispatcher(_Current(), READS, WRITES, PAGES)

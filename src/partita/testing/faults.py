@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from partita.capacity.refusals import TABLE_EXCEEDED
 from partita.errors import (
     DynamoDBError,
     InternalServerError,
@@ -35,10 +36,6 @@ ON_ITEMS = (
     "TransactGetItems",
     "TransactWriteItems",
     "UpdateItem",
-)
-EXCEEDED = (
-    "The level of configured provisioned throughput for the table was exceeded. "
-    "Consider increasing your provisioning level with the UpdateTable API."
 )
 
 
@@ -78,7 +75,7 @@ class Faults:
     ) -> Fault:
         """ProvisionedThroughputExceededException; of operations on tables, ThrottlingException."""
         if operation in ON_ITEMS:
-            refusal = _refuse_with(ProvisionedThroughputExceededException, EXCEEDED)
+            refusal = _refuse_with(ProvisionedThroughputExceededException, TABLE_EXCEEDED)
         else:
             refusal = _refuse_with(ThrottlingException, "Rate exceeded")
         return self._order("throttle", operation, nth, share, refusal)

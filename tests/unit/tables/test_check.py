@@ -21,7 +21,8 @@ from partita.storage.engine import Changes, Snapshot
 from partita.storage.lmdb import LmdbEngine, opened_for_reading
 from partita.tables import layout
 from partita.tables.catalog import decode_table
-from partita.tables.check import Finding, Folder, check
+from partita.tables.check import check
+from partita.tables.findings import Finding, Folder
 from partita.tables.indexes import entry_of
 from partita.tables.schema import CREATING, DELETING, Table
 from partita.tables.stored import pack, unpack_sizes

@@ -43,6 +43,8 @@ TABLE = "table"
 class Disk:
     """An engine whose commits wait for their turn when it is slow, and fail when it is broken."""
 
+    waits_for_disk = True
+
     def __init__(self, folder: Path) -> None:
         self._engine = LmdbEngine(folder, durable=False)
         self._turns = Semaphore(0)

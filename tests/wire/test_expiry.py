@@ -1,4 +1,4 @@
-"""UpdateTimeToLive and DescribeTimeToLive, and that expired items are gone within seconds."""
+"""Expired items are gone within seconds, from the table, its indexes and its counts."""
 
 from __future__ import annotations
 
@@ -6,35 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from botocore.exceptions import ClientError
+from .time_to_live import enable
 
-VALIDATION = "ValidationException"
 EXPIRY_SECONDS_MAX = 10
 YEAR = 365 * 24 * 3600
-
-
-def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The type and the text of the error that answers the request."""
-    with pytest.raises(ClientError) as refused:
-        call(**request)
-    error = refused.value.response["Error"]
-    return error["Code"], error["Message"]
-
-
-def specification(attribute: str = "ttl", *, enabled: bool = True) -> dict[str, Any]:
-    return {"Enabled": enabled, "AttributeName": attribute}
-
-
-def enable(client: Any, name: str, attribute: str = "ttl", *, enabled: bool = True) -> Any:
-    answer = client.update_time_to_live(
-        TableName=name, TimeToLiveSpecification=specification(attribute, enabled=enabled)
-    )
-    return answer["TimeToLiveSpecification"]
-
-
-def status(client: Any, name: str) -> dict[str, str]:
-    return dict(client.describe_time_to_live(TableName=name)["TimeToLiveDescription"])
 
 
 def seconds(offset: float) -> dict[str, str]:
@@ -55,101 +30,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "nothing has expired"
         time.sleep(0.05)
-
-
-# The switch.
-
-
-def test_it_is_off_by_default(raw: Any, table: Any) -> None:
-    answer = raw("DescribeTimeToLive", {"TableName": table()})
-    assert answer.body == {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
-
-
-def test_it_goes_on_and_off(client: Any, table: Any) -> None:
-    name = table()
-    assert enable(client, name) == specification()
-    assert status(client, name) == {"TimeToLiveStatus": "ENABLED", "AttributeName": "ttl"}
-    enable(client, name, enabled=False)
-    assert status(client, name) == {"TimeToLiveStatus": "DISABLED"}
-
-
-def test_it_cannot_be_switched_on_twice(client: Any, table: Any) -> None:
-    # dynalite
-    name = table()
-    enable(client, name)
-    assert refusal(enable, client=client, name=name) == (
-        VALIDATION,
-        "TimeToLive is already enabled",
-    )
-
-
-def test_it_cannot_be_switched_off_twice(client: Any, table: Any) -> None:
-    # dynalite
-    assert refusal(enable, client=client, name=table(), enabled=False) == (
-        VALIDATION,
-        "TimeToLive is already disabled",
-    )
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_another_attribute_is_refused_while_it_is_on(
-    client: Any, table: Any, enabled: bool
-) -> None:
-    # catalogue
-    name = table()
-    enable(client, name, "one")
-    assert refusal(enable, client=client, name=name, attribute="other", enabled=enabled) == (
-        VALIDATION,
-        "TimeToLive is active on a different AttributeName: current AttributeName is one",
-    )
-    assert status(client, name)["AttributeName"] == "one"
-
-
-def test_the_attribute_has_a_name(client: Any, table: Any) -> None:
-    # dynalite
-    assert refusal(enable, client=client, name=table(), attribute="") == (
-        VALIDATION,
-        "TimeToLiveSpecification.AttributeName must be non empty",
-    )
-
-
-def test_the_name_of_the_attribute_has_at_most_255_characters(client: Any, table: Any) -> None:
-    name = table()
-    assert refusal(enable, client=client, name=name, attribute="a" * 256)[0] == VALIDATION
-    enable(client, name, "a" * 255)
-
-
-@pytest.mark.parametrize("missing", ["timeToLiveSpecification.enabled",
-                                     "timeToLiveSpecification.attributeName"])  # fmt: skip
-def test_both_members_are_required(raw: Any, table: Any, missing: str) -> None:
-    # dynalite: two errors
-    answer = raw("UpdateTimeToLive", {"TableName": table(), "TimeToLiveSpecification": {}})
-    assert answer.status == 400
-    assert answer.body["message"].startswith("2 validation errors detected: ")
-    assert (
-        f"Value null at '{missing}' failed to satisfy constraint: Member must not be null"
-        in answer.body["message"]
-    )
-
-
-def test_a_missing_table_is_not_found_by_its_name(client: Any) -> None:
-    # dynalite
-    not_found = (
-        "ResourceNotFoundException",
-        "Requested resource not found: Table: no_such_table not found",
-    )
-    assert refusal(client.describe_time_to_live, TableName="no_such_table") == not_found
-    assert refusal(enable, client=client, name="no_such_table") == not_found
-
-
-@pytest.mark.parametrize("operation", ["DescribeTimeToLive", "UpdateTimeToLive"])
-def test_a_request_without_a_table_is_refused(raw: Any, operation: str) -> None:
-    answer = raw(operation, {"TimeToLiveSpecification": specification()})
-    assert answer.status == 400
-    assert "TableName" in answer.body["message"] or "tableName" in answer.body["message"]
-
-
-# Expiry.
 
 
 def index(name: str, *names: str) -> dict[str, Any]:

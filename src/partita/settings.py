@@ -1,0 +1,70 @@
+"""The one settings file, `partita.toml`: what `serve` is told, and the triggers.
+
+Options of the command line go before environment variables, and these before the file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from partita.errors import PartitaError
+
+FOR_EVER = -1
+
+
+class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A function that is called with the changes of a table. Limits are those of AWS Lambda."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    table: str
+    function: Annotated[str, Meta(pattern=r"^[\w.]+:[\w.]+$")] | None = None
+    """module:callable"""
+    endpoint: Annotated[str, Meta(pattern=r"^https?://")] | None = None
+    starting_position: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
+    batch_size: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    batching_window_seconds: Annotated[float, Meta(ge=0, le=300)] = 0.0
+    maximum_retries: Annotated[int, Meta(ge=FOR_EVER, le=10_000)] = FOR_EVER
+    maximum_record_age_seconds: Annotated[int, Meta(ge=FOR_EVER, le=604_800)] = FOR_EVER
+    bisect_on_error: bool = False
+    report_batch_item_failures: bool = False
+    on_failure: str | None = None
+    """A file, or an HTTP endpoint."""
+    filter_patterns: tuple[str, ...] = ()
+    timeout_seconds: Annotated[float, Meta(gt=0, le=900)] = 60.0
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    serve: dict[str, Any] = {}
+    """By the names of the options of `partita serve`."""
+    capacity: dict[str, Any] = {}
+    """`[[capacity.schedule]]`, which `capacity/schedules.py` reads."""
+    triggers: tuple[Trigger, ...] = ()
+
+
+def load(path: Path) -> Settings:
+    try:
+        with path.open("rb") as file:
+            settings = msgspec.convert(tomllib.load(file), Settings)
+    except OSError as error:
+        raise PartitaError(f"Cannot read the settings in {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise PartitaError(f"The settings in {path} are wrong: {error}.") from error
+    _check_triggers(path, settings.triggers)
+    return settings
+
+
+def _check_triggers(path: Path, triggers: tuple[Trigger, ...]) -> None:
+    names = [trigger.name for trigger in triggers]
+    for trigger in triggers:
+        if (trigger.function is None) == (trigger.endpoint is None):
+            raise PartitaError(
+                f"The trigger {trigger.name} in {path} needs a function or an endpoint, and not "
+                "both."
+            )
+        if names.count(trigger.name) > 1:
+            raise PartitaError(f"There are two triggers with the name {trigger.name} in {path}.")

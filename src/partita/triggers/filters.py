@@ -1,0 +1,171 @@
+"""Filter patterns: which records a function is called with. (Lambda guide, "Event filtering".)
+
+A pattern has the shape of the record, with a list of rules where the record has a value: one of
+them must hold. All fields of a pattern must match; of several patterns, one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from operator import eq, ge, gt, le, lt
+from typing import Any
+
+from partita.errors import PartitaError
+
+Matches = Callable[[dict[str, Any]], bool]
+Rule = Callable[[Any], bool]
+"""Takes the value of a field, ABSENT when there is none."""
+
+ABSENT = object()
+OR = "$or"
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+class _Malformed(Exception):
+    """A pattern that is none; says why."""
+
+
+def compile_filters(patterns: Sequence[str]) -> Matches | None:
+    """Whether a record matches any of the patterns; None when there are none, and all do."""
+    if not patterns:
+        return None
+    compiled = [_compile(text) for text in patterns]
+    return lambda record: any(matches(record) for matches in compiled)
+
+
+def _compile(text: str) -> Matches:
+    try:
+        return _object(json.loads(text), "")
+    except (ValueError, _Malformed) as error:
+        raise PartitaError(f"The filter pattern {text} is wrong: {error}.") from error
+
+
+def _object(pattern: Any, name: str) -> Matches:
+    if not isinstance(pattern, dict) or not pattern:
+        raise _Malformed(f"{name or 'it'} must be an object with fields")
+    parts = [_field(name, rules) for name, rules in pattern.items()]
+    return lambda record: all(matches(record) for matches in parts)
+
+
+def _field(name: str, rules: Any) -> Matches:
+    if name == OR:
+        if not isinstance(rules, list) or not rules:
+            raise _Malformed(f"{OR} takes a list of patterns")
+        choices = [_object(choice, OR) for choice in rules]
+        return lambda record: any(matches(record) for matches in choices)
+    if isinstance(rules, list):
+        if not rules:
+            raise _Malformed(f"{name} has no rules")
+        compiled = [_rule(rule) for rule in rules]
+        # Numbers of DynamoDB are texts; only there may a text be compared as a number.
+        is_number = name == "N"
+        return lambda record: _holds_any(compiled, _value(record, name, is_number))
+    inner = _object(rules, name)
+
+    def matches(record: dict[str, Any]) -> bool:
+        value = record.get(name)
+        # A field below nothing is absent.
+        return inner(value if isinstance(value, dict) else {})
+
+    return matches
+
+
+class _Number(str):
+    """The text of a DynamoDB number."""
+
+
+def _value(record: dict[str, Any], name: str, is_number: bool) -> Any:
+    value = record.get(name, ABSENT)
+    return _Number(value) if is_number and isinstance(value, str) else value
+
+
+def _holds_any(rules: list[Rule], value: Any) -> bool:
+    # Of a list, any member will do.
+    values = value if isinstance(value, list) else [value]
+    return any(rule(one) for rule in rules for one in values)
+
+
+def _rule(rule: Any) -> Rule:
+    if not isinstance(rule, dict):
+        return lambda value: _equals(value, rule)
+    if len(rule) != 1:
+        raise _Malformed("a rule has one operator")
+    ((operator, operand),) = rule.items()
+    if operator not in _OPERATORS:
+        raise _Malformed(f"there is no operator {operator}")
+    return _OPERATORS[operator](operand)
+
+
+def _equals(value: Any, expected: Any) -> bool:
+    if isinstance(value, bool) or isinstance(expected, bool):
+        return value is expected
+    return bool(value == expected)
+
+
+def _text(operand: Any, operator: str) -> str:
+    if not isinstance(operand, str):
+        raise _Malformed(f"{operator} takes a text")
+    return operand
+
+
+def _prefix(operand: Any) -> Rule:
+    text = _text(operand, "prefix")
+    return lambda value: isinstance(value, str) and value.startswith(text)
+
+
+def _suffix(operand: Any) -> Rule:
+    text = _text(operand, "suffix")
+    return lambda value: isinstance(value, str) and value.endswith(text)
+
+
+def _ignoring_case(operand: Any) -> Rule:
+    text = _text(operand, "equals-ignore-case").lower()
+    return lambda value: isinstance(value, str) and value.lower() == text
+
+
+def _anything_but(operand: Any) -> Rule:
+    refused = [_rule(one) for one in (operand if isinstance(operand, list) else [operand])]
+    return lambda value: value is not ABSENT and not any(rule(value) for rule in refused)
+
+
+def _exists(operand: Any) -> Rule:
+    if not isinstance(operand, bool):
+        raise _Malformed("exists takes true or false")
+    return lambda value: (value is not ABSENT) == operand
+
+
+def _numeric(operand: Any) -> Rule:
+    if not isinstance(operand, list) or len(operand) not in (2, 4):
+        raise _Malformed('numeric takes one or two comparisons, such as [">", 0, "<=", 5]')
+    comparisons = list(zip(operand[::2], operand[1::2], strict=True))
+    for sign, bound in comparisons:
+        if sign not in COMPARISONS or _number(bound) is None:
+            raise _Malformed(f"{sign} {bound} is no comparison")
+    bounds = [(COMPARISONS[sign], _number(bound)) for sign, bound in comparisons]
+
+    def holds(value: Any) -> bool:
+        number = _number(value)
+        return number is not None and all(compare(number, bound) for compare, bound in bounds)
+
+    return holds
+
+
+def _number(value: Any) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | _Number):
+        return None
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        return None
+
+
+_OPERATORS: dict[str, Callable[[Any], Rule]] = {
+    "prefix": _prefix,
+    "suffix": _suffix,
+    "equals-ignore-case": _ignoring_case,
+    "anything-but": _anything_but,
+    "exists": _exists,
+    "numeric": _numeric,
+}

@@ -1,0 +1,1 @@
+"""Parts by themselves, in the folders of the source."""
