@@ -1,0 +1,5 @@
+"""The road from SQL to DynamoDB: plan, analyze, model, estimate, report.
+
+A migration is a folder that a person can read and keep in git: `migration.toml`, and what each
+stage writes beside it. The source is only ever read.
+"""

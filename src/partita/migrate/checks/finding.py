@@ -1,0 +1,36 @@
+"""What a check found, with the model that was looked at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from partita.migrate.designs import Design
+from partita.migrate.patterns import AccessPattern
+from partita.migrate.proposals.schema import Schema
+from partita.migrate.volumes import Volumes
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    severity: Literal["error", "warning"]
+    place: str
+    message: str
+
+
+class Subject:
+    """A design, and all that it is measured by."""
+
+    def __init__(self, design: Design, patterns: list[AccessPattern], volumes: Volumes) -> None:
+        self.design = design
+        self.patterns = {pattern.name: pattern for pattern in patterns}
+        self.volumes = volumes
+        self.schema = Schema(volumes.inventory)
+
+
+def error(place: str, message: str) -> Finding:
+    return Finding(severity="error", place=place, message=f"{message}.")
+
+
+def warning(place: str, message: str) -> Finding:
+    return Finding(severity="warning", place=place, message=f"{message}.")

@@ -1,0 +1,216 @@
+"""`partita migrate`: one command for each stage. Parsing only; a stage is one function.
+
+Stages are imported when they are called: SQLAlchemy, sqlglot and rich are slow to load.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from partita.errors import PartitaError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from partita.migrate.folder import Folder
+    from partita.migrate.progress import Progress
+
+EXTRA = ("jinja2", "psycopg", "pymysql", "rich", "sqlalchemy", "sqlglot", "tomli_w")
+"""The packages of `partita[migrate]`."""
+
+
+@click.group()
+def migrate() -> None:
+    """Take a relational database to DynamoDB, one stage after the other.
+
+    A migration is a folder with migration.toml; each stage writes its files beside it, and may be
+    run again at any time. The source is only ever read.
+    """
+
+
+def _stage(command: Callable[..., None]) -> Callable[..., None]:
+    """What all stages take."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+    folder = click.argument(
+        "path", metavar="[FOLDER]", default=".", type=click.Path(path_type=Path)
+    )
+    return folder(as_json(command))
+
+
+@migrate.command()
+@_stage
+def plan(path: Path, as_json: bool) -> None:
+    """What the source holds, what suits, what is difficult.
+
+    Writes inventory.json, plan.json and plan.md: tables and their relationships, candidates with
+    reasons, difficulties with what to do about them, and the backup and recovery plan.
+    """
+    with _running(path) as (folder, progress):
+        from partita.migrate.plan import plan as run
+        from partita.migrate.summaries.plan import summarize
+
+        planned = run(folder, ask=_asking(), progress=progress)
+    _show(as_json, planned, lambda: summarize(folder, planned))
+
+
+@migrate.command()
+@_stage
+def analyze(path: Path, as_json: bool) -> None:
+    """What rows and statements tell: item sizes, skew, patterns.
+
+    Writes analysis.json from sampled rows, and patterns.mined.toml from what the database has run;
+    write patterns.toml to say it yourself.
+    """
+    with _running(path) as (folder, progress):
+        from partita.migrate.analyze import analyze as run
+        from partita.migrate.summaries.analysis import summarize
+
+        analysis = run(folder, ask=_asking(), progress=progress)
+    _show(as_json, analysis, lambda: summarize(folder, analysis))
+
+
+@migrate.command()
+@_stage
+@click.option("--check", is_flag=True, help="Verify a model file instead of proposing designs.")
+@click.option("--file", "name", default="model.toml", help="The file that --check verifies.")
+@click.option("--workbench", is_flag=True, help="Write the designs for NoSQL Workbench too.")
+def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) -> None:
+    """Designs that serve every pattern, compared.
+
+    Writes model.denormalized.toml and model.single-table.toml, and model.toml when there is none:
+    the chosen one, yours to change. --check exits with 1 when a model has errors.
+    """
+    if check:
+        _check(path, as_json, name)
+        return
+    with _running(path) as (folder, progress):
+        from partita.migrate.model import model as run
+        from partita.migrate.summaries.model import summarize
+
+        models = run(folder, workbench=workbench, progress=progress)
+    _show(as_json, models, lambda: summarize(models))
+
+
+def _check(path: Path, as_json: bool, name: str) -> None:
+    with _running(path) as (folder, _):
+        from partita.migrate.model import check as run
+        from partita.migrate.summaries.model import summarize_check
+
+        findings = run(folder, name)
+    _show(as_json, findings, lambda: summarize_check(name, findings))
+    if any(finding.severity == "error" for finding in findings):
+        sys.exit(1)
+
+
+@migrate.command()
+@_stage
+@click.option("--model", "name", default=None, help="Only this model file of the folder.")
+@click.option(
+    "--prices",
+    default=None,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file of prices in place of the one that comes with Partita.",
+)
+def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -> None:
+    """Capacity, storage and the monthly bill of each model.
+
+    Writes estimate.json and estimate.csv.
+    """
+    with _running(path) as (folder, progress):
+        from partita.migrate.estimate import estimate as run
+        from partita.migrate.summaries.estimate import summarize
+
+        estimates = run(folder, name=name, prices=prices, progress=progress)
+    _show(as_json, estimates, lambda: summarize(estimates))
+
+
+@migrate.command()
+@_stage
+def report(path: Path, as_json: bool) -> None:
+    """All that is known, on one page for the people who decide.
+
+    Writes report.html, which needs nothing else: diagram, sizes, models with example items, bill
+    and risks. Where a stage has not been run, the page says so.
+    """
+    with _running(path) as (folder, progress):
+        from partita.migrate.report import report as run
+        from partita.migrate.summaries.report import summarize
+
+        written = run(folder, progress=progress)
+    _show(as_json, written, lambda: summarize(folder, written))
+
+
+def _asking() -> Callable[[str], str] | None:
+    """A prompt for the password, where there is a person to answer it."""
+    if not sys.stdin.isatty():
+        return None
+    return lambda source: str(click.prompt(f"Password for {source}", hide_input=True, err=True))
+
+
+@contextmanager
+def _running(path: Path) -> Iterator[tuple[Folder, Progress]]:
+    """The migration folder, and bars that show how far a stage is."""
+    try:
+        from partita.migrate.folder import Folder
+
+        with _bars() as progress:
+            yield Folder.open(path), progress
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        raise PartitaError(
+            f"{error.name} is not installed; pip install 'partita[migrate]' has it."
+        ) from error
+
+
+@contextmanager
+def _bars() -> Iterator[Progress]:
+    """On a terminal; where output is kept they would only be in the way."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    bars = Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def show(description: str, done: int, total: int) -> None:
+        # Not before: bars that are drawn again and again wipe out the prompt for a password.
+        if not tasks:
+            bars.start()
+        if description not in tasks:
+            tasks[description] = bars.add_task(description, total=total)
+        bars.update(tasks[description], completed=done, total=total)
+
+    try:
+        yield show
+    finally:
+        bars.stop()
+
+
+def _show(as_json: bool, result: Any, summarize: Callable[[], Iterable[RenderableType]]) -> None:
+    if as_json:
+        from partita.migrate.folder import to_json
+
+        click.echo(to_json(result), nl=False)
+        return
+    from rich.console import Console
+
+    # Names from a database are no markup.
+    console = Console(markup=False, highlight=False, emoji=False)
+    for part in summarize():
+        console.print(part)

@@ -1,0 +1,54 @@
+"""One difficulty: what it is, how hard, where, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+DifficultyKind = Literal[
+    "writes continue",
+    "volume",
+    "transformation",
+    "key structure",
+    "no primary key",
+    "large values",
+    "type",
+    "collation",
+    "auto-increment key",
+    "unique constraint",
+    "generated column",
+    "foreign key",
+    "trigger",
+    "view",
+    "routine",
+    "analytical",
+    "ad-hoc queries",
+    "indexes",
+    "partitions",
+    "inheritance",
+    "name",
+    "access",
+    "left out",
+]
+Severity = Literal["obstacle", "care", "note"]
+"""Must be solved first; needs a decision; good to know."""
+
+SEVERITIES: tuple[Severity, ...] = ("obstacle", "care", "note")
+
+
+class Difficulty(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    kind: DifficultyKind
+    severity: Severity
+    table: str | None = None
+    columns: list[str] = field(default_factory=list)
+    what: str
+    strategy: str
+
+
+def listed(names: list[str] | None) -> str:
+    return ", ".join(names or [])
+
+
+def number_of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,33 @@
+"""`[goals]`: what a migration is for, and the circumstances that decide its strategy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from partita.migrate.folder import Positive
+
+Aim = Literal["performance", "costs", "load", "operations"]
+
+AIMS: dict[Aim, str] = {
+    "performance": "Increase the performance of the application",
+    "costs": "Lower costs",
+    "load": "Reduce the load on the relational database",
+    "operations": "Reduce operational overhead",
+}
+"""The whitepaper's four, in its order."""
+
+
+class Goals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    aims: list[Aim] = field(default_factory=lambda: list(AIMS))
+    notes: str = ""
+    writes_continue: bool = True
+    """Whether the application writes to the source before and during the migration."""
+    cutover: Literal["parallel", "full"] = "parallel"
+    """Both databases for a while, or a change from one to the other."""
+    parallel_days: Positive = 14
+    bandwidth_mbit_per_second: Positive = 100
+    transfer_hours_max: Positive = 8
+    recovery_minutes_max: Positive = 60
+    """How long the application may be without its data when the migration fails."""

@@ -1,0 +1,57 @@
+"""What one statement asks of one table: the facts that patterns are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from partita.migrate.inventory import Table
+from partita.migrate.mining.schema import is_unique_by
+from partita.migrate.patterns import Category, Operation
+
+
+@dataclass
+class Access:
+    """Columns are "table.column". Filled while a statement is understood, then only read."""
+
+    operation: Operation
+    table: Table
+    joins: list[str] = field(default_factory=list)
+    equality: list[str] = field(default_factory=list)
+    forms: dict[str, str] = field(default_factory=dict)
+    """{column of `equality`: the function whose result is compared}"""
+    range: list[str] = field(default_factory=list)
+    filters: list[str] = field(default_factory=list)
+    order_by: list[str] = field(default_factory=list)
+    is_descending: bool = False
+    limit: int | None = None
+    columns: list[str] = field(default_factory=list)
+    is_consistent: bool = False
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def is_by_distinct_value(self) -> bool:
+        prefix = f"{self.table.name}."
+        own = {name.removeprefix(prefix) for name in self.equality if name.startswith(prefix)}
+        return is_unique_by(self.table, own)
+
+    @property
+    def category(self) -> Category:
+        if self.operation in ("insert", "update", "delete"):
+            return "write only"
+        if self.operation == "read" and self.is_by_distinct_value:
+            return "by distinct value"
+        return "range of items"
+
+    def settle(self) -> Access:
+        """The form in which two accesses compare: an order that decides nothing is dropped."""
+        self.equality = list(dict.fromkeys(self.equality))
+        self.range = [name for name in dict.fromkeys(self.range) if name not in self.equality]
+        keys = {*self.equality, *self.range}
+        self.filters = sorted({name for name in self.filters if name not in keys})
+        self.order_by = [name for name in dict.fromkeys(self.order_by) if name not in self.equality]
+        if self.is_by_distinct_value and self.operation == "read":
+            self.order_by, self.limit = [], None
+        if not self.order_by:
+            self.is_descending = False
+        self.remarks = list(dict.fromkeys(self.remarks))
+        return self

@@ -1,0 +1,225 @@
+"""What each access pattern asks of which items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from partita.migrate.designs import DesignKind, Ref
+from partita.migrate.patterns import AccessPattern
+from partita.migrate.proposals.roles import WRITES, Roles
+from partita.migrate.proposals.schema import Schema
+
+
+class Need(Struct, frozen=True):
+    """One pattern, in the columns of the entity whose items serve it."""
+
+    entity: str
+    pattern: AccessPattern
+    equality: tuple[Ref, ...]
+    order: tuple[Ref, ...] = ()
+    """The column that is compared, and those that are sorted by."""
+    wants: tuple[str, ...] = ()
+    """Tables above the entity whose columns come with each item."""
+    is_one: bool = False
+    """The details of a folded parent: one of the items that hold it answers."""
+    is_latest: bool = False
+    beside: tuple[str, ...] = ()
+    """Entities below that the pattern reads too, each by a need of its own."""
+    is_beside: bool = False
+
+    @property
+    def rate(self) -> float:
+        return self.pattern.calls_per_second
+
+
+class Write(Struct, frozen=True):
+    entity: str
+    pattern: AccessPattern
+    known: frozenset[Ref]
+    changed: frozenset[Ref]
+    """Empty for all of the row."""
+
+    @property
+    def rate(self) -> float:
+        return self.pattern.calls_per_second
+
+
+class Needs(Struct):
+    reads: list[Need] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    expiring: list[AccessPattern] = field(default_factory=list)
+    unserved: dict[str, str] = field(default_factory=dict)
+    """A pattern's name, and why no item can serve it."""
+
+    def of(self, entity: str) -> list[Need]:
+        """The reads of an entity, the most frequent first."""
+        found = [need for need in self.reads if need.entity == entity]
+        return sorted(found, key=lambda need: -need.rate)
+
+    def writes_of(self, entity: str) -> list[Write]:
+        return [write for write in self.writes if write.entity == entity]
+
+
+class Reader:
+    """Turns patterns into needs."""
+
+    def __init__(
+        self, schema: Schema, roles: Roles, kind: DesignKind, expire: Iterable[str]
+    ) -> None:
+        self.schema = schema
+        self.roles = roles
+        self.kind = kind
+        self.expiring = {Ref.parse(name) for name in expire}
+
+    def needs(self, patterns: list[AccessPattern]) -> Needs:
+        needs = Needs()
+        for pattern in patterns:
+            if pattern.table not in self.schema.tables:
+                needs.unserved[pattern.name] = f"{pattern.table} is not among the tables to model"
+            elif pattern.operation in WRITES:
+                self._write(pattern, needs)
+            else:
+                self._read(pattern, needs)
+        return needs
+
+    def ref(self, name: str) -> Ref:
+        ref = self.schema.canonical(Ref.parse(name))
+        return Ref(self.roles.twins.get(ref.table, ref.table), ref.column)
+
+    def refs(self, names: Iterable[str]) -> tuple[Ref, ...]:
+        return tuple(dict.fromkeys(self.ref(name) for name in names))
+
+    def is_above(self, entity: str, table: str) -> bool:
+        """Whether a row of the entity leads to one row of a table."""
+        table = self.roles.twins.get(table, table)
+        if table in self.roles.merged:
+            table = self.roles.merged[table].parent
+        return self.schema.path_up(entity, table) is not None
+
+    def _read(self, pattern: AccessPattern, needs: Needs) -> None:
+        entity = self.roles.entity_of(pattern.table)
+        equality = self.refs(pattern.equality)
+        order = tuple(
+            ref for ref in self.refs([*pattern.range, *pattern.order_by]) if ref not in equality
+        )
+        if entity is None:
+            needs.unserved[pattern.name] = f"{pattern.table} has no items of its own"
+            return
+        if not equality:
+            needs.unserved[pattern.name] = "it asks for no value of any column: it is a scan"
+            return
+        entity = self._finest(entity, pattern)
+        below = self._below(entity, pattern)
+        if len(below) == 1 and self._is_copied_down(entity, pattern):
+            entity, below = below[0], []
+        missing = [ref for ref in [*equality, *order] if not self.is_above(entity, ref.table)]
+        if missing:
+            needs.unserved[pattern.name] = f"{missing[0]} is not a part of {entity}'s items"
+            return
+        is_latest = self._is_latest(entity, equality, pattern)
+        need = Need(
+            entity=entity,
+            pattern=pattern,
+            equality=equality,
+            order=self._without_version(entity, order) if is_latest else order,
+            wants=tuple(
+                one for one in (pattern.table, *pattern.joins) if one in self.schema.tables
+            ),
+            is_one=self._is_folded_one(pattern, entity),
+            is_latest=is_latest,
+            beside=tuple(below),
+        )
+        needs.reads.append(need)
+        for other in below:
+            needs.reads.append(
+                replace(
+                    need,
+                    entity=other,
+                    order=(),
+                    wants=(),
+                    is_one=False,
+                    is_latest=False,
+                    beside=(),
+                    is_beside=True,
+                )
+            )
+
+    def _finest(self, entity: str, pattern: AccessPattern) -> str:
+        """Further down, when a column is asked for that only a child has."""
+        for name in (*pattern.equality, *pattern.range, *pattern.order_by):
+            if self.is_above(entity, self.ref(name).table):
+                continue
+            table = Ref.parse(name).table
+            lower = self.roles.entity_of(table) if table in self.schema.tables else None
+            if lower and self.is_above(lower, entity):
+                entity = lower
+            else:
+                entity = self._between(entity, table) or entity
+        return entity
+
+    def _below(self, entity: str, pattern: AccessPattern) -> list[str]:
+        """Entities with many rows for one of the entity's, which the pattern joins."""
+        found = []
+        for table in pattern.joins:
+            holder = self.roles.entity_of(table)
+            if holder is None or self.is_above(entity, table):
+                continue
+            below = holder if self.is_above(holder, entity) else self._between(entity, table)
+            if below:
+                found.append(below)
+        return list(dict.fromkeys(found))
+
+    def _is_copied_down(self, entity: str, pattern: AccessPattern) -> bool:
+        """Whether items below can answer alone: with copies, unless the entity holds more."""
+        held = {one.owner for one in self.roles.collected.values()}
+        return self.kind == "denormalized" and entity not in held
+
+    def _between(self, entity: str, table: str) -> str | None:
+        """The table that joins two others, when a pattern does not name it."""
+        for name in self.schema.tables:
+            parents = {link.parent for link in self.schema.parents(name)}
+            if {entity, table} <= parents and self.roles.entity_of(name) == name:
+                return name
+        return None
+
+    def _is_latest(self, entity: str, equality: tuple[Ref, ...], pattern: AccessPattern) -> bool:
+        version = self.roles.versions.get(entity)
+        if version is None or Ref(entity, version.column) in equality:
+            return False
+        if pattern.table == version.parent:
+            return True
+        newest = [f"{entity}.{version.column}"]
+        is_newest_first = pattern.is_descending and pattern.order_by[:1] == newest
+        return pattern.limit == 1 and is_newest_first and not pattern.range
+
+    def _without_version(self, entity: str, order: tuple[Ref, ...]) -> tuple[Ref, ...]:
+        newest = Ref(entity, self.roles.versions[entity].column)
+        return tuple(ref for ref in order if ref != newest)
+
+    def _is_folded_one(self, pattern: AccessPattern, entity: str) -> bool:
+        return pattern.table in self.roles.folded and pattern.table != entity
+
+    def _write(self, pattern: AccessPattern, needs: Needs) -> None:
+        dates = {Ref.parse(name) for name in pattern.range}
+        if pattern.operation == "delete" and not pattern.equality and dates & self.expiring:
+            needs.expiring.append(pattern)
+            return
+        entity = self.roles.entity_of(pattern.table)
+        if entity is None:
+            needs.unserved[pattern.name] = f"{pattern.table} has no items of its own"
+            return
+        known = frozenset(self.refs(pattern.equality))
+        if pattern.operation != "insert" and not known:
+            needs.unserved[pattern.name] = "it changes rows without naming a value: it is a scan"
+            return
+        needs.writes.append(
+            Write(
+                entity=entity,
+                pattern=pattern,
+                known=known,
+                changed=frozenset(self.refs(pattern.columns)),
+            )
+        )

@@ -1,0 +1,354 @@
+"""The overloaded single table: root items, and what belongs to them in the same collection.
+
+PK and SK hold keys of all types of items, told apart by prefixes. An index attribute that only one
+type of item has makes a sparse index of these; when several types need an index in the same place
+they share one, under attributes of its own name.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from partita.migrate.designs import (
+    Access,
+    Attribute,
+    Design,
+    Entity,
+    KeyAttribute,
+    Ref,
+    SecondaryIndex,
+    TableDesign,
+    Unique,
+    columns_of,
+)
+from partita.migrate.naming import database_name, styled, table_name
+from partita.migrate.patterns import AccessPattern
+from partita.migrate.proposals.drafts import SEPARATOR, Draft
+from partita.migrate.proposals.groundwork import Groundwork
+from partita.migrate.proposals.keys import IndexPlan, Served, match
+from partita.migrate.proposals.needs import Need
+from partita.migrate.proposals.overloaded_keys import (
+    PK,
+    ROOT,
+    SK,
+    VERSION_PREFIX,
+    OverloadedKeys,
+    Slot,
+)
+from partita.migrate.proposals.rendering import RenderedKey, Renderer
+from partita.migrate.proposals.settings import ModelSettings
+from partita.migrate.volumes import Volumes
+
+LARGE = "large"
+GUARD = "U"
+
+LARGE_BYTES = 4 * 1024
+"""A column of this size costs every reader of the item one more read unit."""
+
+
+def single_table(
+    volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings
+) -> Design:
+    return _SingleTable(Groundwork(volumes, patterns, settings, "single-table")).design()
+
+
+class _SingleTable:
+    def __init__(self, ground: Groundwork) -> None:
+        self.ground = ground
+        self.renderer = Renderer(ground)
+        self.drafts = {name: self._draft(name) for name in ground.entities}
+        self.latest = {
+            name: ground.drafter.draft(name, is_latest=True) for name in ground.roles.versions
+        }
+        self.unique = ground.unique()
+        self.keys = OverloadedKeys(ground, self.renderer, self.drafts, self.latest)
+        self.access: list[Access] = []
+        self.name = table_name(ground.settings.table_name or database_name(ground.schema.database))
+
+    def design(self) -> Design:
+        entities = [one for entity in self.ground.entities for one in self._entities(entity)]
+        entities += [self._guard(one) for one in self.unique if one.kept_by == "item"]
+        expiry = [one.name for draft in self.drafts.values() for one in draft.extras if one.expires]
+        table = TableDesign(
+            name=self.name,
+            partition_key=KeyAttribute(name=PK, type="S"),
+            sort_key=KeyAttribute(name=SK, type="S"),
+            ttl=expiry[0] if expiry else None,
+            why="One table for all types of items: what is read together lies together.",
+            indexes=[self._index(slot, entities) for slot in self.keys.slots],
+            entities=entities,
+        )
+        for entity in self.ground.entities:
+            self._note_access(entity)
+        placed = {
+            ref
+            for entity in entities
+            for attribute in entity.attributes
+            for ref in columns_of(entity, attribute)
+        }
+        order = {pattern.name: place for place, pattern in enumerate(self.ground.patterns)}
+        return Design(
+            name=database_name(self.ground.schema.database),
+            kind="single-table",
+            choices=self.ground.choices(),
+            risks=self.ground.risks(),
+            tables=[table],
+            access=sorted(self.access, key=lambda one: order[one.pattern]),
+            unique=self.unique,
+            left_out=self.ground.left_out([*self.latest.values(), *self.drafts.values()], placed),
+        )
+
+    def _draft(self, entity: str) -> Draft:
+        """Without what is wanted from a root item in the same collection."""
+        base = self.ground.plans[entity].base
+        together = [
+            other
+            for other in self.ground.entities
+            if other != entity and self.ground.plans[other].base.partition == base.partition
+        ]
+        served = self.ground.plans[entity].served
+        return self.ground.drafter.draft(
+            entity,
+            together=together,
+            by_index=[one.need.pattern.name for one in served if one.index],
+        )
+
+    def _index(self, slot: Slot, entities: list[Entity]) -> SecondaryIndex:
+        entity, plan = slot.users[0]
+        merged = IndexPlan(
+            name=plan.name,
+            kind=plan.kind,
+            key=plan.key,
+            needs=[need for _, one in slot.users for need in one.needs],
+            why=" ".join(dict.fromkeys(one.why for _, one in slot.users)),
+        )
+        rendered = self.keys.index_key(slot, entity, plan)
+        users = [user for user, _ in slot.users]
+        inside = [one for one in entities if one.source in users]
+        found = self.renderer.index(merged, rendered, inside, {PK, SK})
+        if len(self.ground.entities) > len(users):
+            why = f"{found.why} Sparse: only {', '.join(users)} have its key."
+        else:
+            why = found.why
+        return SecondaryIndex(
+            name=found.name,
+            kind=found.kind,
+            partition_key=found.partition_key,
+            sort_key=found.sort_key,
+            projection=found.projection,
+            include=found.include,
+            why=why,
+        )
+
+    # Items.
+
+    def _entities(self, entity: str) -> list[Entity]:
+        rendered = self.keys.index_keys(entity)
+        indexes = list(rendered.values())
+        only = self.ground.latest_only(entity)
+        of_each = [one for name, one in rendered.items() if name not in only]
+        found = []
+        if entity in self.ground.roles.versions:
+            found.append(self._latest_entity(entity, indexes))
+        for source in self.ground.sources(entity):
+            key = self.keys.base(entity, source)
+            attributes = self._attributes(entity, self.drafts[entity], key, of_each)
+            large = self._large(entity, attributes)
+            if large:
+                found.append(self._large_entity(entity, source, key, large))
+                attributes = [one for one in attributes if one not in large]
+            found.append(
+                Entity(
+                    name=source,
+                    source=source,
+                    attributes=[
+                        self.renderer.for_source(one, entity, source) for one in attributes
+                    ],
+                    why=self._entity_why(entity, key),
+                )
+            )
+        return found
+
+    def _entity_why(self, entity: str, key: RenderedKey) -> str:
+        owner = key.key.partition[0].table
+        if not key.key.sort:
+            return f"The root item of one of {entity}."
+        if owner != entity and owner in self.ground.entities:
+            return f"In the collection of its {owner}: one query reads both."
+        return ""
+
+    def _attributes(
+        self, entity: str, draft: Draft, key: RenderedKey, indexes: list[RenderedKey]
+    ) -> list[Attribute]:
+        """Keys first; what PK and SK spell out is not repeated, unless an index needs it."""
+        bare = Entity(name="", source=entity, attributes=[])
+        spelled = {ref for one in key.attributes for ref in columns_of(bare, one)}
+        used = [one for rendered in indexes for one in rendered.attributes]
+        rest = []
+        for one in draft.attributes.values():
+            named = [other for other in used if other.name == one.name]
+            if named:
+                rest.append(named[0])
+            elif not (one.column and Ref.parse(one.column) in spelled):
+                rest.append(one)
+        ordered = [*key.attributes, *rest, *draft.extras, *used]
+        return list({one.name: one for one in ordered}.values())
+
+    def _latest_entity(self, entity: str, indexes: list[RenderedKey]) -> Entity:
+        version = self.ground.roles.versions[entity]
+        key = self.keys.base(entity, entity)
+        attributes = []
+        for one in self._attributes(entity, self.latest[entity], key, indexes):
+            if one.name == SK:
+                one = Attribute(name=SK, type="S", constant=key.latest)
+            attributes.append(one)
+        counted = styled(f"latest_{version.column}", self.ground.settings.names)
+        attributes.append(Attribute(name=counted, type="N", column=f"{entity}.{version.column}"))
+        return Entity(
+            name=version.parent,
+            source=entity,
+            rows="latest",
+            latest_by=f"{entity}.{version.column}",
+            per=[f"{entity}.{name}" for name in version.link.key.columns],
+            attributes=attributes,
+            why="The root item: version 0, a copy of the latest.",
+        )
+
+    def _large(self, entity: str, attributes: list[Attribute]) -> list[Attribute]:
+        """Vertical partitioning: large columns that no frequent pattern reads."""
+        needs = self.ground.needs.of(entity)
+        if self.ground.plans[entity].base.sort or not needs:
+            return []
+        total = sum(need.rate for need in needs)
+        found = []
+        for attribute in attributes:
+            ref = Ref.parse(attribute.column or "")
+            if ref.table != entity or self.ground.volumes.value_bytes(ref) < LARGE_BYTES:
+                continue
+            reading = sum(
+                need.rate
+                for need in needs
+                if not need.pattern.columns or str(ref) in need.pattern.columns
+            )
+            if reading <= total / 10:
+                found.append(attribute)
+        return found
+
+    def _large_entity(
+        self, entity: str, source: str, key: RenderedKey, large: list[Attribute]
+    ) -> Entity:
+        names = ", ".join(one.name for one in large)
+        return Entity(
+            name=f"{source} {LARGE}",
+            source=source,
+            attributes=[
+                self.renderer.for_source(one, entity, source)
+                for one in (
+                    key.partition,
+                    Attribute(name=SK, type="S", constant=LARGE),
+                    *large,
+                )
+            ],
+            why=f"Vertical partitioning: {names} is large, rarely read, and lies beside the rest.",
+        )
+
+    def _guard(self, guard: Unique) -> Entity:
+        name = f"{guard.table}.{'.'.join(guard.columns)}"
+        fields = SEPARATOR.join(f"{{{column}}}" for column in guard.columns)
+        return Entity(
+            name=name,
+            source=guard.table,
+            is_guard=True,
+            attributes=[
+                Attribute(
+                    name=PK, type="S", template=f"{GUARD}{SEPARATOR}{name}{SEPARATOR}{fields}"
+                ),
+                Attribute(name=SK, type="S", constant=ROOT),
+            ],
+            why="One item for each value that must not occur twice.",
+        )
+
+    # Requests.
+
+    def _note_access(self, entity: str) -> None:
+        plan = self.ground.plans[entity]
+        indexes = self.keys.index_keys(entity)
+        sources = self.ground.sources(entity)
+        version = self.ground.roles.versions.get(entity)
+        for served in plan.served:
+            if self._is_read_with_root(served):
+                continue
+            pattern = served.need.pattern
+            source = pattern.table if pattern.table in sources else entity
+            rendered = indexes[served.index] if served.index else self.keys.base(entity, source)
+            item = version.parent if version and served.need.is_latest else source
+            start = self._start(entity, served.index)
+            found = self.renderer.read(
+                served, self.name, rendered, item, self.drafts[entity], start
+            )
+            self.access.append(self._with_collection(served, found))
+        for write in self.ground.needs.writes_of(entity):
+            source = write.pattern.table if write.pattern.table in sources else entity
+            copies = self.renderer.copies(write, self.drafts)
+            base = self.keys.base(entity, source)
+            self.access.append(
+                self.renderer.write(write, self.name, base, source, self.unique, copies)
+            )
+        self.access += self.ground.expiring(self.name, entity)
+
+    def _together(self, need: Need) -> list[str]:
+        """Of what a pattern reads beside an entity, that which lies in its collection."""
+        base = self.ground.plans[need.entity].base
+        return [
+            other
+            for other in need.beside
+            if self.ground.plans[other].base.partition == base.partition
+            and match(base, need) is not None
+        ]
+
+    def _with_collection(self, served: Served, found: Access) -> Access:
+        """The whole collection instead of its root, when the pattern wants what lies there."""
+        together = self._together(served.need) if served.index is None else []
+        if not together:
+            return found
+        return replace(
+            found,
+            request="Query",
+            key=found.key[:1],
+            why=f"One query reads it with its {' and '.join(together)}.",
+        )
+
+    def _is_read_with_root(self, served: Served) -> bool:
+        need = served.need
+        if not need.is_beside:
+            return False
+        roots = [
+            other
+            for other in self.ground.needs.reads
+            if other.pattern is need.pattern and need.entity in other.beside
+        ]
+        return any(need.entity in self._together(root) and self._is_by_base(root) for root in roots)
+
+    def _is_by_base(self, need: Need) -> bool:
+        plan = self.ground.plans[need.entity]
+        return any(one.need.pattern is need.pattern and one.index is None for one in plan.served)
+
+    def _start(self, entity: str, index: str | None) -> str:
+        """How a type's sort keys begin, where others than the root lie in the same collection."""
+        key = self.ground.plans[entity].base
+        if index is not None or not key.sort:
+            return ""
+        if entity in self.ground.roles.versions:
+            return f"{VERSION_PREFIX}{SEPARATOR}"
+        beside = [
+            other
+            for other in self.ground.entities
+            if other != entity
+            and self.ground.plans[other].base.partition == key.partition
+            and self.ground.plans[other].base.sort
+        ]
+        if not beside:
+            return ""
+        sort = self.keys.base(entity, entity).sort
+        lead, separator, _ = (sort.template or "").partition(SEPARATOR) if sort else ("", "", "")
+        return "" if "{" in lead else f"{lead}{separator}"

@@ -1,0 +1,24 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+import math
+
+
+def amount(number: float, digits: int = 4) -> str:
+    """A figure with as many digits as matter."""
+    if number == 0 or abs(number) >= 10**digits:
+        return f"{number:,.0f}"
+    if abs(number) < 1:
+        return f"{number:.{1 - math.floor(math.log10(abs(number)))}f}".rstrip("0")
+    return f"{number:,.{digits}g}"
+
+
+def money(amount: float, currency: str) -> str:
+    """Whole units where cents do not matter."""
+    sign = "$" if currency == "USD" else f"{currency} "
+    if abs(amount) < 0.005:
+        return f"{sign}0"
+    minus = "-" if amount < 0 else ""
+    decimals = 0 if abs(amount) >= 1000 else 2
+    return f"{minus}{sign}{abs(amount):,.{decimals}f}"

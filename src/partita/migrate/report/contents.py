@@ -1,0 +1,173 @@
+"""What a migration folder holds by now; a stage that is missing is named, not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from msgspec import Struct
+
+from partita.errors import PartitaError
+from partita.migrate.analysis import Analysis
+from partita.migrate.check import Finding, check
+from partita.migrate.comparison import ComparedDesigns
+from partita.migrate.designs import Design
+from partita.migrate.estimate import ESTIMATE_JSON, Estimate, Estimates
+from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
+from partita.migrate.inventory import Inventory
+from partita.migrate.model import (
+    CHOSEN,
+    COMPARISON,
+    PROPOSALS,
+    file_name,
+    read_design,
+    read_volumes,
+)
+from partita.migrate.pattern_file import chosen
+from partita.migrate.patterns import Patterns
+from partita.migrate.plan import Plan
+from partita.migrate.units import units
+from partita.migrate.volumes import Expectation, Volumes
+
+Part = TypeVar("Part")
+
+
+class Missing(Struct, frozen=True, kw_only=True):
+    """A stage that has not been run, or has to be run again."""
+
+    stage: str
+    why: str
+
+    @property
+    def command(self) -> str:
+        return f"partita migrate {self.stage}"
+
+
+@dataclass
+class Model:
+    """One design with all that is known about it."""
+
+    file: str
+    design: Design
+    is_chosen: bool
+    same_as: str | None = None
+    """The proposal that it is a copy of."""
+    findings: list[Finding] = field(default_factory=list)
+    estimate: Estimate | None = None
+
+
+@dataclass
+class Contents:
+    name: str
+    inventory: Inventory | None = None
+    plan: Plan | None = None
+    analysis: Analysis | None = None
+    patterns: Patterns = field(default_factory=Patterns)
+    expect: dict[str, Expectation] = field(default_factory=dict)
+    models: list[Model] = field(default_factory=list)
+    """The chosen one first."""
+    comparison: ComparedDesigns | None = None
+    estimates: Estimates | None = None
+    missing: list[Missing] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Files that are there and cannot be read, a sentence each."""
+
+    @property
+    def chosen(self) -> Model | None:
+        return self.models[0] if self.models else None
+
+    def lacks(self, stage: str) -> Missing | None:
+        return next((one for one in self.missing if one.stage == stage), None)
+
+
+def read_contents(folder: Folder) -> Contents:
+    contents = Contents(name=folder.path.resolve().name)
+    reader = _Reader(folder, contents)
+    contents.inventory = reader.json(INVENTORY, Inventory)
+    contents.plan = reader.json(PLAN, Plan)
+    contents.analysis = reader.json(ANALYSIS, Analysis)
+    contents.comparison = reader.json(COMPARISON, ComparedDesigns)
+    contents.estimates = reader.json(ESTIMATE_JSON, Estimates)
+    contents.expect = folder.section("expect", dict[str, Expectation])
+    if contents.inventory is not None:
+        found = reader.attempt(lambda: chosen(folder, folder.inventory()))
+        contents.patterns = found or Patterns()
+        contents.name = contents.inventory.database
+    contents.models = list(reader.models())
+    contents.missing = list(_missing(contents))
+    return contents
+
+
+class _Reader:
+    def __init__(self, folder: Folder, contents: Contents) -> None:
+        self.folder = folder
+        self.contents = contents
+
+    def attempt(self, read: Callable[[], Part]) -> Part | None:
+        try:
+            return read()
+        except PartitaError as error:
+            # Where the folder lies says nothing to those who read the page.
+            told = str(error).replace(f"{self.folder.path}/", "")
+            if told not in self.contents.problems:
+                self.contents.problems.append(told)
+            return None
+
+    def json(self, name: str, kind: type[Part]) -> Part | None:
+        if not self.folder.has(name):
+            return None
+        return self.attempt(lambda: self.folder.read_json(name, kind))
+
+    def models(self) -> Iterator[Model]:
+        """The chosen one, and the proposals that are not the same."""
+        names = [CHOSEN, *(file_name(kind) for kind in PROPOSALS)]
+        designs = {
+            name: design
+            for name in names
+            if self.folder.has(name)
+            and (design := self.attempt(lambda name=name: read_design(self.folder, name)))  # type: ignore[misc]
+        }
+        volumes = self.attempt(lambda: read_volumes(self.folder)) if designs else None
+        first = designs.get(CHOSEN)
+        copied = [name for name, one in designs.items() if name != CHOSEN and one == first]
+        for number, (name, design) in enumerate(designs.items()):
+            if name not in copied:
+                yield Model(
+                    file=name,
+                    design=design,
+                    is_chosen=number == 0,
+                    same_as=copied[0] if name == CHOSEN and copied else None,
+                    findings=self._findings(design, volumes) if volumes else [],
+                    estimate=self._estimate(name),
+                )
+
+    def _findings(self, design: Design, volumes: Volumes) -> list[Finding]:
+        patterns = self.contents.patterns.patterns
+        return self.attempt(lambda: check(design, patterns, volumes)) or []
+
+    def _estimate(self, name: str) -> Estimate | None:
+        estimates = self.contents.estimates.estimates if self.contents.estimates else []
+        return next((one for one in estimates if one.file == name), None)
+
+
+def _missing(contents: Contents) -> Iterator[Missing]:
+    if contents.inventory is None or contents.plan is None:
+        yield Missing(stage="plan", why="The source has not been looked at yet.")
+    if contents.analysis is None:
+        yield Missing(stage="analyze", why="No rows have been sampled yet.")
+    if not contents.models:
+        yield Missing(stage="model", why="No design has been proposed yet.")
+    if contents.estimates is None:
+        yield Missing(stage="estimate", why="Capacity and costs have not been worked out yet.")
+    elif contents.chosen and contents.chosen.estimate is None:
+        yield Missing(stage="estimate", why=f"{contents.chosen.file} has not been priced yet.")
+
+
+def is_outdated(model: Model, contents: Contents) -> bool:
+    """Whether the estimate was made of another design, of other patterns or of other rates."""
+    if model.estimate is None or contents.inventory is None:
+        return False
+    volumes = Volumes(contents.inventory, contents.analysis, contents.expect)
+    needed = units(model.design, contents.patterns.patterns, volumes)
+    return needed.patterns != model.estimate.patterns

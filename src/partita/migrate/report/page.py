@@ -1,0 +1,155 @@
+"""The page itself: one HTML file without links to anything, the same bytes for the same folder.
+
+All that comes from a database is escaped by the templates, and the page allows no script but its
+own, by that script's hash.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from msgspec import Struct
+
+from partita.migrate.designs import Access, Condition
+from partita.migrate.difficulties.difficulty import SEVERITIES, number_of
+from partita.migrate.folder import Folder
+from partita.migrate.goals import AIMS
+from partita.migrate.plan_page import (
+    PHASE_TITLES,
+    SEVERITY_TITLES,
+    bytes_text,
+    relationship_text,
+    rows_text,
+)
+from partita.migrate.progress import Progress, silent
+from partita.migrate.report import charts
+from partita.migrate.report.amounts import amount, money
+from partita.migrate.report.contents import Contents, Missing, read_contents
+from partita.migrate.report.diagram import draw_figures
+from partita.migrate.report.items import ExampleItems
+from partita.migrate.report.risks import Risk, find_risks
+from partita.migrate.report.summary import Summary, monthly, summarize
+from partita.migrate.report.unknowns import find_unknowns
+from partita.migrate.report.views import draw_tables
+from partita.migrate.summaries.model import COMPARED
+
+PAGE = "report.html"
+DIALECTS = {
+    "mariadb": "MariaDB",
+    "mysql": "MySQL",
+    "postgresql": "PostgreSQL",
+    "sqlite": "SQLite",
+}
+SCRIPT = "page.js"
+_CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127], "\N{REPLACEMENT CHARACTER}")
+"""Characters that HTML has no place for."""
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What the page says first, for programs."""
+
+    file: str
+    bytes: int
+    summary: Summary
+    missing: list[Missing]
+    unknowns: list[str]
+
+
+def report(folder: Folder, *, progress: Progress = silent) -> Report:
+    """Writes `report.html` from whatever is in the folder."""
+    progress("Report", 0, 3)
+    contents = read_contents(folder)
+    progress("Report", 1, 3)
+    risks = find_risks(contents)
+    summary = summarize(contents, risks)
+    unknowns = find_unknowns(contents)
+    text = render(contents, summary, risks, unknowns)
+    progress("Report", 2, 3)
+    folder.write_text(PAGE, text)
+    progress("Report", 3, 3)
+    return Report(
+        file=PAGE,
+        bytes=len(text.encode()),
+        summary=summary,
+        missing=contents.missing,
+        unknowns=unknowns,
+    )
+
+
+def render(contents: Contents, summary: Summary, risks: list[Risk], unknowns: list[str]) -> str:
+    environment = _environment()
+    assert environment.loader is not None
+    script, _, _ = environment.loader.get_source(environment, SCRIPT)
+    examples = contents.analysis.examples if contents.analysis else {}
+    items = ExampleItems(examples)
+    analysis = contents.analysis
+    return environment.get_template("page.html").render(
+        contents=contents,
+        summary=summary,
+        risks=risks,
+        unknowns=unknowns,
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        figures=draw_figures(contents.inventory) if contents.inventory else [],
+        histograms=charts.histograms(analysis) if analysis else [],
+        skews=charts.skews(analysis) if analysis else [],
+        drawn={model.file: draw_tables(model.design, items) for model in contents.models},
+        has_examples=bool(examples),
+        served={model.file: served(contents, model.design.access) for model in contents.models},
+    )
+
+
+def served(contents: Contents, accesses: list[Access]) -> list[tuple[Any, Access | None]]:
+    """Every pattern with how it is served; None where it is not."""
+    by_pattern = {access.pattern: access for access in accesses}
+    return [(pattern, by_pattern.get(pattern.name)) for pattern in contents.patterns.patterns]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("partita.migrate.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+    )
+    environment.filters |= {
+        "amount": amount,
+        "bytes": lambda count: bytes_text(round(count)),
+        "condition": condition,
+        "money": money,
+        "relationship": relationship_text,
+        "rows": rows_text,
+    }
+    environment.globals |= {
+        "AIMS": AIMS,
+        "COMPARED": COMPARED,
+        "DIALECTS": DIALECTS,
+        "PHASES": PHASE_TITLES,
+        "SEVERITIES": SEVERITIES,
+        "SEVERITY_TITLES": SEVERITY_TITLES,
+        "SKEWS_MAX": charts.SKEWS_MAX,
+        "doubled_bars": charts.doubled_bars,
+        "monthly": monthly,
+        "number_of": number_of,
+        "option_bars": charts.option_bars,
+    }
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    return value.translate(_CONTROLS) if type(value) is str else value
+
+
+def condition(one: Condition) -> str:
+    """As a key condition expression writes it."""
+    if one.comparison == "begins_with":
+        return f"begins_with({one.attribute}, {one.value})"
+    if one.comparison == "between":
+        return f"{one.attribute} BETWEEN {one.value.replace(' and ', ' AND ')}"
+    return f"{one.attribute} {one.comparison} {one.value}"

@@ -1,0 +1,93 @@
+"""All that can go wrong, from every stage in one list: what it is, why, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from partita.limits import ITEM_BYTES_MAX
+from partita.migrate.analysis import Analysis
+from partita.migrate.difficulties.difficulty import SEVERITIES, Difficulty, Severity
+from partita.migrate.plan import Plan
+from partita.migrate.plan_page import bytes_text
+from partita.migrate.report.contents import Contents, Model
+
+FINDINGS: dict[Severity, str] = {"obstacle": "error", "care": "warning"}
+"""How hard a finding of the model's check is."""
+
+
+class Risk(Struct, frozen=True, kw_only=True):
+    severity: Severity
+    kind: str
+    what: list[str]
+    """A sentence for each place where it was found."""
+    strategy: str = ""
+    tables: list[str] = field(default_factory=list)
+
+
+def find_risks(contents: Contents) -> list[Risk]:
+    """The hardest first; what is solved in the same way stands together."""
+    found: list[Risk] = []
+    if contents.chosen:
+        found += _of_model(contents.chosen)
+    if contents.analysis:
+        found += _of_rows(contents.analysis)
+    if contents.plan:
+        found += _of_plan(contents.plan)
+    return sorted(found, key=lambda risk: SEVERITIES.index(risk.severity))
+
+
+def _of_model(model: Model) -> Iterator[Risk]:
+    for severity, found in FINDINGS.items():
+        findings = [one for one in model.findings if one.severity == found]
+        if findings:
+            yield Risk(
+                severity=severity,
+                kind="model check",
+                what=[f"{one.place}: {one.message.rstrip('.')}." for one in findings],
+                strategy=f"Change {model.file}; `partita migrate model --check` verifies it.",
+            )
+    if model.design.risks:
+        yield Risk(severity="care", kind="design", what=model.design.risks)
+
+
+def _of_rows(analysis: Analysis) -> Iterator[Risk]:
+    large = [one for one in analysis.tables if one.item_bytes.max > ITEM_BYTES_MAX]
+    if large:
+        yield Risk(
+            severity="obstacle",
+            kind="large items",
+            what=[
+                f"{one.table} has items of up to {bytes_text(one.item_bytes.max)}; an item holds"
+                f" {bytes_text(ITEM_BYTES_MAX)} at most."
+                for one in large
+            ],
+            strategy="Keep the large values in S3 with their address in the item, compress them,"
+            " or spread them over several items.",
+            tables=[one.table for one in large],
+        )
+    hot = [(table, key) for table in analysis.tables for key in table.keys if key.is_hot]
+    if hot:
+        yield Risk(
+            severity="care",
+            kind="hot keys",
+            what=[f"{table.table} by {', '.join(key.columns)}: {key.reason}" for table, key in hot],
+            strategy="As a partition key such a value needs write sharding, a cache before it, or"
+            " a further part that spreads it.",
+            tables=[table.table for table, _ in hot],
+        )
+
+
+def _of_plan(plan: Plan) -> Iterator[Risk]:
+    alike: dict[tuple[Severity, str, str], list[Difficulty]] = {}
+    for one in [*plan.challenges, *plan.difficulties]:
+        alike.setdefault((one.severity, one.kind, one.strategy), []).append(one)
+    for (severity, kind, strategy), members in alike.items():
+        yield Risk(
+            severity=severity,
+            kind=kind,
+            what=[one.what for one in members],
+            strategy=strategy,
+            tables=[one.table for one in members if one.table],
+        )

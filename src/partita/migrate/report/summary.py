@@ -1,0 +1,176 @@
+"""What the people who decide have to know first: what moves, what it costs, what may go wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from partita.limits import GB
+from partita.migrate.difficulties.difficulty import number_of
+from partita.migrate.estimate import Estimate
+from partita.migrate.plan_page import bytes_text
+from partita.migrate.report.amounts import amount, money
+from partita.migrate.report.contents import Contents, Model
+from partita.migrate.report.risks import Risk
+from partita.migrate.suitability import Verdict
+
+RISKS_MAX = 5
+VERDICTS: dict[Verdict, str] = {
+    "good candidate": "suit well",
+    "possible": "are possible",
+    "poor candidate": "suit badly",
+}
+NAMES_MAX = 6
+
+
+class Headline(Struct, frozen=True, kw_only=True):
+    label: str
+    value: str
+    detail: str
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    headlines: list[Headline]
+    moves: list[str]
+    costs: list[str]
+    risks: list[Risk]
+
+
+def summarize(contents: Contents, risks: list[Risk]) -> Summary:
+    return Summary(
+        headlines=list(_headlines(contents, risks)),
+        moves=list(_moves(contents)),
+        costs=list(_costs(contents)),
+        risks=[risk for risk in risks if risk.severity != "note"][:RISKS_MAX],
+    )
+
+
+def monthly(estimate: Estimate) -> float:
+    """By the cheapest way to pay that binds nobody, with all that comes on top."""
+    return estimate.bill.cheapest.monthly + estimate.bill.extras_monthly
+
+
+def _headlines(contents: Contents, risks: list[Risk]) -> Iterator[Headline]:
+    inventory, chosen = contents.inventory, contents.chosen
+    if inventory:
+        data_bytes = sum(table.data_bytes or 0 for table in inventory.tables)
+        rows = sum(table.row_count for table in inventory.tables)
+        size = f", {bytes_text(data_bytes)}" if data_bytes else ""
+        yield Headline(
+            label="Source",
+            value=number_of(len(inventory.tables), "table"),
+            detail=f"{number_of(rows, 'row')}{size}",
+        )
+    if chosen:
+        tables = len(chosen.design.tables)
+        indexes = sum(len(table.indexes) for table in chosen.design.tables)
+        yield Headline(
+            label="Becomes",
+            value=number_of(tables, "table"),
+            detail=f"{_indexes(indexes)}, {_served(contents, chosen)}",
+        )
+    if chosen and chosen.estimate:
+        bill = chosen.estimate.bill
+        yield Headline(
+            label="Costs a month",
+            value=money(monthly(chosen.estimate), bill.currency),
+            detail=f"{bill.cheapest.name}, {bill.cheapest.table_class}, {bill.region}",
+        )
+    counts = Counter(risk.severity for risk in risks for _ in risk.what)
+    if contents.plan:
+        yield Headline(
+            label="In the way",
+            value=number_of(counts["obstacle"], "obstacle"),
+            detail=f"{number_of(counts['care'], 'point')} to decide",
+        )
+
+
+def _indexes(count: int) -> str:
+    return "no index" if not count else "1 index" if count == 1 else f"{count} indexes"
+
+
+def _served(contents: Contents, model: Model) -> str:
+    patterns = {pattern.name for pattern in contents.patterns.patterns}
+    served = len(patterns & {access.pattern for access in model.design.access})
+    if not patterns:
+        return "no patterns known"
+    if served == len(patterns):
+        return f"all {len(patterns)} patterns served" if served > 1 else "its pattern served"
+    return f"{served} of {len(patterns)} patterns served"
+
+
+def _moves(contents: Contents) -> Iterator[str]:
+    if contents.plan:
+        verdicts = Counter(one.verdict for one in contents.plan.candidates)
+        told = [f"{count:,} {VERDICTS[verdict]}" for verdict, count in verdicts.items()]
+        yield f"Of the tables, {_listed(told)}."
+        poor = [one.table for one in contents.plan.candidates if one.verdict == "poor candidate"]
+        if poor:
+            yield f"Better left where they are, or moved otherwise: {_some(poor)}."
+    if contents.chosen:
+        design = contents.chosen.design
+        names = [table.name for table in design.tables]
+        same = f", a copy of {contents.chosen.same_as}" if contents.chosen.same_as else ""
+        yield (
+            f"The chosen design ({contents.chosen.file}{same}) is"
+            f" {'one overloaded table' if design.kind == 'single-table' else 'denormalised'}:"
+            f" {_some(names)}."
+        )
+        if design.left_out:
+            yield (
+                f"{number_of(len(design.left_out), 'column')} stay behind, each with its reason:"
+                f" {_some([one.column for one in design.left_out])}."
+            )
+    if contents.comparison and contents.comparison.why:
+        why = contents.comparison.why
+        yield f"Recommended is {contents.comparison.recommended}: {why[0].lower()}{why[1:]}"
+
+
+def _costs(contents: Contents) -> Iterator[str]:
+    estimate = contents.chosen.estimate if contents.chosen else None
+    if estimate is None:
+        return
+    bill = estimate.bill
+    cheapest = bill.cheapest
+    extras = f", with {_listed([one.name for one in bill.extras])}" if bill.extras else ""
+    stored = bytes_text(round(estimate.stored_gb * GB))
+    yield (
+        f"{money(monthly(estimate), bill.currency)} a month, paid {cheapest.name} in the class"
+        f" {cheapest.table_class}{extras}: {amount(estimate.read_units, 6)} read and"
+        f" {amount(estimate.write_units, 6)} write units, {stored}."
+    )
+    for name, expected in contents.expect.items():
+        if expected.rows is not None:
+            yield f"That is for {expected.rows:,.0f} rows of {name}, as migration.toml expects."
+    on_demand = bill.option("on-demand").monthly + bill.extras_monthly
+    bound = min(
+        (one for one in bill.options if one.upfront), key=lambda one: one.monthly, default=None
+    )
+    yield f"On-demand, without planning any capacity, it is {money(on_demand, bill.currency)}."
+    if bound and bound.monthly < cheapest.monthly:
+        yield (
+            f"{bound.name.capitalize()}, it is"
+            f" {money(bound.monthly + bill.extras_monthly, bill.currency)}, for"
+            f" {money(bound.upfront, bill.currency)} upfront."
+        )
+    if bill.one_time:
+        load = min(bill.one_time[:2], key=lambda one: one.monthly)
+        yield f"Once: {load.name}, {money(load.monthly, bill.currency)}."
+    if estimate.doubled:
+        most = max(estimate.doubled, key=lambda one: one.provisioned_more)
+        if most.provisioned_more >= 0.005:
+            yield (
+                f"Most depends on the {most.what}: twice as much costs"
+                f" {money(most.provisioned_more, bill.currency)} more."
+            )
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

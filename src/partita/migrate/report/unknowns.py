@@ -1,0 +1,108 @@
+"""What the report does not know, so that nobody takes an assumption for a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partita.migrate.difficulties.difficulty import number_of
+from partita.migrate.pattern_file import WRITTEN
+from partita.migrate.report.contents import Contents, is_outdated
+
+NAMES_MAX = 8
+
+
+def find_unknowns(contents: Contents) -> list[str]:
+    """A sentence each."""
+    looks = (_files, _rows, _samples, _expectations, _patterns, _prices)
+    return [sentence for look in looks for sentence in look(contents)]
+
+
+def _files(contents: Contents) -> Iterator[str]:
+    for one in contents.missing:
+        yield f"{one.why} `{one.command}` does that."
+    yield from contents.problems
+    for model in contents.models:
+        if is_outdated(model, contents):
+            yield (
+                f"The estimate of {model.file} was made before the model or the patterns changed;"
+                " `partita migrate estimate` makes it anew."
+            )
+
+
+def _rows(contents: Contents) -> Iterator[str]:
+    if contents.inventory is None:
+        return
+    for one in contents.inventory.skipped:
+        yield f"{one.name} is not in this report: {one.reason}."
+    guessed = [table.name for table in contents.inventory.tables if not table.is_row_count_exact]
+    if guessed:
+        yield (
+            f"Rows of {number_of(len(guessed), 'table')} are the server's estimate, not a count:"
+            f" {_some(guessed)}."
+        )
+
+
+def _samples(contents: Contents) -> Iterator[str]:
+    if contents.analysis is None:
+        return
+    for one in contents.analysis.problems:
+        yield f"{one.subject} could not be analyzed: {one.reason}"
+    sampled = [one.table for one in contents.analysis.tables if one.item_bytes.p95_interval]
+    if sampled:
+        yield (
+            f"Sizes and skew of {number_of(len(sampled), 'table')} come from a sample, with the"
+            f" confidence that the section on sizes states: {_some(sampled)}."
+        )
+    empty = [one.table for one in contents.analysis.tables if not one.sampled]
+    if empty:
+        yield f"Without rows there is nothing to measure: {_some(empty)}."
+
+
+def _expectations(contents: Contents) -> Iterator[str]:
+    for name, expected in contents.expect.items():
+        measured = contents.analysis.table(name) if contents.analysis else None
+        if expected.rows is not None:
+            found = f" instead of the {measured.rows:,} that were found" if measured else ""
+            yield (
+                f"{name} is reckoned with {expected.rows:,.0f} rows{found}, as migration.toml says."
+            )
+        if expected.item_kb is not None:
+            found = f" instead of {measured.item_bytes.p95 / 1024:,.2f} KB" if measured else ""
+            yield (
+                f"Items of {name} are reckoned with {expected.item_kb:g} KB{found}, as"
+                " migration.toml says."
+            )
+
+
+def _patterns(contents: Contents) -> Iterator[str]:
+    found = contents.patterns
+    if contents.inventory is None:
+        return
+    if not found.patterns:
+        yield (
+            f"No access patterns are known: write {WRITTEN}, or let the server keep its"
+            " statements and run `partita migrate analyze` again. Without them a model serves"
+            " nobody."
+        )
+    elif any(pattern.source == "written" for pattern in found.patterns):
+        yield f"Rates are as {WRITTEN} states them; nobody has measured them."
+    if found.origin:
+        yield f"Patterns were mined from {found.origin.rstrip('.')}."
+    if found.unexplained:
+        yield (
+            f"{number_of(len(found.unexplained), 'statement')} could not be understood and are"
+            " served by no model; the section on patterns lists them."
+        )
+
+
+def _prices(contents: Contents) -> Iterator[str]:
+    if contents.estimates is not None:
+        yield (
+            f"Prices are those of {contents.estimates.prices_of}; taxes, discounts, support and"
+            " transfer are not in them."
+        )
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

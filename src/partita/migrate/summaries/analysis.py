@@ -1,0 +1,78 @@
+"""`partita migrate analyze` in a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from partita.migrate.analysis import Analysis
+from partita.migrate.folder import ANALYSIS, Folder
+from partita.migrate.pattern_file import MINED, chosen
+from partita.migrate.plan_page import bytes_text
+from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, bullets, grid, more
+
+
+def summarize(folder: Folder, analysis: Analysis) -> Iterator[RenderableType]:
+    yield grid(
+        "Items that rows become",
+        ["table", "rows", "sampled", "mean", "p50", "p95", "p99", "max"],
+        (
+            (
+                one.table,
+                f"{one.rows:,}",
+                f"{one.sampled:,}",
+                bytes_text(round(one.item_bytes.mean)),
+                bytes_text(one.item_bytes.p50),
+                bytes_text(one.item_bytes.p95),
+                bytes_text(one.item_bytes.p99),
+                bytes_text(one.item_bytes.max),
+            )
+            for one in analysis.tables[:ROWS_SHOWN_MAX]
+        ),
+        numbers=["rows", "sampled", "mean", "p50", "p95", "p99", "max"],
+    )
+    if rest := more(len(analysis.tables), ANALYSIS):
+        yield Text(rest)
+    yield from bullets("Hot keys", _hot_keys(analysis)[:ROWS_SHOWN_MAX])
+    yield from _patterns(folder)
+    yield from bullets(
+        "Not analyzed", [f"{problem.subject}: {problem.reason}" for problem in analysis.problems]
+    )
+    written = [name for name in (ANALYSIS, MINED) if folder.has(name)]
+    yield Text(f"Written: {', '.join(written)}")
+
+
+def _hot_keys(analysis: Analysis) -> list[str]:
+    return [
+        f"{table.table} by {', '.join(key.columns)}: {key.reason}"
+        for table in analysis.tables
+        for key in table.keys
+        if key.is_hot
+    ]
+
+
+def _patterns(folder: Folder) -> Iterator[RenderableType]:
+    found = chosen(folder, folder.inventory())
+    if not found.patterns:
+        yield Text(
+            "No access patterns yet: write patterns.toml, or let the server keep statements."
+        )
+        return
+    busiest = sorted(found.patterns, key=lambda one: (-one.calls_per_second, one.name))
+    yield grid(
+        "Access patterns",
+        ["pattern", "category", "calls/s", "items"],
+        (
+            (one.name, one.category, f"{one.calls_per_second:,.4g}", f"{one.items:,.4g}")
+            for one in busiest[:ROWS_SHOWN_MAX]
+        ),
+        numbers=["calls/s", "items"],
+    )
+    if rest := more(len(busiest), MINED):
+        yield Text(rest)
+    if found.unexplained:
+        yield Text(
+            f"{len(found.unexplained)} statements could not be understood; {MINED} has them."
+        )

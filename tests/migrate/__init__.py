@@ -1,0 +1,1 @@
+"""The road from SQL, on real servers: private ones, started here and gone with the tests."""

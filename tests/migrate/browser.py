@@ -1,0 +1,148 @@
+"""Debian's Chromium, driven through a pipe in its own words (the DevTools protocol)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = ("chromium-headless-shell", "chromium")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+
+
+def program() -> str | None:
+    return next((name for name in PROGRAMS if shutil.which(name)), None)
+
+
+class Browser:
+    """One tab. What the page complains about is in `complaints`."""
+
+    def __init__(self, profile: Path) -> None:
+        found = program()
+        assert found is not None
+        # Chromium reads from descriptor 3 and writes to descriptor 4.
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+        shell = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'
+        self.process = subprocess.Popen(
+            ["bash", "-c", shell, found, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=(theirs_in, theirs_out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._number = 0
+        self._received = b""
+        self._session: str | None = None
+        self.complaints: list[str] = []
+        self.requested: list[str] = []
+        self._loaded = False
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._out)
+        os.close(self._in)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        for answer in self._messages():
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return dict(answer["result"])
+        raise AssertionError("the browser has gone")
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        while True:
+            while b"\0" in self._received:
+                text, _, self._received = self._received.partition(b"\0")
+                message = json.loads(text)
+                self._note(message)
+                yield message
+            chunk = os.read(self._in, 1 << 16)
+            if not chunk:
+                return
+            self._received += chunk
+
+    def _note(self, message: dict[str, Any]) -> None:
+        method, parameters = message.get("method"), message.get("params", {})
+        if method == "Runtime.exceptionThrown":
+            self.complaints.append(str(parameters["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled":
+            self.complaints.append(str(parameters["args"]))
+        elif method == "Log.entryAdded":
+            self.complaints.append(str(parameters["entry"]["text"]))
+        elif method == "Page.javascriptDialogOpening":
+            self.complaints.append(f"dialog: {parameters['message']}")
+        elif method == "Network.requestWillBeSent":
+            self.requested.append(parameters["request"]["url"])
+        elif method == "Page.loadEventFired":
+            self._loaded = True
+
+    def open(self, page: Path, *, width: int = 1280, height: int = 900) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self._loaded = False
+        self.call("Page.navigate", url=page.as_uri())
+        messages = self._messages()
+        while not self._loaded:
+            next(messages)
+
+    def prefer(self, scheme: str) -> None:
+        """Colours: light or dark."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
+
+    def evaluate(self, script: str) -> Any:
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def click(self, selector: str) -> None:
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def screenshot(self, to: Path) -> None:
+        picture = self.call("Page.captureScreenshot", format="png")
+        to.write_bytes(b64decode(picture["data"]))
+
+
+@contextmanager
+def browsing(profile: Path) -> Iterator[Browser]:
+    browser = Browser(profile)
+    try:
+        yield browser
+    finally:
+        browser.close()

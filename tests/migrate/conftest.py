@@ -1,0 +1,57 @@
+"""Private database servers, and migration folders that point at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from partita.migrate.folder import Folder
+from partita.migrate.sources.address import PASSWORD_ENV
+
+from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL, find
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[DatabaseServer]:
+    yield from _serve(MariaDB)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[DatabaseServer]:
+    yield from _serve(PostgreSQL)
+
+
+@pytest.fixture(scope="session", params=["mariadb", "postgresql"])
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    """Each of the servers in turn."""
+    found: DatabaseServer = request.getfixturevalue(request.param)
+    return found
+
+
+def _serve(kind: type[DatabaseServer]) -> Iterator[DatabaseServer]:
+    if find(kind.program) is None:
+        pytest.skip(f"{kind.program} is not installed; scripts/provision installs it")
+    server = kind()
+    try:
+        server.initialize()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+MakeFolder = Callable[..., Folder]
+
+
+@pytest.fixture
+def make_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeFolder:
+    """`make_folder(url)`: a migration folder; the servers' password is in the environment."""
+    monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
+
+    def make(url: str, more: str = "") -> Folder:
+        (tmp_path / "migration.toml").write_text(f'[source]\nurl = "{url}"\n{more}')
+        return Folder.open(tmp_path)
+
+    return make

@@ -1,0 +1,241 @@
+"""MariaDB and PostgreSQL, each in a folder and on a port of its own, from Debian's packages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+START_SECONDS_MAX = 60
+PASSWORD = "open sesame @/:%"
+"""With what a URL has to escape."""
+
+
+class DatabaseServer(ABC):
+    """One private server: `create` a database, `execute` in it, point a migration at its `url`."""
+
+    scheme: str
+    user: str
+    program: str
+    """What the server's own program is called."""
+
+    def __init__(self) -> None:
+        # Not under pytest's own folders: a socket's path may have about 100 characters.
+        self.folder = Path(tempfile.mkdtemp(prefix=f"partita-{self.scheme}-"))
+        self.port = free_port()
+        self.password = PASSWORD
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def initialize(self) -> None:
+        """Make the folder a database."""
+
+    @abstractmethod
+    def command(self) -> list[str]: ...
+
+    @abstractmethod
+    def connect(self, database: str | None = None) -> Any:
+        """The driver's own connection, in autocommit."""
+
+    @abstractmethod
+    def execute(self, script: str, database: str) -> None:
+        """Statements, separated by semicolons."""
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(self.command(), stdout=log, stderr=log)
+        end = time.monotonic() + START_SECONDS_MAX
+        while True:
+            try:
+                self.connect().close()
+                return
+            except Exception:
+                if self._process.poll() is not None or time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def remove(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database: str, user: str | None = None) -> str:
+        """Without the password."""
+        return f"{self.scheme}://{user or self.user}@127.0.0.1:{self.port}/{database}"
+
+    def create(self, database: str, script: str = "") -> str:
+        """A new database; the answer is its URL."""
+        connection = self.connect()
+        try:
+            cursor = connection.cursor()
+            cursor.execute(f"DROP DATABASE IF EXISTS {database}")
+            cursor.execute(f"CREATE DATABASE {database}")
+        finally:
+            connection.close()
+        if script:
+            self.execute(script, database)
+        return self.url(database)
+
+
+class MariaDB(DatabaseServer):
+    scheme = "mysql"
+    user = "partita"
+    program = "mariadbd"
+
+    def initialize(self) -> None:
+        install = find("mariadb-install-db")
+        assert install
+        subprocess.run(
+            [
+                install,
+                "--no-defaults",
+                f"--datadir={self.folder / 'data'}",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                *self._user(),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        (self.folder / "init.sql").write_text(
+            f"CREATE USER {self.user} IDENTIFIED BY '{self.password}';\n"
+            f"GRANT ALL ON *.* TO {self.user} WITH GRANT OPTION;\n"
+        )
+        self._first = [f"--init-file={self.folder / 'init.sql'}"]
+
+    def command(self) -> list[str]:
+        first, self._first = self._first, []
+        return [
+            str(find(self.program)),
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            f"--socket={self.folder / 'socket'}",
+            f"--pid-file={self.folder / 'pid'}",
+            f"--port={self.port}",
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--character-set-server=utf8mb4",
+            "--performance-schema",
+            "--performance-schema-consumer-statements-digest=ON",
+            "--performance-schema-instrument=statement/%=ON",
+            *self._user(),
+            *first,
+        ]
+
+    def _user(self) -> list[str]:
+        return ["--user=root"] if os.geteuid() == 0 else []
+
+    def connect(self, database: str | None = None) -> Any:
+        import pymysql
+        from pymysql.constants import CLIENT
+
+        return pymysql.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            database=database,
+            charset="utf8mb4",
+            autocommit=True,
+            client_flag=CLIENT.MULTI_STATEMENTS,
+        )
+
+    def execute(self, script: str, database: str) -> None:
+        connection = self.connect(database)
+        try:
+            cursor = connection.cursor()
+            cursor.execute(script)
+            while cursor.nextset():
+                pass
+        finally:
+            connection.close()
+
+
+class PostgreSQL(DatabaseServer):
+    scheme = "postgresql"
+    user = "postgres"
+    program = "postgres"
+
+    def initialize(self) -> None:
+        secret = self.folder / "secret"
+        secret.write_text(self.password)
+        if os.geteuid() == 0:
+            for path in (self.folder, secret):
+                shutil.chown(path, "postgres", "postgres")
+        self._run(
+            [
+                str(find("initdb")),
+                f"--pgdata={self.folder / 'data'}",
+                f"--username={self.user}",
+                f"--pwfile={secret}",
+                "--auth=scram-sha-256",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+            ]
+        )
+
+    def command(self) -> list[str]:
+        settings = {
+            "port": str(self.port),
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "shared_preload_libraries": "pg_stat_statements",
+            "fsync": "off",
+            "max_connections": "30",
+        }
+        options = [f"--{name}={value}" for name, value in settings.items()]
+        return self._as_user([str(find(self.program)), "-D", str(self.folder / "data"), *options])
+
+    def _run(self, command: list[str]) -> None:
+        subprocess.run(self._as_user(command), check=True, capture_output=True, cwd=self.folder)
+
+    def _as_user(self, command: list[str]) -> list[str]:
+        """PostgreSQL does not run as root."""
+        if os.geteuid() != 0:
+            return command
+        return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
+
+    def connect(self, database: str | None = None) -> Any:
+        import psycopg
+
+        return psycopg.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            dbname=database or "postgres",
+            autocommit=True,
+        )
+
+    def execute(self, script: str, database: str) -> None:
+        connection = self.connect(database)
+        try:
+            connection.execute(script)
+        finally:
+            connection.close()
+
+
+def find(program: str) -> str | None:
+    """Debian keeps servers out of a user's path."""
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *map(str, versions)])
+    return shutil.which(program, path=path)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,137 @@
+"""Statements, and the patterns that they are: in pairs, and others that nobody wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partita.migrate.mining.merging import Mine, Ran, name_of
+from partita.migrate.mining.names import Noise, NotUnderstood
+from partita.migrate.mining.schema import Schema
+from partita.migrate.mining.texts import shapes_of
+from partita.migrate.mining.understanding import understand
+
+from .shop import shop
+
+FIXTURE = Path(__file__).parent / "fixtures" / "statements.txt"
+SCHEMAS = {"mysql": Schema(shop("mariadb")), "postgres": Schema(shop("postgresql"))}
+
+
+def blocks() -> list[tuple[str, str, list[str]]]:
+    _, *found = FIXTURE.read_text().split("\n\n")
+    split = [block.strip().splitlines() for block in found]
+    return [(dialect, statement, expected) for dialect, statement, *expected in split]
+
+
+def told(statement: str, schema: Schema) -> list[str]:
+    lines = []
+    for shape in shapes_of(statement, schema.dialect):
+        try:
+            lines += [f"-> {name_of(access)}" for access in understand(shape, schema)]
+        except Noise as kind:
+            lines.append(f"~> {kind}")
+        except NotUnderstood as reason:
+            lines.append(f"?> {reason}")
+    return lines
+
+
+@pytest.mark.parametrize(("dialect", "statement", "expected"), blocks())
+def test_a_statement_is_the_pattern_that_the_fixture_says(
+    dialect: str, statement: str, expected: list[str]
+) -> None:
+    found = told(statement, SCHEMAS[dialect])
+    if expected == ["?> it does not parse"]:
+        assert found[0].startswith(expected[0])
+    else:
+        assert found == expected
+
+
+def test_one_shape_with_other_values_is_one_pattern() -> None:
+    mine = Mine(SCHEMAS["mysql"])
+    for number in range(100):
+        mine.add(Ran(f"SELECT * FROM orders WHERE customer_id = {number} AND status = 'x{number}'"))
+        mine.add(Ran("select *\nfrom   orders where status='y' and customer_id=-1 -- again"))
+    patterns = mine.patterns(100, "a test").patterns
+    assert [pattern.name for pattern in patterns] == ["orders by customer_id and status"]
+    assert patterns[0].calls_per_second == 2
+
+
+def test_rows_that_the_server_counted_are_items_per_call() -> None:
+    mine = Mine(SCHEMAS["mysql"])
+    mine.add(Ran("SELECT * FROM orders WHERE customer_id = ?", calls=10, rows=35))
+    mine.add(Ran("SELECT status FROM orders WHERE customer_id = ?", calls=30, rows=45))
+    (pattern,) = mine.patterns(1, "a test").patterns
+    assert pattern.items == 2
+    assert pattern.columns == []
+
+
+def test_without_a_count_the_members_of_a_list_are_items() -> None:
+    mine = Mine(SCHEMAS["mysql"])
+    mine.add(Ran("SELECT * FROM orders WHERE id IN (1, 2, 3)"))
+    mine.add(Ran("INSERT INTO tag (label) VALUES ('a'), ('b')"))
+    items = {one.name: one.items for one in mine.patterns(1, "a test").patterns}
+    assert items == {"orders by id": 3, "insert into tag": 2}
+
+
+def test_what_is_not_understood_is_listed_with_its_calls_and_without_its_values() -> None:
+    mine = Mine(SCHEMAS["postgres"])
+    mine.add(Ran("SELECT frobnicate(('secret'", calls=7))
+    patterns = mine.patterns(1, "a test")
+    (one,) = patterns.unexplained
+    assert one.calls == 7
+    assert "secret" not in one.statement + one.reason
+
+
+WORDS = [
+    "SELECT", "*", "FROM", "orders", "customer", "o", "AS", "WHERE", "id", "o.id", "customer_id",
+    "=", "<", "IN", "(", ")", ",", "1", "'x'", "?", "$1", "...", "AND", "OR", "NOT", "EXISTS",
+    "JOIN", "LEFT", "ON", "GROUP", "BY", "ORDER", "LIMIT", "UNION", "INSERT", "INTO", "VALUES",
+    "UPDATE", "SET", "DELETE", "WITH", "x", "LIKE", "'a%'", "BETWEEN", "NULL", "IS", "COUNT(*)",
+    "CASE", "WHEN", "THEN", "END", "::", "ANY", ";", "--", "/*", "*/", "`", '"', "LATERAL",
+]  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join) | st.text(max_size=60),
+    st.sampled_from(sorted(SCHEMAS)),
+)
+def test_no_text_ends_the_mining(text: str, dialect: str) -> None:
+    for line in told(text, SCHEMAS[dialect]):
+        assert line[:2] in ("->", "~>", "?>")
+
+
+predicates = st.sampled_from(
+    [
+        "{t}customer_id = {v}",
+        "{t}status IN ({v}, {v})",
+        "{t}created_at > {v}",
+        "{v} < {t}created_at",
+        "{t}total IS NULL",
+        "({t}id = {v})",
+        "{t}status LIKE 'a%'",
+        "{t}created_at BETWEEN {v} AND {v}",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(predicates, min_size=1, max_size=4, unique=True).flatmap(
+        lambda parts: st.tuples(st.permutations(parts), st.permutations(parts))
+    ),
+    st.sampled_from(["", "orders.", "o."]),
+)
+def test_neither_the_order_of_conditions_nor_an_alias_makes_another_pattern(
+    orders: tuple[list[str], list[str]], prefix: str
+) -> None:
+    alias = " AS o" if prefix == "o." else ""
+    one = " AND ".join(part.format(t="", v="1") for part in orders[0])
+    other = " AND ".join(part.format(t=prefix, v="'x'") for part in orders[1])
+    schema = SCHEMAS["mysql"]
+    assert told(f"SELECT * FROM orders WHERE {one}", schema) == told(
+        f"SELECT * FROM orders{alias} WHERE {other}", schema
+    )
