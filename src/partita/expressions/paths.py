@@ -69,6 +69,8 @@ def disjoint(last_to_first: Iterable[Path]) -> tuple[Path, ...]:
     """The paths, first to last; none leads into another or uses as a list what is a map to another.
 
     They are taken from the last to the first, which decides the error and the pair that it names.
+    What is resolved on the way must be resolved lazily, by `map`: an error further to the front
+    comes later. (Compiled, a generator expression is made whole before it is passed.)
     """
     root = _Tree()
     paths = []

@@ -65,7 +65,7 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Projection:
         nodes = parse_projection(text)
         for node in nodes:
             check_path(node)
-        paths = disjoint(scope.resolve(node) for node in reversed(nodes))
+        paths = disjoint(map(scope.resolve, reversed(nodes)))
     except Refusal as refusal:
         raise invalid(parameter, refusal) from None
     return Projection(paths, frozenset(scope.names_used), shape_of(paths))

@@ -174,7 +174,8 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Update:
 def update_of(update: UpdateNode, names: Names, parameter: str) -> Update:
     """The update that a tree stands for, whose functions and names are right."""
     scope = _UpdateScope(names)
-    paths = disjoint(scope.resolve(action.target) for action in reversed(update.actions))
+    targets = [action.target for action in reversed(update.actions)]
+    paths = disjoint(map(scope.resolve, targets))
     computes = scope.computes(update.actions)
     try:
         size = statement_size(update, scope.resolve)

@@ -57,6 +57,7 @@ class Database:
 
         def forget_lost_commit() -> None:
             catalog.reload()
+            self._forget_all_answers()
             jobs.start_again()
 
         self._commits = GroupCommit(
@@ -92,9 +93,12 @@ class Database:
             known.forget_changed(changes)
 
     def _see_catalog_change(self) -> None:
+        self._forget_all_answers()
+        self._keeper.wake()
+
+    def _forget_all_answers(self) -> None:
         for known in self.known_answers.values():
             known.forget_all()
-        self._keeper.wake()
 
     def write(
         self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]

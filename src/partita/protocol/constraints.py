@@ -212,9 +212,10 @@ def _violating(
 ) -> Iterator[tuple[Place, Any]]:
     """Members with a violation: a million that have none may stand between them."""
     satisfied = compile_satisfied(model, shape)
-    if satisfied is None:
-        return iter(())
-    return (member for member in members if not satisfied(member[1]))
+    if satisfied is not None:
+        for member in members:
+            if not satisfied(member[1]):
+                yield member
 
 
 def _string_violations(model: Model, shape: Shape, content: str, path: str) -> Iterator[str]:

@@ -186,6 +186,14 @@ def test_an_estimate_of_another_time_is_told(folder: Folder) -> None:
     assert any("was made before" in one for one in report(folder).unknowns)
 
 
+def test_without_patterns_costs_are_those_of_storage(folder: Folder) -> None:
+    fill(folder, games(), "")
+    written = report(folder)
+    costs = next(one for one in written.summary.headlines if one.label == "Costs a month")
+    assert costs.detail == "storage only: no patterns are known"
+    assert any("Without them a model serves nobody" in one for one in written.unknowns)
+
+
 def evil() -> Inventory:
     odd = "</title></style><img src=x onerror=alert(2)>"
     return inventory(

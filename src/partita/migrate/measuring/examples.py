@@ -38,7 +38,6 @@ ALIAS = "partita_example"
 _MOMENT = re.compile(r"[0-9T:.+/Z -]*")
 
 _PLACEHOLDERS: dict[str, AttributeValue] = {
-    "S": {"S": "…"},
     "B": {"B": ""},
     "M": {"M": {}},
     "L": {"L": []},
@@ -93,7 +92,7 @@ class _Gathering:
 
     def _siblings(self, table: Table, row: Row) -> Sequence[Row]:
         for key in table.foreign_keys:
-            values = {name: row[name] for name in key.columns}
+            values = {name: row.get(name) for name in key.columns}
             if _is_found_by_index(table, key.columns) and None not in values.values():
                 return self._select(table, values, SIBLINGS_MAX)
         return []
@@ -110,7 +109,11 @@ class _Gathering:
         parent = self.tables.get(key.referenced_table)
         if parent is None or len(self.rows.get(parent.name, [])) == ROWS_MAX:
             return
-        values = dict(zip(key.referenced_columns, (row[name] for name in key.columns), strict=True))
+        # SQLite takes foreign keys that fit nothing; they lead nowhere.
+        values = {
+            name: row.get(own)
+            for name, own in zip(key.referenced_columns, key.columns, strict=False)
+        }
         if None not in values.values() and _is_found_by_index(parent, key.referenced_columns):
             for found in self._select(parent, values, 1):
                 self._keep(parent, found)
@@ -118,8 +121,16 @@ class _Gathering:
     def readings(self, table: Table) -> list[Reading]:
         if table.name not in self._readings:
             keys = {name for key in table.foreign_keys for name in key.columns}
-            self._readings[table.name] = readings(self.source, table, {*keys, *table.primary_key})
+            found = readings(self.source, table, {*keys, *table.primary_key})
+            self._readings[table.name] = [self._shortened(reading) for reading in found]
         return self._readings[table.name]
+
+    def _shortened(self, reading: Reading) -> Reading:
+        """Of a text whose bytes would only be counted, as much as may be shown."""
+        if reading.convert is not None or reading.column.kind != "string":
+            return reading
+        beginning = f"LEFT({self.source.quote(reading.column.name)}, {TEXT_CHARS_MAX + 1})"
+        return reading._replace(sql=beginning, convert=lambda text: {"S": text})
 
     def _select(
         self, table: Table, values: Row, limit: int, direction: str | None = None
@@ -182,8 +193,7 @@ class _Shown:
     def _value(self, table: Table, reading: Reading, value: Any) -> AttributeValue | None:
         ref = Ref(table.name, reading.column.name)
         if reading.convert is None:
-            # Too long to be read: only its bytes were counted.
-            return _PLACEHOLDERS["B" if reading.column.kind == "binary" else "S"]
+            return _PLACEHOLDERS["B"]
         converted = reading.convert(value)
         if converted is None:
             return None

@@ -70,7 +70,9 @@ class Schema:
         links = [
             Link(table.name, key)
             for key in table.foreign_keys
+            # SQLite takes foreign keys that do not fit what they refer to.
             if key.referenced_table in self.tables
+            and len(key.columns) == len(key.referenced_columns)
         ]
         return sorted(links, key=lambda link: (not self.is_identifying(link), self._may_lack(link)))
 

@@ -76,7 +76,9 @@ def _headlines(contents: Contents, risks: list[Risk]) -> Iterator[Headline]:
         yield Headline(
             label="Costs a month",
             value=money(monthly(chosen.estimate), bill.currency),
-            detail=f"{bill.cheapest.name}, {bill.cheapest.table_class}, {bill.region}",
+            detail=f"{bill.cheapest.name}, {bill.cheapest.table_class}, {bill.region}"
+            if contents.patterns.patterns
+            else "storage only: no patterns are known",
         )
     counts = Counter(risk.severity for risk in risks for _ in risk.what)
     if contents.plan:
@@ -141,6 +143,8 @@ def _costs(contents: Contents) -> Iterator[str]:
         f" {cheapest.table_class}{extras}: {amount(estimate.read_units, 6)} read and"
         f" {amount(estimate.write_units, 6)} write units, {stored}."
     )
+    if not contents.patterns.patterns:
+        yield "Only storage is in it: without access patterns nobody knows the requests."
     for name, expected in contents.expect.items():
         if expected.rows is not None:
             yield f"That is for {expected.rows:,.0f} rows of {name}, as migration.toml expects."
