@@ -10,18 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-import orjson
-
-from benchmarks import machine, sockets, wrk
-from benchmarks.load import Driver
+from benchmarks import drivers, kept, machine, scaling, watched
 from benchmarks.operations import OPERATIONS
 from benchmarks.peers import PEERS
 from benchmarks.report import Report
 from benchmarks.run import Plan, Results, run, say
 from benchmarks.servers import NAMES, ROOT, SERVERS
+from benchmarks.suite import report as suite
 
-RESULTS = ROOT / "benchmarks" / "results"
-LATEST = RESULTS / "latest.json"
 PAGE = ROOT / "docs" / "BENCHMARKS.md"
 PLOT = ROOT / "docs" / "benchmarks.svg"
 
@@ -38,10 +34,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _exit_on_signal)
     if not options.report:
         _run(_plan(options), writes_page=not (options.only or options.operations))
-    elif LATEST.exists():
-        _write_page()
     else:
-        raise SystemExit("There is no run to report yet.")
+        _write_page()
 
 
 def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
@@ -94,7 +88,7 @@ def _run(plan: Plan, *, writes_page: bool) -> None:
     PEERS.mkdir(exist_ok=True)
     # Beside the peers, not in the system's temporary folder, which may lie in memory.
     with tempfile.TemporaryDirectory(prefix="bench-", dir=PEERS) as folder:
-        driver = _driver(Path(folder))
+        driver = drivers.choose(Path(folder))
         results = Results(
             {
                 **machine.describe(),
@@ -107,26 +101,23 @@ def _run(plan: Plan, *, writes_page: bool) -> None:
             run(plan, driver, Path(folder), results)
         finally:
             # A run that is broken off keeps what it has measured.
-            _keep(results, LATEST if writes_page else RESULTS / "partial.json")
+            kept.keep(asdict(results), kept.LATEST if writes_page else kept.PARTIAL)
     if writes_page:
         _write_page()
     else:
         say(Report(asdict(results)).markdown())
 
 
-def _keep(results: Results, path: Path) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / ".gitignore").write_text("*\n")
-    path.write_bytes(orjson.dumps(asdict(results), option=orjson.OPT_INDENT_2))
-
-
-def _driver(folder: Path) -> Driver:
-    found = wrk.find()
-    return wrk.Wrk(found, folder) if found else sockets.Sockets()
-
-
 def _write_page() -> None:
-    report = Report(orjson.loads(LATEST.read_bytes()))
+    latest = kept.read(kept.LATEST)
+    if latest is None:
+        raise SystemExit("There is no run to report yet.")
+    others = [
+        *scaling.section(kept.read(kept.SCALING)),
+        *watched.section(kept.read(kept.WATCHED)),
+        *suite.section(kept.read(kept.SUITE)),
+    ]
+    report = Report(latest, others)
     PAGE.write_text(report.markdown())
     PLOT.write_text(report.svg())
     say(f"{PAGE.relative_to(ROOT)} and {PLOT.relative_to(ROOT)} are written.")

@@ -56,7 +56,7 @@ def tables() -> list[Json]:
     ]
 
 
-def item(family: str, number: int) -> Json:
+def item(family: str, number: int, visits: int = 0) -> Json:
     """Item `number` of a family; families keep the operations out of each other's way."""
     text = f"{family} {number} is an item of the benchmark. "
     return {
@@ -65,7 +65,7 @@ def item(family: str, number: int) -> Json:
         "rank": {"N": str(number)},
         "info": {
             "M": {
-                "visits": {"N": "0"},
+                "visits": {"N": str(visits)},
                 "state": {"S": "open" if number % 2 else "closed"},
             }
         },

@@ -45,9 +45,17 @@ class Operation:
     """Sends that request and raises WrongAnswer."""
     consumes: bool = False
     """Each request can do its work only once: the driver gets as many as it will need."""
+    spellings: int = 1
+    """In how many forms each request is sent: in so many that a server knows none of them again."""
 
     def bodies(self) -> list[bytes]:
-        return [orjson.dumps(request) for request in self.requests()]
+        bodies = [orjson.dumps(request) for request in self.requests()]
+        return [body + b" " * blanks for blanks in range(self.spellings) for body in bodies]
+
+
+SPELLINGS = 6
+VERSIONS = range(2)
+"""Every put finds another version of its item: a server may do less where nothing changes."""
 
 
 def _shuffled(count: int) -> list[int]:
@@ -255,7 +263,8 @@ def _check_batch_get_item(client: Client, request: Json) -> None:
 
 def _put_item() -> list[Json]:
     return [
-        {"TableName": WRITE_TABLE, "Item": dataset.item("put", number)}
+        {"TableName": WRITE_TABLE, "Item": dataset.item("put", number, version)}
+        for version in VERSIONS
         for number in _shuffled(WRITE_ITEMS)
     ]
 
@@ -302,7 +311,8 @@ def _batch(number: int) -> range:
 
 def _batch_write_item() -> list[Json]:
     return [
-        batch_put(WRITE_TABLE, [dataset.item("batch", number) for number in _batch(batch)])
+        batch_put(WRITE_TABLE, [dataset.item("batch", number, version) for number in _batch(batch)])
+        for version in VERSIONS
         for batch in _shuffled(BATCHES)
     ]
 
@@ -324,12 +334,13 @@ def _transact_write_items() -> list[Json]:
                 {
                     "Put": {
                         "TableName": WRITE_TABLE,
-                        "Item": dataset.item("transact-put", number),
+                        "Item": dataset.item("transact-put", number, version),
                     }
                 },
                 {"Update": _update("transact", number)},
             ]
         }
+        for version in VERSIONS
         for number in _shuffled(WRITE_ITEMS)
     ]
 
@@ -361,7 +372,9 @@ def _check_delete_item(client: Client, request: Json) -> None:
 # DeleteItem last: what it is given to delete makes the server larger.
 OPERATIONS = (
     Operation("GetItem", "GetItem", _get_item, _check_get_item),
+    Operation("GetItemFresh", "GetItem", _get_item, _check_get_item, spellings=SPELLINGS),
     Operation("Query", "Query", _query, _check_query),
+    Operation("QueryFresh", "Query", _query, _check_query, spellings=SPELLINGS),
     Operation("QueryFiltered", "Query", _query_filtered, _check_query_filtered),
     Operation("QueryIndex", "Query", _query_index, _check_query_index),
     Operation("Scan", "Scan", _scan, _check_scan),
@@ -383,7 +396,9 @@ OPERATIONS = (
 # What the report calls them.
 DESCRIPTIONS = {
     "GetItem": "GetItem",
+    "GetItemFresh": "GetItem, never asked before",
     "Query": "Query (10 items)",
+    "QueryFresh": "Query (10 items), never asked before",
     "QueryFiltered": "Query, filter + projection",
     "QueryIndex": "Query of a GSI (10 items)",
     "Scan": "Scan (page of 1,000)",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks import chart, targets
+from benchmarks.markdown import table
 from benchmarks.operations import DESCRIPTIONS
 from benchmarks.run import SLOW_FACTOR
 from benchmarks.servers import NAMES
@@ -25,10 +26,11 @@ Row = dict[str, Any]
 
 
 class Report:
-    """The results of one run, looked up by what they measure."""
+    """The results of one run, looked up by what they measure, and sections of other runs."""
 
-    def __init__(self, results: dict[str, Any]) -> None:
+    def __init__(self, results: dict[str, Any], others: Sequence[str] = ()) -> None:
         self.results = results
+        self.others = others
         self._rows: dict[tuple[str, str, str, int], Row] = {
             (row["server"], row["mode"], row["operation"], row["connections"]): row
             for row in results["measured"]
@@ -61,6 +63,7 @@ class Report:
             *self._targets("Writes: relaxed Partita, peers in memory", targets.RELAXED_WRITES),
             *self._bare_loop(),
             *self._start(),
+            *self.others,
             *self._full(),
             *self._skipped(),
             REPEAT,
@@ -129,7 +132,7 @@ class Report:
         if not lines:
             return []
         head = ["operation", "Partita/s", *(f"{TITLES[name]}/s (ratio)" for name in PEERS)]
-        return [f"## {title}", _table([*head, "ratio", "target", ""], lines)]
+        return [f"## {title}", table([*head, "ratio", "target", ""], lines)]
 
     def _bare_loop(self) -> list[str]:
         lines = []
@@ -152,7 +155,7 @@ class Report:
             "same storage work with shared commits, and nothing else."
         )
         head = ["operation", "Partita/s", "bare loop/s", "share", "target", ""]
-        return ["## Share of the bare loop", text, _table(head, lines)]
+        return ["## Share of the bare loop", text, table(head, lines)]
 
     def _start(self) -> list[str]:
         lines = []
@@ -178,7 +181,7 @@ class Report:
             "data file included; the largest is over all measurements."
         )
         head = ["server", "mode", "ready after (s)", "idle (MB)", "largest (MB)"]
-        return ["## Start and memory", text, _table(head, lines)] if lines else []
+        return ["## Start and memory", text, table(head, lines)] if lines else []
 
     def _full(self) -> list[str]:
         lines = [
@@ -203,7 +206,7 @@ class Report:
             "memory with memory)."
         )
         columns = [*head, "memory (MB)", "not 2xx", "Partita"]
-        return ["## Every measurement", text, _table(columns, lines)]
+        return ["## Every measurement", text, table(columns, lines)]
 
     def _ratio_to(self, row: Row) -> str:
         if row["server"] == "partita":
@@ -262,11 +265,6 @@ def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
 REPEAT = """\
 ## How to repeat
 
@@ -274,10 +272,13 @@ REPEAT = """\
 make bench                                    # everything, about half an hour
 make bench BENCH="--quick"                    # 1 s each, 16 connections
 python -m benchmarks --only partita,dynoxide --operations GetItem,PutItem
+python -m benchmarks.suite                    # the test suite on every backend
+python -m benchmarks.scaling                  # 10 thousand against 5 million items
+python -m benchmarks --report                 # this page again, from what was kept
 ```
 
 `make bench` fetches the peers into `.peers/` (npm, Java 17 and a network are needed for that) and
-names what it could not have. `benchmarks/results/latest.json` keeps the figures of the last run;
-`python -m benchmarks --report` writes this page from them again. Nothing else should run meanwhile:
-the driver has one core and the server the other. Every operation is checked for the right answer in
-every server before it is measured; `benchmarks/operations.py` has the requests."""
+names what it could not have. `benchmarks/results/` keeps the figures of the last run of each
+command. Nothing else should run meanwhile: the driver has one core and the server the other. Every
+operation is checked for the right answer in every server before it is measured;
+`benchmarks/operations.py` has the requests."""

@@ -109,7 +109,7 @@ def _moto(port: int, data: Path) -> Command:
     return Command([str(peers.moto()), "-H", HOST, "-p", str(port)])
 
 
-BARE_OPERATIONS = frozenset({"GetItem", "PutItem"})
+BARE_OPERATIONS = frozenset({"GetItem", "GetItemFresh", "PutItem"})
 
 SERVERS = (
     Server("partita", "disk", _partita(on_disk=True)),
@@ -137,7 +137,7 @@ class Running:
     def __init__(self, server: Server, data: Path) -> None:
         self.server = server
         self.port = free_port()
-        data.mkdir(parents=True)
+        data.mkdir(parents=True, exist_ok=True)
         command = server.command(self.port, data)
         started_at = time.monotonic()
         self._process = subprocess.Popen(

@@ -31,7 +31,9 @@ READS = tuple(
     Target(operation, ("disk",), "memory", ratio)
     for operation, ratio in {
         "GetItem": 4,
+        "GetItemFresh": None,
         "Query": 4,
+        "QueryFresh": None,
         "QueryFiltered": 3,
         "QueryIndex": None,
         "Scan": 3,
@@ -44,4 +46,9 @@ RELAXED_WRITES = tuple(
     Target(operation, ("relaxed", "memory"), "memory", 4) for operation in WRITES
 )
 # The mode of Partita and of the bare loop for each; a read is the same work in both of its modes.
-BARE_LOOP = (("GetItem", "disk"), ("PutItem", "disk"), ("PutItem", "relaxed"))
+BARE_LOOP = (
+    ("GetItem", "disk"),
+    ("GetItemFresh", "disk"),
+    ("PutItem", "disk"),
+    ("PutItem", "relaxed"),
+)

@@ -12,7 +12,7 @@ def test_the_flags_of_a_usual_script(serve: Any) -> None:
     server = serve("local", "-inMemory", "-sharedDb", "-port", "0")
     assert server.ready_line == f"Partita is ready on {server.url} (in memory)\n"
     assert server.client().list_tables()["TableNames"] == []
-    assert server.terminate() == (0, "", "")
+    assert server.terminate() == (0, "")
 
 
 def test_db_path_keeps_the_data(serve: Any, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_it_says_in_one_line_where_it_is_ready(serve: Any) -> None:
     server = serve("serve", "--port", "0", "--in-memory")
     assert server.ready_line == f"Partita is ready on {server.url} (in memory)\n"
     assert server.client().list_tables()["TableNames"] == []
-    assert server.terminate() == (0, "", "")
+    assert server.terminate() == (0, "")
 
 
 def test_port_0_takes_a_free_port(serve: Any) -> None:
@@ -242,7 +242,7 @@ def test_a_signal_ends_it_promptly_with_exit_code_0(serve: Any, number: signal.S
     create_table(client)  # leaves a connection open
     started = time.monotonic()
     server.process.send_signal(number)
-    assert server.ended() == (0, "", "")
+    assert server.ended() == (0, "")
     assert time.monotonic() - started < 3
 
 
@@ -268,7 +268,7 @@ def test_requests_in_flight_are_answered_before_the_end(serve: Any, tmp_path: Pa
     with ThreadPoolExecutor(8) as pool:
         writers = [pool.submit(write, worker) for worker in range(8)]
         assert eventually(lambda: len(acknowledged) > 200)
-        code, _, errors = server.terminate()
+        code, errors = server.terminate()
         for writer in writers:
             writer.result(timeout=20)
     assert (code, errors) == (0, "")
@@ -437,4 +437,4 @@ def test_a_client_error_is_no_reason_to_log(serve: Any) -> None:
     server = serve("serve", "--port", "0", "--in-memory")
     with pytest.raises(ClientError):
         server.client().get_item(TableName="missing", Key={"pk": {"S": "a"}})
-    assert server.terminate() == (0, "", "")
+    assert server.terminate() == (0, "")

@@ -92,8 +92,9 @@ def _why(best: Compared, compared: list[Compared]) -> str:
         return f"It serves {len(other.not_served) - len(best.not_served)} patterns more."
     if round(best.monthly, 2) == round(other.monthly, 2):
         return "Both cost the same; the first one has fewer types of items to think about."
+    writes, others_writes = (f"{one.write_amplification:.1f}" for one in (best, other))
+    both = f"{writes} writes for a row"
     return (
         f"It costs {best.monthly:,.2f} a month instead of {other.monthly:,.2f}, with"
-        f" {best.write_amplification:.1f} writes for a row instead of"
-        f" {other.write_amplification:.1f}."
+        f" {both if writes == others_writes else f'{both} instead of {others_writes}'}."
     )

@@ -131,6 +131,7 @@ def _written_form(pattern: AccessPattern) -> dict[str, Any]:
         "operation": pattern.operation,
         "table": pattern.table,
         "joins": pattern.joins,
+        "through": pattern.through,
         "by": short(pattern.equality),
         "range": short(pattern.range),
         "order_by": short(pattern.order_by),

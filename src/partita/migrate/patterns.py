@@ -25,6 +25,8 @@ class AccessPattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The table whose rows are wanted or changed; columns below are "table.column"."""
     joins: list[str] = field(default_factory=list)
     """The other tables whose columns are wanted too."""
+    through: list[str] = field(default_factory=list)
+    """Intersection tables that lead from one to another, where the schema has several."""
     equality: list[str] = field(default_factory=list)
     range: list[str] = field(default_factory=list)
     order_by: list[str] = field(default_factory=list)

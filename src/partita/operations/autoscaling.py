@@ -7,6 +7,7 @@ them. What the policies do is in `capacity/scaling.py`.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +49,6 @@ def update_table_replica_auto_scaling(context: WriteContext, request: Request) -
         changed = replace(owner, **{FIELDS[kind]: _policy(service, table, owner, kind, asked)})
         table = table.with_index(changed) if isinstance(changed, Index) else changed
     service.catalog.save(context.draft, table)
-    context.draft.after_merge(service.meter)
     return encode(_description(service, table))
 
 
@@ -140,14 +140,16 @@ def _policy(
         )
     update = asked["ScalingPolicyUpdate"]
     tracking = update["TargetTrackingScalingPolicyConfiguration"]
-    _check_figures(service, kind, asked, tracking["TargetValue"])
+    # An integer of JSON can be larger than any double.
+    target = max(-sys.float_info.max, min(tracking["TargetValue"], sys.float_info.max))
+    _check_figures(service, kind, asked, target)
     resource = f"table/{table.name}"
     if isinstance(owner, Index):
         resource += f"/index/{owner.name}"
     return ScalingPolicy(
         minimum=asked["MinimumUnits"],
         maximum=asked["MaximumUnits"],
-        target_percent=tracking["TargetValue"],
+        target_percent=target,
         policy_name=update.get("PolicyName", f"DynamoDB{kind}CapacityUtilization:{resource}"),
         disable_scale_in=tracking.get("DisableScaleIn"),
         scale_in_cooldown=tracking.get("ScaleInCooldown"),

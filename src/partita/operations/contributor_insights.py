@@ -39,7 +39,6 @@ def update_contributor_insights(context: WriteContext, request: Request) -> byte
     owner = replace(owner, insights=_changed(current, enables, mode, service.clock()))
     changed = table.with_index(owner) if isinstance(owner, Index) else owner
     service.catalog.save(context.draft, changed)
-    context.draft.after_merge(service.meter)
     status = ENABLING if enables else DISABLING
     return encode(_summary(service, changed, owner) | {"ContributorInsightsStatus": status})
 

@@ -57,7 +57,7 @@ class Database:
 
         def forget_lost_commit() -> None:
             catalog.reload()
-            self._forget_all_answers()
+            self._take_catalog()
             jobs.start_again()
 
         self._commits = GroupCommit(
@@ -93,12 +93,14 @@ class Database:
             known.forget_changed(changes)
 
     def _see_catalog_change(self) -> None:
-        self._forget_all_answers()
+        self._take_catalog()
         self._keeper.wake()
 
-    def _forget_all_answers(self) -> None:
+    def _take_catalog(self) -> None:
+        """What follows from the tables that there are."""
         for known in self.known_answers.values():
             known.forget_all()
+        self.service.meter()
 
     def write(
         self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]

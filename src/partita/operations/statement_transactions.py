@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from partita.errors import KeyTypeError, ValidationException
+from partita.expressions.projection import Columns
 from partita.expressions.resolution import Values
 from partita.item.values import Item
 from partita.operations.actions import Action
@@ -22,7 +23,6 @@ from partita.operations.transactions import (
     write_together,
 )
 from partita.partiql.compile import (
-    Columns,
     DeleteStatement,
     ExistsStatement,
     MisplacedExists,

@@ -13,6 +13,7 @@ from typing import Any
 from partita.errors import PartitaError
 from partita.server.http import Listener
 
+GC_OBJECTS = 10_000
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -42,8 +43,10 @@ async def serve(listener: Listener, host: str, port: int, ready: Callable[[str],
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise PartitaError(f"Cannot listen on {host}:{port}: {reason}.") from error
     _allow_many_connections()
-    # What there is by now stays: the collector of cycles need not look at it again.
+    # What there is by now stays: the collector of cycles need not look at it again. Requests leave
+    # none behind, so it may come less often than it would.
     gc.freeze()
+    gc.set_threshold(GC_OBJECTS)
     ready(f"http://{_shown_host(host)}:{chosen}")
     await stop.wait()
     await listener.stop()

@@ -335,7 +335,7 @@ def test_what_only_a_scan_could_answer_is_said() -> None:
     design = denormalized(volumes, patterns, ModelSettings())
     assert any("'all' is not served: it asks for no value" in risk for risk in design.risks)
     assert [one.message for one in check(design, patterns, volumes)] == [
-        "no request serves this pattern; it would need a scan."
+        "no request serves this pattern, it would need a scan; change it, or take it out of patterns.toml."
     ]
 
 

@@ -40,6 +40,12 @@ class Serving:
         yield from self._keys_are_not_hot()
 
     def _patterns_are_served(self) -> Iterator[Finding]:
+        if not self.patterns:
+            yield warning(
+                "patterns.toml",
+                "no access patterns are known, so that nothing is checked against them; write"
+                " some, or run `partita migrate analyze` on a server that keeps statements",
+            )
         served: dict[str, list[Access]] = {}
         for access in self.design.access:
             served.setdefault(access.pattern, []).append(access)
@@ -49,7 +55,11 @@ class Serving:
             found = served.get(pattern.name, [])
             place = f"access {pattern.name!r}"
             if not found:
-                yield error(place, "no request serves this pattern; it would need a scan")
+                yield error(
+                    place,
+                    "no request serves this pattern, it would need a scan; change it, or take it"
+                    " out of patterns.toml",
+                )
             if len(found) > 1:
                 yield warning(place, f"it takes {len(found)} requests instead of one")
             for position, access in enumerate(found):

@@ -16,6 +16,7 @@ class Access:
     operation: Operation
     table: Table
     joins: list[str] = field(default_factory=list)
+    through: list[str] = field(default_factory=list)
     equality: list[str] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
     """{column of `equality`: the function whose result is compared}"""

@@ -22,6 +22,10 @@ SHAPES_MAX = 20_000
 """Of statements that are parsed; a log that writes table names into its texts has no end."""
 
 
+LOAD_ROWS = 500
+"""One INSERT of as many rows fills a table; a rate that counts it would be paid for every month."""
+
+
 class Ran(NamedTuple):
     """A statement that the database has run, as often as it is told here."""
 
@@ -37,6 +41,7 @@ class Tally:
     """All that was run of one shape."""
 
     shape: Shape
+    is_load: bool = False
     calls: float = 0
     members: float = 0
     rows: float = 0
@@ -59,7 +64,8 @@ class Mine:
     """Takes statements as they come, and gives patterns in the end."""
 
     schema: Schema
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[tuple[str, bool], Tally] = field(default_factory=dict)
+    """By the text of their shape, loads of data apart from the same statement with few rows."""
     calls_beyond: float = 0
     """Of shapes after the last that was taken."""
 
@@ -68,12 +74,13 @@ class Mine:
             self._add_shape(shape, ran)
 
     def _add_shape(self, shape: Shape, ran: Ran) -> None:
-        tally = self.tallies.get(shape.text)
+        is_load = _is_load(shape, ran)
+        tally = self.tallies.get((shape.text, is_load))
         if tally is None:
             if len(self.tallies) >= SHAPES_MAX:
                 self.calls_beyond += ran.calls
                 return
-            tally = self.tallies[shape.text] = Tally(shape)
+            tally = self.tallies[shape.text, is_load] = Tally(shape, is_load)
         tally.add(shape, ran)
 
     def patterns(self, window_seconds: float, origin: str) -> Patterns:
@@ -83,6 +90,8 @@ class Mine:
         for tally in self.tallies.values():
             try:
                 accesses = understand(tally.shape, self.schema)
+                if tally.is_load:
+                    raise NotUnderstood(_load_reason(tally))
                 for access in accesses:
                     found.setdefault(name_of(access), []).append((access, tally))
                 # The rows of a UNION come from all its parts.
@@ -109,6 +118,18 @@ class Mine:
         )
 
 
+def _is_load(shape: Shape, ran: Ran) -> bool:
+    if not shape.text.upper().startswith(("INSERT", "REPLACE")):
+        return False
+    rows = ran.rows / ran.calls if ran.rows is not None and ran.calls else 0
+    return max(rows, shape.members) >= LOAD_ROWS
+
+
+def _load_reason(tally: Tally) -> str:
+    rows = max(tally.rows, tally.members) / tally.calls
+    return f"it loads {rows:,.0f} rows at once; if that comes again and again, write the pattern"
+
+
 def _unexplained(tally: Tally, reason: str) -> Unexplained:
     return Unexplained(
         statement=tally.shape.text[:TEXT_CHARS_MAX], calls=tally.calls, reason=reason
@@ -127,6 +148,7 @@ def _merge(name: str, group: Sequence[tuple[Access, Tally]], seconds: float) -> 
         operation=access.operation,
         table=access.table.name,
         joins=sorted({join for one, _ in group for join in one.joins}),
+        through=access.through,
         equality=access.equality,
         range=access.range,
         order_by=access.order_by,
@@ -189,8 +211,9 @@ def name_of(access: Access) -> str:
         return f"delete {table.name}{found}"
     start = {"aggregate": f"figures of {table.name}"}.get(access.operation, table.name)
     with_joins = f" with {_listed(access.joins)}" if access.joins else ""
+    through = f" through {_listed(access.through)}" if access.through else ""
     locked = ", locked" if access.is_consistent else ""
-    return f"{start}{with_joins}{found}{_ordered(access, table)}{locked}"
+    return f"{start}{with_joins}{found}{through}{_ordered(access, table)}{locked}"
 
 
 def _found_by(access: Access, table: Table) -> str:

@@ -84,7 +84,8 @@ def shapes_of(statement: str, dialect: str) -> tuple[Shape, ...]:
     if tokens and tokens[0].text.upper() in ("CREATE", "ALTER", "DO"):
         return (_shape(tokens),)
     groups = groupby(tokens, key=lambda token: token.text == ";")
-    return tuple(_shape(list(part)) for is_end, part in groups if not is_end)
+    shapes = (_shape(list(part)) for is_end, part in groups if not is_end)
+    return tuple(shape for shape in shapes if shape.text)
 
 
 def _shape(tokens: list[Token]) -> Shape:

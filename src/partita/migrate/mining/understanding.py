@@ -163,6 +163,7 @@ def _access(operation: Operation, query: Query, target: Occurrence | None = None
     _tell_self_join(access, query, main, own)
     if operation in ("read", "aggregate"):
         _tell_wanted(access, query, main)
+        _tell_way(access, query, main)
     if operation == "read":
         access.order_by = [str(own.of(reference)) for reference, _ in query.order]
         access.limit = query.limit
@@ -235,6 +236,19 @@ def _tell_wanted(access: Access, query: Query, main: Occurrence) -> None:
     if not any(wanted.values()) and access.operation == "read":
         access.columns = [f"{main.table.name}.{name}" for name in main.table.primary_key]
         access.remarks.append("only whether it is there")
+
+
+def _tell_way(access: Access, query: Query, main: Occurrence) -> None:
+    """The tables in between that nothing else names, where others would lead there too."""
+    tested = {name.rpartition(".")[0] for name in (*access.equality, *access.range)}
+    named = {main.table.name, *access.joins, *tested}
+    joined = {one.table.name for one in query.occurrences}
+    between = {one.table.name: one.table for one in query.occurrences}
+    access.through = sorted(
+        name
+        for name, table in between.items()
+        if name not in named and query.schema.is_one_of_several(table, joined - {name})
+    )
 
 
 def _inserts(insert: exp.Insert, schema: Schema) -> list[Access]:

@@ -157,7 +157,7 @@ class Reader:
             if lower and self.is_above(lower, entity):
                 entity = lower
             else:
-                entity = self._between(entity, table) or entity
+                entity = self._between(entity, table, pattern) or entity
         return entity
 
     def _below(self, entity: str, pattern: AccessPattern) -> list[str]:
@@ -167,7 +167,8 @@ class Reader:
             holder = self.roles.entity_of(table)
             if holder is None or self.is_above(entity, table):
                 continue
-            below = holder if self.is_above(holder, entity) else self._between(entity, table)
+            is_below = self.is_above(holder, entity)
+            below = holder if is_below else self._between(entity, table, pattern)
             if below:
                 found.append(below)
         return list(dict.fromkeys(found))
@@ -177,9 +178,11 @@ class Reader:
         held = {one.owner for one in self.roles.collected.values()}
         return self.kind == "denormalized" and entity not in held
 
-    def _between(self, entity: str, table: str) -> str | None:
-        """The table that joins two others, when a pattern does not name it."""
-        for name in self.schema.tables:
+    def _between(self, entity: str, table: str, pattern: AccessPattern) -> str | None:
+        """The table that joins two others: the one that the pattern names, or the first."""
+        for name in dict.fromkeys([*pattern.through, *self.schema.tables]):
+            if name not in self.schema.tables:
+                continue
             parents = {link.parent for link in self.schema.parents(name)}
             if {entity, table} <= parents and self.roles.entity_of(name) == name:
                 return name

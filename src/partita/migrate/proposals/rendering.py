@@ -28,6 +28,8 @@ from partita.migrate.proposals.needs import Write
 
 LATEST = "0"
 KEY_TYPES = ("S", "N", "B")
+AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
+"""Ends a range: keys go on behind the last value with a separator, and belong to it."""
 
 
 class RenderedKey(Struct, frozen=True):
@@ -252,7 +254,8 @@ class Renderer:
             return self._plain_condition(served, sort)
         if need.pattern.range and need.order:
             lead, part = self._before(sort.template, found.given)
-            return [between(sort.name, lead, part)]
+            is_last = part == template_fields(sort.template)[-1]
+            return [between(sort.name, lead, part, end="" if is_last else AFTER_SEPARATOR)]
         if found.given:
             start, _ = self._before(sort.template, found.given)
         if not start:
@@ -351,10 +354,10 @@ class Renderer:
         return total
 
 
-def between(name: str, lead: str, part: TemplateField) -> Condition:
+def between(name: str, lead: str, part: TemplateField, end: str = "") -> Condition:
     shape = f":{part.format}" if part.format else ""
-    first, last = (f"{lead}{{{part.name}.{end}{shape}}}" for end in ("from", "to"))
-    return Condition(attribute=name, comparison="between", value=f"{first} and {last}")
+    first, last = (f"{lead}{{{part.name}.{bound}{shape}}}" for bound in ("from", "to"))
+    return Condition(attribute=name, comparison="between", value=f"{first} and {last}{end}")
 
 
 def common_start(names: list[str]) -> str:

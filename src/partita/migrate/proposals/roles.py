@@ -263,14 +263,27 @@ class Assigner:
         for table in self.schema.tables:
             if not self._is_free(table) or self._main(table) or self.schema.children(table):
                 continue
-            if table in self._asked_tables:
-                continue
             sides = self.schema.sides(table)
+            if table in self._asked_tables or (sides and self._is_crossed(table, sides)):
+                continue
             links = [self._owning(sides)] if sides else self.schema.parents(table)[:1]
             for link in links:
                 collected = self._collected(table, link, sides)
                 if collected:
                     self.roles.collected[table] = collected
+
+    def _is_crossed(self, table: str, sides: tuple[Link, Link]) -> bool:
+        """Whether a pattern finds what is on one side by a value of the other: no set has keys."""
+        ends = {link.parent for link in sides}
+        return any(
+            pattern.table in ends
+            and (not pattern.through or table in pattern.through)
+            and any(
+                ref.table in ends and ref.table != pattern.table
+                for ref in map(Ref.parse, (*pattern.equality, *pattern.range))
+            )
+            for pattern in self.patterns
+        )
 
     def _owning(self, sides: tuple[Link, Link]) -> Link:
         """The side of an intersection that gets the set: the one that is read with the other."""

@@ -100,16 +100,10 @@ class _SingleTable:
 
     def _draft(self, entity: str) -> Draft:
         """Without what is wanted from a root item in the same collection."""
-        base = self.ground.plans[entity].base
-        together = [
-            other
-            for other in self.ground.entities
-            if other != entity and self.ground.plans[other].base.partition == base.partition
-        ]
         served = self.ground.plans[entity].served
         return self.ground.drafter.draft(
             entity,
-            together=together,
+            together=self._in_collection(entity),
             by_index=[one.need.pattern.name for one in served if one.index],
         )
 
@@ -173,7 +167,7 @@ class _SingleTable:
         owner = key.key.partition[0].table
         if not key.key.sort:
             return f"The root item of one of {entity}."
-        if owner != entity and owner in self.ground.entities:
+        if owner in self._in_collection(entity):
             return f"In the collection of its {owner}: one query reads both."
         return ""
 
@@ -282,7 +276,7 @@ class _SingleTable:
             source = pattern.table if pattern.table in sources else entity
             rendered = indexes[served.index] if served.index else self.keys.base(entity, source)
             item = version.parent if version and served.need.is_latest else source
-            start = self._start(entity, served.index)
+            start = self._start(entity, served)
             found = self.renderer.read(
                 served, self.name, rendered, item, self.drafts[entity], start
             )
@@ -333,22 +327,34 @@ class _SingleTable:
         plan = self.ground.plans[need.entity]
         return any(one.need.pattern is need.pattern and one.index is None for one in plan.served)
 
-    def _start(self, entity: str, index: str | None) -> str:
-        """How a type's sort keys begin, where others than the root lie in the same collection."""
-        key = self.ground.plans[entity].base
-        if index is not None or not key.sort:
+    def _start(self, entity: str, served: Served) -> str:
+        """How a type's sort keys begin, where other items lie in the same collection.
+
+        A root item may come along, unless it would be among the first ones.
+        """
+        key, pattern = self.ground.plans[entity].base, served.need.pattern
+        if served.index is not None or not key.sort:
             return ""
         if entity in self.ground.roles.versions:
             return f"{VERSION_PREFIX}{SEPARATOR}"
+        is_root_allowed = not (pattern.order_by or pattern.limit)
         beside = [
             other
-            for other in self.ground.entities
-            if other != entity
-            and self.ground.plans[other].base.partition == key.partition
-            and self.ground.plans[other].base.sort
+            for other in self._in_collection(entity)
+            if self.ground.plans[other].base.sort or not is_root_allowed
         ]
         if not beside:
             return ""
         sort = self.keys.base(entity, entity).sort
         lead, separator, _ = (sort.template or "").partition(SEPARATOR) if sort else ("", "", "")
         return "" if "{" in lead else f"{lead}{separator}"
+
+    def _in_collection(self, entity: str) -> list[str]:
+        """The other types of items with the same partition key."""
+        plans = self.ground.plans
+        partition = plans[entity].base.partition
+        return [
+            other
+            for other in self.ground.entities
+            if other != entity and plans[other].base.partition == partition
+        ]

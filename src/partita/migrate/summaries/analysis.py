@@ -11,7 +11,7 @@ from partita.migrate.analysis import Analysis
 from partita.migrate.folder import ANALYSIS, Folder
 from partita.migrate.pattern_file import MINED, chosen
 from partita.migrate.plan_page import bytes_text
-from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, bullets, grid, more
+from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, bullets, figure, grid, more
 
 
 def summarize(folder: Folder, analysis: Analysis) -> Iterator[RenderableType]:
@@ -65,7 +65,7 @@ def _patterns(folder: Folder) -> Iterator[RenderableType]:
         "Access patterns",
         ["pattern", "category", "calls/s", "items"],
         (
-            (one.name, one.category, f"{one.calls_per_second:,.4g}", f"{one.items:,.4g}")
+            (one.name, one.category, figure(one.calls_per_second), figure(one.items))
             for one in busiest[:ROWS_SHOWN_MAX]
         ),
         numbers=["calls/s", "items"],
@@ -73,6 +73,6 @@ def _patterns(folder: Folder) -> Iterator[RenderableType]:
     if rest := more(len(busiest), MINED):
         yield Text(rest)
     if found.unexplained:
-        yield Text(
-            f"{len(found.unexplained)} statements could not be understood; {MINED} has them."
-        )
+        count = len(found.unexplained)
+        said = "1 statement is" if count == 1 else f"{count} statements are"
+        yield Text(f"{said} not among the patterns; {MINED} has the reasons.")

@@ -10,7 +10,7 @@ from rich.text import Text
 from partita.limits import GB, KB
 from partita.migrate.bill import Bill
 from partita.migrate.estimate import ESTIMATE_CSV, ESTIMATE_JSON, Estimate, Estimates
-from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, grid, more
+from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, figure, gigabytes, grid, more
 from partita.migrate.units import ResourceUnits
 
 DOUBLED_SHOWN_MAX = 8
@@ -20,7 +20,10 @@ def summarize(estimates: Estimates) -> Iterator[RenderableType]:
     """The chosen model in full, and the others beside it."""
     one = estimates.estimates[0]
     yield Text(f"{one.file} ({one.kind})", style="bold")
-    yield _patterns(one)
+    if one.patterns:
+        yield _patterns(one)
+    else:
+        yield Text("No access patterns are known: what follows is for the storage alone.")
     if rest := more(len(one.patterns), ESTIMATE_CSV):
         yield Text(rest)
     yield _resources(one)
@@ -39,9 +42,9 @@ def _side_by_side(estimates: Estimates) -> RenderableType:
         (
             (
                 one.file,
-                f"{one.read_units:g}",
-                f"{one.write_units:g}",
-                f"{one.stored_gb:,.2f}",
+                figure(one.read_units),
+                figure(one.write_units),
+                gigabytes(one.stored_gb),
                 f"{one.bill.cheapest.monthly + one.bill.extras_monthly:,.2f}",
                 f"{one.bill.cheapest.name}, {one.bill.cheapest.table_class}",
             )
@@ -58,11 +61,11 @@ def _patterns(one: Estimate) -> RenderableType:
         (
             (
                 pattern.pattern,
-                f"{pattern.calls_per_second:g}",
-                f"{pattern.items:g}",
+                figure(pattern.calls_per_second),
+                figure(pattern.items),
                 pattern.served_by,
-                f"{pattern.read_units:g}",
-                f"{sum(pattern.write_units.values()):g}",
+                figure(pattern.read_units),
+                figure(sum(pattern.write_units.values())),
             )
             for pattern in one.patterns[:ROWS_SHOWN_MAX]
         ),
@@ -77,11 +80,11 @@ def _resources(one: Estimate) -> RenderableType:
         (
             (
                 _name(resource),
-                f"{resource.write_units:g}",
-                f"{resource.read_units:g}",
+                figure(resource.write_units),
+                figure(resource.read_units),
                 f"{resource.items:,.0f}",
                 f"{resource.item_bytes / KB:.2f}",
-                f"{resource.bytes / GB:,.2f}",
+                gigabytes(resource.stored_bytes / GB),
                 str(resource.partitions),
             )
             for resource in one.resources

@@ -26,6 +26,15 @@ def grid(
     return table
 
 
+def figure(number: float) -> str:
+    """Five digits, as many as a mean deserves, and never a power of ten."""
+    return f"{number:,.0f}" if number >= 100_000 else f"{number:,.5g}"
+
+
+def gigabytes(number: float) -> str:
+    return f"{number:,.2f}" if number >= 0.1 or not number else f"{number:.2g}"
+
+
 def more(count: int, file: str) -> str:
     """What a table does not show."""
     left = count - ROWS_SHOWN_MAX

@@ -12,7 +12,7 @@ from partita.migrate.check import Finding
 from partita.migrate.comparison import Compared
 from partita.migrate.designs import Access, Design
 from partita.migrate.model import COMPARISON, Models
-from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, bullets, grid, more
+from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, bullets, gigabytes, grid, more
 
 COMPARED: dict[str, Callable[[Compared], str]] = {
     "a month": lambda one: f"{one.monthly:,.2f}",
@@ -21,7 +21,7 @@ COMPARED: dict[str, Callable[[Compared], str]] = {
     "read units": lambda one: f"{one.read_units:,.1f}",
     "write units": lambda one: f"{one.write_units:,.1f}",
     "writes for a row": lambda one: f"{one.write_amplification:.2f}",
-    "stored GB": lambda one: f"{one.stored_gb:,.2f}",
+    "stored GB": lambda one: gigabytes(one.stored_gb),
     "requests, most for a pattern": lambda one: f"{max(one.requests.values(), default=0):g}",
     "patterns not served": lambda one: str(len(one.not_served)),
 }
@@ -30,8 +30,10 @@ STYLES = {"error": "red", "warning": "yellow"}
 
 def summarize(models: Models) -> Iterator[RenderableType]:
     for one in models.proposals:
-        yield from bullets(one.file, one.design.choices)
-        yield _served(one.design)
+        yield Text(one.file, style="bold")
+        yield from bullets("Choices", one.design.choices)
+        if one.design.access:
+            yield _served(one.design)
         if rest := more(len(one.design.access), one.file):
             yield Text(rest)
         yield from bullets("Risks", one.design.risks)

@@ -1,0 +1,184 @@
+"""`python -m benchmarks.microseconds`: where the time of one request goes, in process.
+
+Everything between the bytes of a request and the bytes of its answer, without sockets and without
+a disk: the whole way, then its stages one by one. A stage alone is faster than on the way, because
+its code is still in the processor's caches; what is left over is shown as the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Callable
+from time import process_time, sleep
+from typing import Any
+
+from benchmarks import dataset
+from benchmarks.operations import OPERATIONS, batch_put
+from benchmarks.wire import headers
+from partita.assembly import open_engine
+from partita.compiled import is_used
+from partita.operations.database import Database
+from partita.operations.registry import READS, WRITES
+from partita.protocol import codec
+from partita.protocol.validation import compile_validators
+from partita.server.dispatch import Dispatcher
+from partita.server.http import Connection, Listener
+from partita.server.messages import HttpResponse
+
+NAMES = ("GetItem", "Query", "QueryFiltered", "PutItem", "UpdateItem", "TransactWriteItems")
+ROUNDS, PER_ROUND = 60, 50
+STAGES = ("HTTP in and out", "JSON", "validation", "operation", "rest")
+
+
+class _Transport(asyncio.Transport):
+    """A client that takes everything and says nothing."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.last = data
+
+
+class Bench:
+    """A database in memory, a listener without a socket, and a turn for what comes later."""
+
+    def __init__(self) -> None:
+        self.later: deque[Callable[[], None]] = deque()
+        self.database = Database(
+            open_engine(None),
+            call_soon=self.later.append,
+            call_from_thread=self.later.append,
+            call_later=lambda seconds, function: None,
+        )
+        self.validators = compile_validators([*READS, *WRITES])
+
+    def connect(self, *, knows: bool) -> Connection:
+        known = self.database.known_answers if knows else {}
+        dispatcher = Dispatcher(self.database, READS, WRITES, known_answers=known)
+        return self.listen(dispatcher.handle, dispatcher)
+
+    def listen(self, handle: Callable[..., None], dispatcher: Dispatcher) -> Connection:
+        listener = Listener(handle, dispatcher.metrics, self.later.append)
+        connection = Connection(listener)
+        connection.connection_made(_Transport())
+        return connection
+
+    def run_later(self) -> None:
+        while self.later:
+            self.later.popleft()()
+
+    def call(self, operation: str, request: Any) -> None:
+        handler = READS.get(operation)
+        if handler is not None:
+            self.database.read(handler, request)
+        else:
+            self.database.write(WRITES[operation], request, _ignore)
+
+    def prepare(self) -> None:
+        for table in dataset.tables():
+            self.call("CreateTable", table)
+        self.run_later()
+        by_table: dict[str, list[Any]] = {}
+        for table_name, item in dataset.seed():
+            by_table.setdefault(table_name, []).append(item)
+        for table_name, items in by_table.items():
+            for start in range(0, len(items), dataset.BATCH_ITEMS):
+                batch = batch_put(table_name, items[start : start + dataset.BATCH_ITEMS])
+                self.call("BatchWriteItem", batch)
+            self.run_later()
+
+
+def _ignore(outcome: Any) -> None:
+    pass
+
+
+def microseconds(work: Callable[[], None], after: Callable[[], None]) -> float:
+    """Of the fastest round: the others were disturbed."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        started = process_time()
+        for _ in range(PER_ROUND):
+            work()
+        after()
+        best = min(best, process_time() - started)
+        sleep(0)
+    return best / PER_ROUND * 1e6
+
+
+def measure(bench: Bench, name: str) -> tuple[dict[str, float], float]:
+    """The stages of an operation, and the whole when its answer is known."""
+    operation = next(one for one in OPERATIONS if one.name == name)
+    bodies = operation.bodies()
+    heads = headers(operation.target)
+    requests = deque(_http(heads, body) for body in bodies)
+    questions = deque(bodies)
+
+    def through(connection: Connection) -> Callable[[], None]:
+        def work() -> None:
+            requests.rotate()
+            connection.data_received(requests[0])
+
+        return work
+
+    def stage(function: Callable[[bytes], object]) -> Callable[[], None]:
+        def work() -> None:
+            questions.rotate()
+            function(questions[0])
+
+        return work
+
+    answer = HttpResponse(200, b"x" * 1000)
+    dispatcher = Dispatcher(bench.database, READS, WRITES)
+    alone = bench.listen(lambda request, reply: reply(answer), dispatcher)
+    validate = bench.validators[operation.target]
+
+    def nothing() -> None:
+        pass
+
+    whole = microseconds(through(bench.connect(knows=False)), bench.run_later)
+    known = through(bench.connect(knows=True))
+    for _ in bodies:
+        known()
+        bench.run_later()
+    seen = microseconds(known, bench.run_later)
+    http = microseconds(through(alone), bench.run_later)
+    json = microseconds(stage(codec.decode), nothing)
+    checked = microseconds(stage(lambda body: validate(codec.decode(body))), nothing) - json
+    called = (
+        microseconds(
+            stage(lambda body: bench.call(operation.target, codec.decode(body))), bench.run_later
+        )
+        - json
+    )
+    stages = dict(zip(STAGES, (http, json, checked, called), strict=False))
+    stages["rest"] = whole - sum(stages.values())
+    return {"whole": whole, **stages}, seen
+
+
+def _http(heads: dict[str, str], body: bytes) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in heads.items())
+    return f"POST / HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def main() -> None:
+    bench = Bench()
+    bench.prepare()
+    say = sys.stdout.write
+    say(f"Microseconds of one request, {'compiled' if is_used() else 'plain Python'}\n\n")
+    say("| operation | whole | " + " | ".join(STAGES) + " | whole, answer known |\n")
+    say("| --- " * (len(STAGES) + 3) + "|\n")
+    for name in NAMES:
+        stages, seen = measure(bench, name)
+        figures = [f"{figure:.1f}" for figure in stages.values()]
+        shown = f"{seen:.1f}" if name.startswith(("Get", "Query")) else ""
+        say(f"| {name} | {' | '.join(figures)} | {shown} |\n")
+
+
+if __name__ == "__main__":
+    main()

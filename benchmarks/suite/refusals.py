@@ -1,0 +1,32 @@
+"""What a refused request says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+FAILED = "ConditionalCheckFailedException"
+CANCELLED = "TransactionCanceledException"
+INVALID = "ValidationException"
+
+
+def refusal(call: Callable[..., Any], *arguments: Any, **named: Any) -> str:
+    """The code of the error that the call ends with."""
+    return str(refused(call, *arguments, **named)["Error"]["Code"])
+
+
+def reasons(call: Callable[..., Any], *arguments: Any, **named: Any) -> list[str]:
+    """Why a transaction was cancelled, action by action."""
+    answer = refused(call, *arguments, **named)
+    assert answer["Error"]["Code"] == CANCELLED
+    return [reason["Code"] for reason in answer["CancellationReasons"]]
+
+
+def refused(call: Callable[..., Any], *arguments: Any, **named: Any) -> dict[str, Any]:
+    with pytest.raises(ClientError) as error:
+        call(*arguments, **named)
+    answer: dict[str, Any] = error.value.response
+    return answer
