@@ -217,6 +217,13 @@ def test_a_table_that_is_not_there(raw: Any, operation: str) -> None:
     assert answer.body["message"] == "Global table with name: 'nope' does not exist."
 
 
+def test_a_target_larger_than_any_double(raw: Any, name: str) -> None:
+    policy = {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": 10**400}}
+    update = {**FULL, "ScalingPolicyUpdate": policy}
+    request = {"TableName": name, "ProvisionedWriteCapacityAutoScalingUpdate": update}
+    assert BOUNDS in refusal(raw, request)[1]
+
+
 @pytest.mark.parametrize("target", [10.0, 19.9, 90.0])
 def test_targets_from_10_to_90_percent(client: Any, name: str, target: float) -> None:
     policy = {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": target}}

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from partita.errors import PartitaError
 from partita.limits import GB
 from partita.migrate.bill import Bill, EstimateSettings, bill
+from partita.migrate.checks.finding import Subject
+from partita.migrate.checks.references import References
 from partita.migrate.designs import Design
 from partita.migrate.folder import Folder
 from partita.migrate.model import (
@@ -82,6 +84,7 @@ def estimate(
     found = []
     designs = {one: read_design(folder, one) for one in ([name] if name else _names(folder))}
     for number, (one, design) in enumerate(designs.items()):
+        _refuse_unknown_names(one, Subject(design, patterns, volumes))
         progress("Estimates", number, len(designs))
         # A proposal that was chosen as it is needs no second bill.
         if number == 0 or design != designs.get(CHOSEN):
@@ -93,6 +96,15 @@ def estimate(
     folder.write_json(ESTIMATE_JSON, result)
     folder.write_text(ESTIMATE_CSV, to_csv(result))
     return result
+
+
+def _refuse_unknown_names(name: str, subject: Subject) -> None:
+    """What the source does not have has no size, and no price."""
+    for finding in References(subject).findings():
+        raise PartitaError(
+            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
+            " --check` finds all that is wrong."
+        )
 
 
 def _settings(folder: Folder) -> EstimateSettings:

@@ -2,42 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
-from partita.migrate.analysis import Analysis, TableAnalysis
+from partita.migrate.analysis import Analysis
 from partita.migrate.inventory import Inventory
 from partita.migrate.patterns import AccessPattern, Patterns
 
 
 def with_items(patterns: Patterns, inventory: Inventory, analysis: Analysis) -> Patterns:
     """Patterns that do not say how many items they touch get what the sampled rows tell."""
+    counting = _Counting(inventory, analysis)
     known = [
-        pattern if pattern.items else replace(pattern, items=_items(pattern, inventory, analysis))
+        pattern if pattern.items else replace(pattern, items=counting.items(pattern))
         for pattern in patterns.patterns
     ]
     return replace(patterns, patterns=known)
 
 
-def _items(pattern: AccessPattern, inventory: Inventory, analysis: Analysis) -> float:
-    if pattern.operation == "insert":
+class _Counting:
+    def __init__(self, inventory: Inventory, analysis: Analysis) -> None:
+        self._inventory = inventory
+        self._analysis = analysis
+
+    def items(self, pattern: AccessPattern) -> float:
+        if pattern.operation == "insert":
+            return 1.0
+        rows = self._found(pattern)
+        # Rows of a joined table lie beside the one that they belong to.
+        beside = [self._rows_for_one(table, pattern.table, pattern) for table in pattern.joins]
+        rows *= max([1.0, *beside])
+        if pattern.limit is not None:
+            rows = min(rows, pattern.limit)
+        return max(1.0, float(f"{rows:.4g}"))
+
+    def _found(self, pattern: AccessPattern) -> float:
+        """Rows of the table that the values of a call find."""
+        if not pattern.equality:
+            return float(self._rows(pattern.table))
+        asked: dict[str, set[str]] = {}
+        for name in pattern.equality:
+            table, _, column = name.rpartition(".")
+            asked.setdefault(table, set()).add(column)
+        own = asked.pop(pattern.table, None)
+        found = [self._rows_per_value(pattern.table, own)] if own else []
+        found += [
+            self._rows_per_value(table, columns) * self._rows_for_one(pattern.table, table, pattern)
+            for table, columns in asked.items()
+        ]
+        return min(found)
+
+    def _rows(self, name: str) -> int:
+        measured, table = self._analysis.table(name), self._inventory.table(name)
+        return measured.rows if measured else table.row_count or 0 if table else 1
+
+    def _rows_for_one(self, table: str, other: str, pattern: AccessPattern) -> float:
+        """Rows of a table for one of another: of those that refer to it, or lead on to it."""
+        children = [table, *pattern.through, *(one.name for one in self._inventory.tables)]
+        for child in dict.fromkeys(children):
+            columns = self._reference(child, other)
+            if columns and (child == table or self._reference(child, table)):
+                return self._rows_per_value(child, set(columns))
         return 1.0
-    table = inventory.table(pattern.table)
-    found = analysis.table(pattern.table)
-    rows = float(found.rows if found else table.row_count if table else 1)
-    prefix = f"{pattern.table}."
-    own = {name.removeprefix(prefix) for name in pattern.equality if name.startswith(prefix)}
-    if own:
-        rows = _rows_per_value(own, found, rows)
-    elif pattern.equality:
-        # Found through another table, whose rows lead to a few of this one.
-        rows = 1.0
-    if pattern.limit is not None:
-        rows = min(rows, pattern.limit)
-    return max(1.0, float(f"{rows:.4g}"))
 
+    def _reference(self, child: str, parent: str) -> list[str]:
+        """The columns by which one table refers to another."""
+        table = self._inventory.table(child)
+        keys = table.foreign_keys if table else []
+        return next((key.columns for key in keys if key.referenced_table == parent), [])
 
-def _rows_per_value(columns: set[str], found: TableAnalysis | None, rows: float) -> float:
-    """Of the key that narrows most among those that the call names."""
-    keys = found.keys if found else []
-    named = [key.rows_per_value for key in keys if columns.issuperset(key.columns)]
-    return min(named, default=1.0 if rows else 0.0)
+    def _rows_per_value(self, name: str, columns: Iterable[str]) -> float:
+        """Of the key that narrows most among those that the call names."""
+        measured = self._analysis.table(name)
+        keys = measured.keys if measured else []
+        named = [key.rows_per_value for key in keys if set(columns).issuperset(key.columns)]
+        return min(named, default=1.0)

@@ -112,8 +112,8 @@ class WrittenPattern:
             access = understand(shapes[0], self._schema)[0]
         except (Noise, NotUnderstood) as reason:
             self._refuse(f"its sql is not understood: {reason}", "sql")
-        items = float(max(shapes[0].members, 1)) if access.is_by_distinct_value else 0.0
-        return _pattern_of(access, items)
+        is_counted = access.is_by_distinct_value and not access.joins
+        return _pattern_of(access, float(max(shapes[0].members, 1)) if is_counted else 0.0)
 
     def _from_members(self) -> AccessPattern:
         if "table" not in self._members:
@@ -164,7 +164,7 @@ class WrittenPattern:
             is_consistent=self._flag("is_consistent", start.is_consistent),
         )
         items = self._number("items") if "items" in self._members else start.items
-        if not items and access.is_by_distinct_value:
+        if not items and access.is_by_distinct_value and not access.joins:
             items = 1.0
         category = self._members.get("category")
         pattern = _pattern_of(access, items)
@@ -258,7 +258,7 @@ class WrittenPattern:
         called = f"pattern {name!r}" if name else f"pattern {self._found.number}"
         line = self._line_of(field)
         place = f"{self._where}, line {line}" if line else self._where
-        raise PartitaError(f"{place}, {called}: {what}.")
+        raise PartitaError(f"{place}, {called}: {what}{'' if what.endswith('?') else '.'}")
 
     def _line_of(self, field: str | None) -> int | None:
         """Where a member is written, else where its pattern begins."""

@@ -7,6 +7,7 @@ that partition, or the catalog changes. What is kept is bounded; the oldest goes
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from zlib import crc32
 
@@ -32,7 +33,8 @@ class KnownAnswers:
     """Of one operation, by the bytes of the request."""
 
     def __init__(self) -> None:
-        self._answers: dict[bytes, KnownAnswer] = {}
+        # To find the oldest, a plain dict would search all places that older ones have left.
+        self._answers: OrderedDict[bytes, KnownAnswer] = OrderedDict()
         self._questions: dict[bytes, set[bytes]] = {}
         """By partition."""
         self._kept_bytes = 0

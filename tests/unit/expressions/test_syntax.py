@@ -240,6 +240,7 @@ CONFLICT = OVERLAP.replace("overlap", "conflict")
         ("a.b, a[1]", CONFLICT.format("[a, b]", "[a, [1]]")),
         ("b[1], b.a, #a.b, a", OVERLAP.format("[a, b]", "[a]")),
         ("a, a, #z", UNDEFINED_NAME.format("#z")),
+        ("#z, a, a", OVERLAP.format("[a]", "[a]")),
         ("#z, status", RESERVED.format("status")),
     ],
 )
@@ -265,6 +266,7 @@ ADD_TYPE = (
             'The "SET" section can only be used once in an update expression;',
         ),
         ("set a = :zz, a = :a", OVERLAP.format("[a]", "[a]")),
+        ("remove #z, a, a", OVERLAP.format("[a]", "[a]")),
         ("remove a.b set a[1] = :a", CONFLICT.format("[a, b]", "[a, [1]]")),
         ("set a = :zz, #z = :a", UNDEFINED_NAME.format("#z")),
         ("set a = :zz, b = :yy", UNDEFINED_VALUE.format(":yy")),

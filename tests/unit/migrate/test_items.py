@@ -64,7 +64,8 @@ def pattern(**members: Any) -> AccessPattern:
         ({"limit": 3}, 3),
         ({"operation": "aggregate"}, 1000),
         ({"operation": "insert"}, 1),
-        ({"equality": ["customer.email"]}, 1),
+        ({"equality": ["customer.email"]}, 25),
+        ({"table": "customer", "equality": ["customer.id"], "joins": ["orders"]}, 25),
         ({"equality": ["orders.customer_id"], "items": 4.5}, 4.5),
     ],
 )

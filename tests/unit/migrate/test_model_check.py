@@ -73,7 +73,8 @@ def edited(old: str, new: str) -> list[Finding]:
         (
             'pattern = "players"',
             'pattern = "fans"',
-            "access 'players': no request serves this pattern, it would need a scan; change it, or take it out of patterns.toml.",
+            "access 'players': no request serves this pattern, it would need a scan; change it, or"
+            " take it out of patterns.toml.",
         ),
         (
             '{ attribute = "RegistrationDate", comparison = "between"',

@@ -335,7 +335,8 @@ def test_what_only_a_scan_could_answer_is_said() -> None:
     design = denormalized(volumes, patterns, ModelSettings())
     assert any("'all' is not served: it asks for no value" in risk for risk in design.risks)
     assert [one.message for one in check(design, patterns, volumes)] == [
-        "no request serves this pattern, it would need a scan; change it, or take it out of patterns.toml."
+        "no request serves this pattern, it would need a scan; change it, or take it out of"
+        " patterns.toml."
     ]
 
 
@@ -505,3 +506,133 @@ def test_only_the_latest_version_is_found_by_what_belongs_to_all() -> None:
         assert key in attribute_names(design, "documents")
         assert key not in attribute_names(design, "revisions")
         assert entity(design, "documents").rows == "latest"
+
+
+COMPANY = inventory(
+    table("employees", "id string, name string", "id"),
+    table("departments", "id string, name string", "id"),
+    *(
+        table(
+            name,
+            "employee_id string, department_id string",
+            "employee_id department_id",
+            foreign_keys=[
+                foreign_key("employee_id", "employees.id"),
+                foreign_key("department_id", "departments.id"),
+            ],
+        )
+        for name in ("managed", "works_in")
+    ),
+)
+
+
+@pytest.mark.parametrize("way", ["managed", "works_in"])
+def test_of_two_ways_between_tables_the_one_that_the_pattern_names_is_taken(way: str) -> None:
+    patterns = [
+        pattern("of a department", "read", "employees", "departments.name", 5, through=[way])
+    ]
+    for design in both(COMPANY, patterns):
+        assert access(design, "of a department").entity == way
+
+
+def test_an_association_that_is_asked_for_from_its_other_side_is_no_list() -> None:
+    patterns = [
+        pattern("film", "read", "films", "id", 5, joins=["actors"]),
+        pattern("films of an actor", "read", "films", "actors.name", 5, items=3),
+    ]
+    few = measured("roles", 10, keys={"film_id": (5, 2)})
+    for design in both(inventory(*FILMS), patterns, few):
+        assert access(design, "films of an actor").request == "Query"
+
+
+def test_what_is_read_in_order_is_not_mixed_with_other_items_of_the_collection() -> None:
+    patterns = [
+        pattern("customer", "read", "customers", "id", 9),
+        pattern(
+            "newest", "read", "orders", "customer_id", 9,
+            order_by="placed_at", is_descending=True, limit=5, items=5,
+        ),
+    ]  # fmt: skip
+    _, single = both(inventory(*ORDERS), patterns)
+    found = access(single, "newest")
+    assert (found.index, found.key[1].comparison) == (None, "begins_with")
+
+
+def test_types_that_share_the_keys_of_an_index_are_told_apart_by_its_sort_key() -> None:
+    staff = table("staff", "id string, name string", "id")
+    of_staff = [foreign_key("staff_id", "staff.id")]
+    found = inventory(
+        staff,
+        table("rentals", "id string, staff_id string, at datetime", "id", foreign_keys=of_staff),
+        table("payments", "id string, staff_id string, at datetime", "id", foreign_keys=of_staff),
+    )
+    patterns = [
+        one
+        for name in ("rentals", "payments")
+        for one in (
+            pattern(f"one of {name}", "read", name, "id", 50),
+            pattern(
+                f"{name} of staff", "read", name, "staff_id", 5,
+                order_by="at", is_descending=True, limit=5, items=5,
+            ),
+        )
+    ]  # fmt: skip
+    _, single = both(found, patterns)
+    starts = {
+        (condition.comparison, condition.value)
+        for name in ("rentals", "payments")
+        for condition in access(single, f"{name} of staff").key[1:]
+    }
+    assert starts == {("begins_with", "R#"), ("begins_with", "P#")}
+
+
+def test_a_range_ends_behind_all_items_of_its_last_value() -> None:
+    patterns = [
+        pattern(
+            "between", "read", "orders", "customer_id", 50, range="placed_at", items=5,
+        ),
+    ]  # fmt: skip
+    for design in both(inventory(*ORDERS), patterns):
+        condition = access(design, "between").key[1]
+        sort = next(
+            one for one in entity(design, "orders").attributes if one.name == condition.attribute
+        )
+        assert sort.template is not None
+        last = condition.value.rpartition(" and ")[2].replace("{placed_at.to}", "2024-01-01")
+        key = sort.template.replace("{placed_at}", "2024-01-01").replace("{id}", "7")
+        assert key < last < key.replace("2024-01-01", "2024-01-02")
+
+
+def test_a_model_without_patterns_is_not_said_to_serve_them() -> None:
+    volumes = Volumes(inventory(*ORDERS))
+    design = denormalized(volumes, [], ModelSettings())
+    assert [(one.severity, one.place) for one in check(design, [], volumes)] == [
+        ("warning", "patterns.toml")
+    ]
+
+
+def test_a_list_copies_only_what_is_read_of_a_table_with_items_of_its_own() -> None:
+    products = table("products", "id string, name string, stock integer, price decimal", "id")
+    lines = table(
+        "lines",
+        "order_id string, product_id string, price decimal",
+        "order_id product_id",
+        foreign_keys=[
+            foreign_key("order_id", "orders.id"),
+            foreign_key("product_id", "products.id"),
+        ],
+    )
+    found = inventory(table("orders", "id string, at datetime", "id"), products, lines)
+    whole = pattern("order", "read", "orders", "id", 5, joins=["lines", "products"], items=2)
+    named = replace(whole, columns=["orders.at", "lines.price", "products.name"])
+    stock = pattern("sell", "update", "products", "id", 5, columns="stock")
+    few = measured("lines", 10, keys={"order_id": (5, 2)})
+
+    def collected(*patterns: AccessPattern) -> list[str]:
+        _, single = both(found, list(patterns), few)
+        (held,) = (one for one in entity(single, "orders").attributes if one.collect)
+        return held.collect
+
+    assert collected(named, stock) == ["lines.product_id", "lines.price", "products.name"]
+    assert "products.stock" in collected(whole, stock)
+    assert "products.price" not in collected(whole, stock)

@@ -14,6 +14,7 @@ from partita.migrate.mining.schema import Schema
 from partita.migrate.mining.texts import shapes_of
 from partita.migrate.mining.understanding import understand
 
+from .schemas import foreign_key, inventory, table
 from .shop import shop
 
 FIXTURE = Path(__file__).parent / "fixtures" / "statements.txt"
@@ -135,3 +136,37 @@ def test_neither_the_order_of_conditions_nor_an_alias_makes_another_pattern(
     assert told(f"SELECT * FROM orders WHERE {one}", schema) == told(
         f"SELECT * FROM orders{alias} WHERE {other}", schema
     )
+
+
+def test_a_load_of_data_is_listed_and_is_no_pattern() -> None:
+    mine = Mine(SCHEMAS["postgres"])
+    mine.add(Ran("INSERT INTO orders (id) VALUES ($1)", calls=30, rows=30))
+    mine.add(Ran("INSERT INTO orders (id) SELECT id FROM customer", calls=1, rows=100_000))
+    mine.add(Ran(f"INSERT INTO orders (id) VALUES {', '.join(['(1)'] * 600)}"))
+    found = mine.patterns(10, "a test")
+    assert [(one.name, one.items) for one in found.patterns] == [("insert into orders", 1)]
+    assert sorted(one.reason.partition(";")[0] for one in found.unexplained) == [
+        "it loads 100,000 rows at once",
+        "it loads 600 rows at once",
+    ]
+
+
+def test_which_of_two_tables_leads_to_another_is_kept() -> None:
+    keys = [foreign_key("a_id", "a.id"), foreign_key("b_id", "b.id")]
+    schema = Schema(
+        inventory(
+            table("a", "id, name string", "id"),
+            table("b", "id, name string", "id"),
+            *(table(name, "a_id, b_id", "a_id b_id", foreign_keys=keys) for name in ("x", "y")),
+        )
+    )
+    mine = Mine(schema)
+    for way in ("x", "y"):
+        mine.add(
+            Ran(
+                f"SELECT a.* FROM a JOIN {way} w ON w.a_id = a.id JOIN b ON b.id = w.b_id"
+                " WHERE b.name = 'z'"
+            )
+        )
+    found = {one.name: one.through for one in mine.patterns(1, "a test").patterns}
+    assert found == {"a by b.name through x": ["x"], "a by b.name through y": ["y"]}

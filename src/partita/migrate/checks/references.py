@@ -47,6 +47,9 @@ class References:
                 "give exactly one of column, constant, template, collect and expires"
                 f" (there are {count})",
             )
+        members = [Ref.parse(name).column for name in attribute.collect]
+        for name in sorted({one for one in members if members.count(one) > 1}):
+            yield error(place, f"collect has two columns named {name}; a map holds one of them")
         reached = {entity.source}
         for text in attribute.through:
             step = parse_step(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -83,7 +84,7 @@ class KeyCounts:
             rows_per_value_max=max(1, round(top * rows)),
             top_share=_significant(top),
             entropy_bits=round(entropy, 2) + 0.0,
-            top_value=self._example(counts.top_hash) if not self.is_unique else None,
+            top_value=counts.top_value if not self.is_unique else None,
             null_share=round(null_share, 6),
             is_unique=self.is_unique,
             is_distinct_exact=is_exact,
@@ -91,19 +92,23 @@ class KeyCounts:
 
     def _counts(self) -> Counts:
         frequencies: Counter[int] = Counter()
-        top = top_hash = run = 0
+        top = run = 0
         ordered = sorted(self._hashes)
         for position, hashed in enumerate(ordered):
             run += 1
             if position + 1 == len(ordered) or ordered[position + 1] != hashed:
                 frequencies[run] += 1
-                if run > top:
-                    top, top_hash = run, hashed
+                top = max(top, run)
                 run = 0
-        return Counts(len(ordered), frequencies, top, top_hash)
+        return Counts(len(ordered), frequencies, top, self._example(ordered, top))
 
-    def _example(self, hashed: int) -> str | None:
-        return next((text for other, text in self._examples if other == hashed), None)
+    def _example(self, ordered: list[int], times: int) -> str | None:
+        """The first value that came so often; Python hashes texts anew in each process, so that
+        the order of hashes must not decide."""
+        for hashed, text in self._examples:
+            if bisect_right(ordered, hashed) - bisect_left(ordered, hashed) == times:
+                return text
+        return None
 
 
 class Counts(NamedTuple):
@@ -113,7 +118,7 @@ class Counts(NamedTuple):
     frequencies: Counter[int]
     """{times: how many values were seen so often}"""
     top: int
-    top_hash: int
+    top_value: str | None
 
     @property
     def distinct(self) -> int:

@@ -215,6 +215,18 @@ class OverloadedKeys:
     def _named(self, draft: Draft, entity: str, refs: tuple[Ref, ...]) -> str:
         return SEPARATOR.join(self.renderer.attribute_name(draft, entity, ref) for ref in refs)
 
+    def index_start(self, entity: str, name: str) -> str:
+        """How a type's sort keys in an index begin, where others share its partition keys."""
+        keys = {
+            user: self.index_key(slot, user, index)
+            for slot in self.slots
+            if slot.name == name
+            for user, index in slot.users
+        }
+        own = keys.pop(entity)
+        shared = (one for one in keys.values() if one.partition == own.partition)
+        return prefix_of(own.sort) if any(shared) else ""
+
     def index_keys(self, entity: str) -> dict[str, RenderedKey]:
         return {
             slot.name: self.index_key(slot, user, index)
@@ -222,6 +234,12 @@ class OverloadedKeys:
             for user, index in slot.users
             if user == entity
         }
+
+
+def prefix_of(sort: Attribute | None) -> str:
+    """The text before the first field of a sort key."""
+    lead, separator, _ = (sort.template or "").partition(SEPARATOR) if sort else ("", "", "")
+    return "" if "{" in lead else f"{lead}{separator}"
 
 
 def _shape(rendered: RenderedKey) -> tuple[str, str]:

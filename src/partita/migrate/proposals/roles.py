@@ -356,7 +356,9 @@ class Assigner:
             return own, through
         target = Ref(other.parent, other.key.referenced_columns[0])
         value = self.schema.natural.get(target, target)
-        details = self._details(link, other, value)
+        # A map has one member of a name: what both tables have is the nearer one's.
+        taken = {ref.column for ref in own}
+        details = [ref for ref in self._details(link, other, value) if ref.column not in taken]
         if value != target:
             return [value, *own, *details], [*through, other.upwards()]
         beyond = [other.upwards()] if details else []
@@ -369,9 +371,21 @@ class Assigner:
         columns = [Ref(other.parent, one.name) for one in self.schema.table(other.parent).columns]
         keys = {Ref(other.parent, name) for name in other.key.referenced_columns}
         references = {name for one in self.schema.parents(other.parent) for name in one.key.columns}
+        wanted = self._wanted(other.parent)
         return [
-            ref for ref in columns if ref not in {value, *keys} and ref.column not in references
+            ref
+            for ref in columns
+            if ref not in {value, *keys}
+            and ref.column not in references
+            and (wanted is None or ref in wanted)
         ]
+
+    def _wanted(self, table: str) -> set[Ref] | None:
+        """What patterns read of a table that has items of its own; None for all of it."""
+        joining = [pattern for pattern in self.patterns if table in pattern.joins]
+        if not self._main(table) or not all(pattern.columns for pattern in joining):
+            return None
+        return {Ref.parse(name) for pattern in joining for name in pattern.columns}
 
     def _set_name(self, table: str, other: Link | None) -> str:
         """`consumed_metrics` by the column's own word, `related_dimensions` without one."""

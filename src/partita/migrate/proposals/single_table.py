@@ -34,6 +34,7 @@ from partita.migrate.proposals.overloaded_keys import (
     VERSION_PREFIX,
     OverloadedKeys,
     Slot,
+    prefix_of,
 )
 from partita.migrate.proposals.rendering import RenderedKey, Renderer
 from partita.migrate.proposals.settings import ModelSettings
@@ -333,7 +334,9 @@ class _SingleTable:
         A root item may come along, unless it would be among the first ones.
         """
         key, pattern = self.ground.plans[entity].base, served.need.pattern
-        if served.index is not None or not key.sort:
+        if served.index is not None:
+            return self.keys.index_start(entity, served.index)
+        if not key.sort:
             return ""
         if entity in self.ground.roles.versions:
             return f"{VERSION_PREFIX}{SEPARATOR}"
@@ -345,9 +348,7 @@ class _SingleTable:
         ]
         if not beside:
             return ""
-        sort = self.keys.base(entity, entity).sort
-        lead, separator, _ = (sort.template or "").partition(SEPARATOR) if sort else ("", "", "")
-        return "" if "{" in lead else f"{lead}{separator}"
+        return prefix_of(self.keys.base(entity, entity).sort)
 
     def _in_collection(self, entity: str) -> list[str]:
         """The other types of items with the same partition key."""

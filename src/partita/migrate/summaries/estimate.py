@@ -27,6 +27,8 @@ def summarize(estimates: Estimates) -> Iterator[RenderableType]:
     if rest := more(len(one.patterns), ESTIMATE_CSV):
         yield Text(rest)
     yield _resources(one)
+    if rest := more(len(one.resources), ESTIMATE_CSV):
+        yield Text(rest)
     yield _month(one.bill)
     yield _doubled(one)
     if len(estimates.estimates) > 1:
@@ -87,7 +89,7 @@ def _resources(one: Estimate) -> RenderableType:
                 gigabytes(resource.stored_bytes / GB),
                 str(resource.partitions),
             )
-            for resource in one.resources
+            for resource in one.resources[:ROWS_SHOWN_MAX]
         ),
         numbers=["WCU", "RCU", "items", "item KB", "GB", "partitions"],
     )

@@ -32,7 +32,7 @@ def figure(number: float) -> str:
 
 
 def gigabytes(number: float) -> str:
-    return f"{number:,.2f}" if number >= 0.1 or not number else f"{number:.2g}"
+    return f"{number:,.2f}" if number >= 0.01 or not number else "<0.01"
 
 
 def more(count: int, file: str) -> str:
