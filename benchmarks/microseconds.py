@@ -20,7 +20,7 @@ from benchmarks.wire import headers
 from partita.assembly import open_engine
 from partita.compiled import is_used
 from partita.operations.database import Database
-from partita.operations.registry import READS, WRITES
+from partita.operations.registry import ONLY_READS, READS, WRITES
 from partita.protocol import codec
 from partita.protocol.validation import compile_validators
 from partita.server.dispatch import Dispatcher
@@ -60,7 +60,7 @@ class Bench:
 
     def connect(self, *, knows: bool) -> Connection:
         known = self.database.known_answers if knows else {}
-        dispatcher = Dispatcher(self.database, READS, WRITES, known_answers=known)
+        dispatcher = Dispatcher(self.database, READS, WRITES, ONLY_READS, known_answers=known)
         return self.listen(dispatcher.handle, dispatcher)
 
     def listen(self, handle: Callable[..., None], dispatcher: Dispatcher) -> Connection:
@@ -134,7 +134,7 @@ def measure(bench: Bench, name: str) -> tuple[dict[str, float], float]:
         return work
 
     answer = HttpResponse(200, b"x" * 1000)
-    dispatcher = Dispatcher(bench.database, READS, WRITES)
+    dispatcher = Dispatcher(bench.database, READS, WRITES, ONLY_READS)
     alone = bench.listen(lambda request, reply: reply(answer), dispatcher)
     validate = bench.validators[operation.target]
 

@@ -7,22 +7,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
+
 from partita.capacity.ledger import OFF
 from partita.capacity.schedules import ScheduledChange
 from partita.operations.database import Database
 from partita.operations.monitoring import PAGES
-from partita.operations.registry import READS, WRITES
+from partita.operations.registry import ONLY_READS, READS, WRITES
 from partita.server import lifecycle
+from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.http import Listener
-from partita.settings import Trigger
+from partita.settings import Function, Trigger
 from partita.storage.engine import Engine
-from partita.storage.lmdb import LmdbEngine, opened_for_reading
+from partita.storage.journaled import JournaledEngine, open_relaxed, opened_for_reading
+from partita.storage.lmdb import LmdbEngine
 from partita.tables.check import check as check_folder
 from partita.tables.findings import Folder
 from partita.triggers.runner import Triggers
+from partita.workflows.frames import Told
+from partita.workflows.running.items import TABLE as WORKFLOWS_TABLE
 
 MEMORY_FOLDER = Path("/dev/shm")
+STEP_FUNCTIONS = b"AWSStepFunctions"
+"""How the targets of Step Functions' API begin."""
 
 
 def serve(
@@ -36,12 +44,14 @@ def serve(
     capacity: str = OFF,
     schedules: Sequence[ScheduledChange] = (),
     triggers: Sequence[Trigger] = (),
+    functions: Sequence[Function] = (),
+    time_scale: float = 1.0,
     settings_folder: Path = Path(),
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
-    `say` gets a line when requests are accepted. Functions of triggers are looked for in the folder
-    of the settings, and files in it.
+    `say` gets a line when requests are accepted. Functions are looked for in the folder of the
+    settings, and files in it. `time_scale` is how fast time passes in workflows.
     """
 
     async def run() -> None:
@@ -55,20 +65,39 @@ def serve(
             capacity=capacity,
             schedules=schedules,
         )
-        functions = Triggers(database, triggers, settings_folder)
-        dispatcher = Dispatcher(database, READS, WRITES, PAGES, database.known_answers)
+        callers = Triggers(database, triggers, settings_folder)
+
+        def told() -> bytes:
+            endpoint = f"http://{database.service.address}"
+            folder = str(settings_folder.absolute())
+            return msgspec.json.encode(Told(endpoint, folder, tuple(functions), time_scale))
+
+        workflows = Companion("partita.workflows.companion", told)
+        dispatcher = Dispatcher(
+            database,
+            READS,
+            WRITES,
+            ONLY_READS,
+            PAGES,
+            database.known_answers,
+            {STEP_FUNCTIONS: workflows},
+        )
 
         def ready(url: str) -> None:
             database.service.address = url.removeprefix("http://")
             database.start()
-            functions.start()
+            callers.start()
+            if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
+                # Executions may be under way.
+                workflows.start()
             say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
 
         try:
             listener = Listener(dispatcher.handle, dispatcher.metrics)
-            await lifecycle.serve(listener, host, port, ready)
+            await lifecycle.serve(listener, host, port, ready, workflows.stop)
         finally:
-            await functions.stop()
+            await workflows.stop()
+            await callers.stop()
             database.close()
 
     lifecycle.run(run)
@@ -86,6 +115,8 @@ def check(data: Path, say: Callable[[str], None]) -> bool:
     looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries"
     if folder.changes:
         looked_at += f", {folder.changes} changes"
+    if folder.records:
+        looked_at += f", {folder.records} records"
     say(f"{looked_at} checked: {f'{findings} findings' if findings else 'no findings'}.")
     return not findings
 
@@ -102,7 +133,7 @@ def _kept(data: Path | None, *, durable: bool) -> str:
 def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
     """The engine over a data folder, or over one that nobody sees."""
     if folder is not None:
-        return LmdbEngine(folder, durable=durable)
+        return JournaledEngine(folder) if durable else open_relaxed(folder)
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
         # The folder goes at once: the open files live on until the process ends, however it ends.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +38,25 @@ def main() -> None:
         sys.exit(1)
 
 
-class Commands(click.Group):
-    """With `migrate`, whose module is only loaded when it is asked for."""
+LATE = {
+    "metrics": "partita.apps.metrics.commands:metrics",
+    "migrate": "partita.migrate.commands:migrate",
+    "pagehits": "partita.apps.pagehits.commands:pagehits",
+    "workflow": "partita.workflows.commands:workflow",
+}
+"""Groups of commands whose modules are only loaded when they are asked for."""
 
+
+class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "migrate"])
+        return sorted([*super().list_commands(ctx), *LATE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "migrate":
+        if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
-        from partita.migrate.commands import migrate
-
-        return migrate
+        module, _, name = LATE[cmd_name].partition(":")
+        group: click.Command = getattr(import_module(module), name)
+        return group
 
 
 @click.group(
@@ -110,6 +118,11 @@ def _read_config(
     show_default=True,
     help="enforce throttles as the service does, observe only counts what it would throttle.",
 )
+@click.option(
+    "--time-scale",
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds that pass in workflows in one of ours: for test suites.",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -118,6 +131,7 @@ def serve(
     in_memory: bool,
     durability: str,
     capacity: str,
+    time_scale: float | None,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -135,6 +149,8 @@ def serve(
         capacity=capacity,
         schedules=scheduled_changes(loaded.capacity),
         triggers=loaded.triggers,
+        functions=loaded.functions,
+        time_scale=loaded.workflows.time_scale if time_scale is None else time_scale,
         settings_folder=Path() if config is None else config.absolute().parent,
     )
 
@@ -203,7 +219,7 @@ def insights(table: str, endpoint: str) -> None:
 @commands.command()
 @_endpoint
 @click.option("--seconds", default=2.0, show_default=True, help="How often to look.")
-@click.option("--once", is_flag=True, help="Draw once, with the rates since the server started.")
+@click.option("--once", is_flag=True, help="Draw once, for scripts.")
 def top(endpoint: str, seconds: float, once: bool) -> None:
     """Watch a server: operations, latency, units, throttling, hot partitions."""
     from partita.monitor.top import show

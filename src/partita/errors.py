@@ -36,8 +36,12 @@ class DynamoDBError(PartitaError):
         self.members = members
 
     @property
+    def wire_code(self) -> str:
+        return self.code or type(self).__name__
+
+    @property
     def wire_type(self) -> str:
-        return self.namespace + (self.code or type(self).__name__)
+        return self.namespace + self.wire_code
 
 
 class StorageError(PartitaError):
@@ -144,6 +148,18 @@ class TrimmedDataAccessException(DynamoDBError):
     pass
 
 
+class InvalidArgumentException(DynamoDBError):
+    """How Kinesis refuses what its description allows."""
+
+
+class ExpiredNextTokenException(DynamoDBError):
+    pass
+
+
+class DryRunOperationException(DynamoDBError):
+    """The request would have succeeded, had it been meant."""
+
+
 class ThrottlingException(DynamoDBError):
     """How operations on tables are throttled."""
 
@@ -152,3 +168,97 @@ class ThrottlingException(DynamoDBError):
 
 class InternalServerError(DynamoDBError):
     status = 500
+
+
+class StepFunctionsError(DynamoDBError):
+    """What clients of workflows receive; codes and texts are those of AWS Step Functions."""
+
+    namespace = "com.amazonaws.swf.service.v2.model#"
+
+
+class InvalidArn(StepFunctionsError):
+    pass
+
+
+class InvalidName(StepFunctionsError):
+    pass
+
+
+class InvalidToken(StepFunctionsError):
+    pass
+
+
+class InvalidOutput(StepFunctionsError):
+    pass
+
+
+class InvalidExecutionInput(StepFunctionsError):
+    pass
+
+
+class InvalidStateMachineDefinition(StepFunctionsError):
+    code = "InvalidDefinition"
+
+
+class InvalidLoggingConfiguration(StepFunctionsError):
+    pass
+
+
+class InvalidTracingConfiguration(StepFunctionsError):
+    pass
+
+
+class InvalidEncryptionConfiguration(StepFunctionsError):
+    pass
+
+
+class MissingRequiredParameter(StepFunctionsError):
+    pass
+
+
+class StateMachineDoesNotExist(StepFunctionsError):
+    pass
+
+
+class StateMachineAlreadyExists(StepFunctionsError):
+    pass
+
+
+class StateMachineDeleting(StepFunctionsError):
+    pass
+
+
+class StateMachineTypeNotSupported(StepFunctionsError):
+    pass
+
+
+class ExecutionDoesNotExist(StepFunctionsError):
+    pass
+
+
+class ExecutionAlreadyExists(StepFunctionsError):
+    pass
+
+
+class ActivityDoesNotExist(StepFunctionsError):
+    pass
+
+
+class ActivityAlreadyExists(StepFunctionsError):
+    pass
+
+
+class TaskDoesNotExist(StepFunctionsError):
+    pass
+
+
+class TaskTimedOut(StepFunctionsError):
+    pass
+
+
+class TooManyTags(StepFunctionsError):
+    pass
+
+
+class ResourceNotFound(StepFunctionsError):
+    pass

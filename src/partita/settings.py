@@ -1,4 +1,4 @@
-"""The one settings file, `partita.toml`: what `serve` is told, and the triggers.
+"""The one settings file, `partita.toml`: what `serve` is told, triggers, functions.
 
 Options of the command line go before environment variables, and these before the file.
 """
@@ -38,12 +38,31 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timeout_seconds: Annotated[float, Meta(gt=0, le=900)] = 60.0
 
 
+class Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A function that workflows call. Limits are those of AWS Lambda."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    handler: Annotated[str, Meta(pattern=r"^[\w.]+:[\w.]+$")]
+    """module:callable"""
+    timeout_seconds: Annotated[float, Meta(gt=0, le=900)] = 60.0
+    concurrency: Annotated[int, Meta(ge=0)] | None = None
+    """How many calls may run at once; one more is refused. Without it, calls wait their turn."""
+    environment: dict[str, str] = {}
+
+
+class Workflows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    time_scale: Annotated[float, Meta(gt=0)] = 1.0
+    """How many seconds of a machine pass in one second, so that tests need not wait."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     serve: dict[str, Any] = {}
     """By the names of the options of `partita serve`."""
     capacity: dict[str, Any] = {}
     """`[[capacity.schedule]]`, which `capacity/schedules.py` reads."""
     triggers: tuple[Trigger, ...] = ()
+    functions: tuple[Function, ...] = ()
+    workflows: Workflows = Workflows()
 
 
 def load(path: Path) -> Settings:
@@ -55,6 +74,7 @@ def load(path: Path) -> Settings:
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise PartitaError(f"The settings in {path} are wrong: {error}.") from error
     _check_triggers(path, settings.triggers)
+    _check_functions(path, settings.functions)
     return settings
 
 
@@ -68,3 +88,10 @@ def _check_triggers(path: Path, triggers: tuple[Trigger, ...]) -> None:
             )
         if names.count(trigger.name) > 1:
             raise PartitaError(f"There are two triggers with the name {trigger.name} in {path}.")
+
+
+def _check_functions(path: Path, functions: tuple[Function, ...]) -> None:
+    names = [function.name for function in functions]
+    for name in names:
+        if names.count(name) > 1:
+            raise PartitaError(f"There are two functions with the name {name} in {path}.")

@@ -415,3 +415,20 @@ def test_statements_are_charged_as_the_operations_they_stand_for(client: Any) ->
     response = refusal(client.execute_statement, Statement=reading)
     assert response["ThrottlingReasons"][0]["reason"] == "TableReadProvisionedThroughputExceeded"
     assert client.describe_table(TableName="votes")["Table"]["ItemCount"] == 2
+
+
+def test_a_batch_of_statements_is_charged_for_what_it_does_not_find(client: Any) -> None:
+    create(client, units=2)
+    statements = [
+        {"Statement": f"SELECT * FROM votes WHERE id = 'none {number}'"} for number in range(6)
+    ]
+    answer = client.batch_execute_statement(Statements=statements)["Responses"]
+    codes = [one.get("Error", {}).get("Code") for one in answer]
+    assert codes == [None] * 4 + ["ProvisionedThroughputExceeded"] * 2
+
+
+def test_a_statement_of_a_batch_that_meets_a_maximum_is_throttled(client: Any) -> None:
+    create(client, OnDemandThroughput={"MaxWriteRequestUnits": 1})
+    statements = [{"Statement": f"INSERT INTO votes VALUE {{'id': '{one}'}}"} for one in "ab"]
+    answer = client.batch_execute_statement(Statements=statements)["Responses"]
+    assert [one.get("Error", {}).get("Code") for one in answer] == [None, "ThrottlingError"]

@@ -38,11 +38,13 @@ Cli = Callable[..., Any]
 def run(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
     """`run("list-tables", "--max-items", "1")`: the finished process of one command."""
 
-    def execute(*arguments: str) -> subprocess.CompletedProcess[str]:
+    streams = {"AWS_ENDPOINT_URL_DYNAMODB_STREAMS": environment["AWS_ENDPOINT_URL_DYNAMODB"]}
+
+    def execute(*arguments: str, service: str = "dynamodb") -> subprocess.CompletedProcess[str]:
         assert AWS is not None
         return subprocess.run(
-            [AWS, "dynamodb", *arguments],
-            env={**environment, "AWS_PAGER": "", "AWS_DEFAULT_OUTPUT": "json"},
+            [AWS, service, *arguments],
+            env={**environment, **streams, "AWS_PAGER": "", "AWS_DEFAULT_OUTPUT": "json"},
             capture_output=True,
             text=True,
             timeout=COMMAND_SECONDS_MAX,
@@ -56,8 +58,8 @@ def run(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProces
 def aws(run: Callable[..., subprocess.CompletedProcess[str]]) -> Cli:
     """`aws("get-item", ...)`: the JSON that a command prints; it has to succeed."""
 
-    def execute(*arguments: str) -> Any:
-        completed = run(*arguments)
+    def execute(*arguments: str, **service: str) -> Any:
+        completed = run(*arguments, **service)
         assert completed.returncode == 0, completed.stderr
         return json.loads(completed.stdout) if completed.stdout.strip() else None
 
@@ -176,6 +178,53 @@ def test_a_transaction(aws: Cli, run: Any, music: str) -> None:
     gets = [{"Get": {"TableName": music, "Key": put(title)["Put"]["Item"]}} for title in ("1", "3")]
     found = aws("transact-get-items", "--transact-items", json.dumps(gets))["Responses"]
     assert ["Item" in each for each in found] == [True, False]
+
+
+def test_statements(aws: Cli, run: Any, music: str) -> None:
+    def execute(statement: str, *parameters: dict[str, str]) -> Any:
+        given = ("--parameters", json.dumps(parameters)) if parameters else ()
+        return aws("execute-statement", "--statement", statement.format(f'"{music}"'), *given)
+
+    execute("INSERT INTO {} VALUE {{'Artist': 'p', 'SongTitle': '1', 'Plays': 1}}")
+    where = "WHERE Artist = ? AND SongTitle = ?"
+    key = ({"S": "p"}, {"S": "1"})
+    updated = execute(f"UPDATE {{}} SET Plays = Plays + 1 {where} RETURNING MODIFIED NEW *", *key)
+    assert updated["Items"] == [{"Plays": {"N": "2"}}]
+    assert execute(f"SELECT Plays FROM {{}} {where}", *key)["Items"] == updated["Items"]
+    execute(f"DELETE FROM {{}} {where}", *key)
+    pages = execute("SELECT SongTitle FROM {} WHERE Artist = 'artist0' ORDER BY SongTitle DESC")
+    assert [item["SongTitle"]["S"] for item in pages["Items"]][:2] == ["song18", "song16"]
+    statements = json.dumps([{"Statement": f'SELECT * FROM "{music}" {where}', "Parameters": key}])
+    assert aws("batch-execute-statement", "--statements", statements)["Responses"] == [
+        {"TableName": music}
+    ]
+    refused = run("execute-statement", "--statement", "SELEC * FROM nothing")
+    assert "(ValidationException)" in refused.stderr
+    assert "Statement wasn't well formed, can't be processed" in refused.stderr
+
+
+def test_a_stream_is_read(aws: Cli, music: str) -> None:
+    aws(
+        "update-table",
+        *("--table-name", music, "--stream-specification"),
+        "StreamEnabled=true,StreamViewType=NEW_IMAGE",
+    )
+    item = text(Artist={"S": "z"}, SongTitle={"S": "streamed"})
+    aws("put-item", "--table-name", music, "--item", item)
+    listed = aws("list-streams", "--table-name", music, service="dynamodbstreams")["Streams"]
+    arn = listed[0]["StreamArn"]
+    stream = aws("describe-stream", "--stream-arn", arn, service="dynamodbstreams")
+    images = []
+    for shard in stream["StreamDescription"]["Shards"]:
+        iterator = aws(
+            "get-shard-iterator",
+            *("--stream-arn", arn, "--shard-id", shard["ShardId"]),
+            *("--shard-iterator-type", "TRIM_HORIZON"),
+            service="dynamodbstreams",
+        )["ShardIterator"]
+        answer = aws("get-records", "--shard-iterator", iterator, service="dynamodbstreams")
+        images += [record["dynamodb"]["NewImage"] for record in answer["Records"]]
+    assert images == [json.loads(item)]
 
 
 def test_the_table_is_changed(aws: Cli, music: str) -> None:

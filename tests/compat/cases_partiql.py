@@ -444,6 +444,16 @@ READS = [
             run("SELECT sk FROM Paged.byNick WHERE pk = 'a'", ConsistentRead=True),
         ),
         case(
+            "several partitions",
+            *all_of(
+                "SELECT sk FROM Paged WHERE pk IN ['a', 'b'] AND sk < 2",
+                "SELECT sk FROM Paged WHERE (pk = 'a' OR pk IN ['b', 'c']) AND sk < 2",
+                "SELECT sk FROM Paged WHERE pk = 'b' OR (pk = 'a' AND sk = 3)",
+                "SELECT sk FROM Paged WHERE pk = 'b' OR (pk = 'a' AND sk = 3) OR n = 20",
+                "SELECT sk FROM Paged WHERE pk = 'a' OR pk = 'b' ORDER BY sk",
+            ),
+        ),
+        case(
             "the order of keys",
             ordered("SELECT * FROM Paged WHERE pk = 'a' ORDER BY sk"),
             ordered("SELECT * FROM Paged WHERE pk = 'a' ORDER BY sk DESC"),

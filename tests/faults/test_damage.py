@@ -173,9 +173,9 @@ def test_random_bytes_anywhere_are_never_a_crash(
 
 
 def test_a_newer_format(folder: Path, check: Look, refused_by_serve: Look) -> None:
-    change(folder, FORMAT_KEY, b"2")
+    change(folder, FORMAT_KEY, b"3")
     said = assert_both_refuse(folder, check, refused_by_serve)
-    assert "has format 2, this Partita reads format 1" in said
+    assert "has format 3, this Partita reads format 2" in said
 
 
 def test_data_of_another_program(folder: Path, check: Look, refused_by_serve: Look) -> None:

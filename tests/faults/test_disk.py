@@ -177,9 +177,8 @@ def test_a_disk_that_refuses_to_write_is_no_loss(
     limit((tmp_path / "data.mdb").stat().st_size + ROOM_BYTES)
     count, error = put_until_refused(client)
     assert error.response["Error"]["Code"] == "InternalServerError"
-    # To LMDB, a write that ends half-way is an input/output error.
     assert error.response["Error"]["Message"] == (
-        "The commit could not be written: mdb_txn_commit: Input/output error."
+        "The commit could not be written: File too large."
     )
     assert_refuses_every_write(client)
     assert_has_exactly(client, count)

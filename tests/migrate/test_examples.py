@@ -117,6 +117,17 @@ def test_games_estimate_is_table_8(games: Folder) -> None:
     )
 
 
+def test_no_price_for_a_column_that_the_source_does_not_have(games: Folder, tmp_path: Path) -> None:
+    shutil.copytree(games.path, tmp_path / "games")
+    folder = Folder.open(tmp_path / "games")
+    text = (folder.path / "model.toml").read_text()
+    folder.write_text("model.toml", text.replace("PlayersGamesItems.Score", "PlayersGamesItems.S"))
+    folder.write_text("estimate.csv", "as it was")
+    with pytest.raises(PartitaError, match="Score: the source has no column 'PlayersGamesItems.S'"):
+        estimate(folder)
+    assert (folder.path / "estimate.csv").read_text() == "as it was"
+
+
 def test_games_doubling_says_what_matters(games: Folder) -> None:
     doubled = {one.what: one for one in estimate(games).estimates[0].doubled}
     size = doubled["item size of PlayersGamesItems"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -30,6 +32,12 @@ def vote(client: Any, times: int) -> int:
             assert code == "ProvisionedThroughputExceededException"
             throttled += 1
     return throttled
+
+
+def vote_for_seconds(client: Any, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        vote(client, 10)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +69,10 @@ def test_looking_at_a_server(serve: Any, run: Any) -> None:
     assert "0000000000000000..ffffffffffffffff" in drawn.stdout
     assert "C1 100%" in drawn.stdout
 
-    top = run("top", "--once", "--endpoint", server.url)
+    with ThreadPoolExecutor() as voters:
+        votes = voters.submit(vote_for_seconds, client, 4)
+        top = run("top", "--once", "--seconds", "1", "--endpoint", server.url)
+        votes.result()
     assert top.returncode == 0, top.stderr
     assert "capacity observe" in top.stdout
     assert "PutItem" in top.stdout

@@ -232,7 +232,7 @@ def test_a_function_that_is_not_there_is_told_of(serve: Any, settings: Any) -> N
     time.sleep(1)
     server.process.terminate()
     _, said = server.process.communicate(timeout=SECONDS_MAX)
-    assert "AttributeError" in said
+    assert "Runtime.HandlerNotFound" in said
 
 
 def test_triggers_begin_with_streams_that_come_later(

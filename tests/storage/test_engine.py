@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from partita.errors import StorageError
 from partita.storage.branch import BranchEngine
 from partita.storage.engine import Engine, prefix_end
+from partita.storage.journaled import JournaledEngine
 from partita.storage.lmdb import HEAD_BYTES, LmdbEngine
 
 KEY_BYTES_MAX = 4000
@@ -43,7 +44,7 @@ def open_branch(folder: Path) -> Engine:
     return top.branch()
 
 
-FOLDERS: dict[str, OpenEngine] = {"lmdb": open_lmdb}
+FOLDERS: dict[str, OpenEngine] = {"lmdb": open_lmdb, "journaled": JournaledEngine}
 ENGINES: dict[str, OpenEngine] = {**FOLDERS, "memory": open_memory, "branch": open_branch}
 
 

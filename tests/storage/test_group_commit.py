@@ -84,7 +84,12 @@ class Bench:
         self.reloads = 0
         self.seen: list[Changes] = []
         self.commits = GroupCommit(
-            self.engine, self.soon.append, self.from_thread.put, self.seen.append, self._reload
+            self.engine,
+            self.soon.append,
+            self.from_thread.put,
+            lambda seconds, function: self.soon.append(function),
+            self.seen.append,
+            self._reload,
         )
 
     def _reload(self) -> None:
@@ -106,8 +111,8 @@ class Bench:
         return found[0]
 
     def turn(self) -> None:
-        """One turn of the loop: what was due, without waiting for the disk."""
-        for _ in range(len(self.soon)):
+        """Turns of the loop until nothing is due, without waiting for the disk."""
+        while self.soon:
             self.soon.popleft()()
 
     def finish_commit(self) -> None:
@@ -159,9 +164,42 @@ def test_writes_that_come_during_a_commit_share_the_next(bench: Bench) -> None:
     bench.turn()
     bench.finish_commit()
     assert bench.answers == ["first"]
+    bench.turn()
     bench.finish_commit()
     assert bench.answers == ["first", "second", "third"]
     assert bench.engine.commits == [{b"a": b"1"}, {b"b": b"2", b"c": b"3"}]
+
+
+def test_a_slow_disk_is_asked_once_for_those_who_wait_and_those_who_write_again(
+    bench: Bench,
+) -> None:
+    bench.engine.is_slow = True
+    bench.put(b"a", b"1")
+    bench.turn()
+    bench.put(b"b", b"2")
+    bench.finish_commit()
+    bench.put(b"a", b"3")  # by the one who was just answered
+    bench.turn()
+    bench.finish_commit()
+    bench.turn()
+    assert bench.engine.commits == [{b"a": b"1"}, {b"b": b"2", b"a": b"3"}]
+    assert len(bench.answers) == 3
+
+
+def test_a_quick_disk_is_waited_for_on_the_one_thread(bench: Bench) -> None:
+    bench.engine.waits_for_disk = False
+    bench.put(b"a", b"1")
+    bench.put(b"b", b"2")
+    assert bench.answers == []
+    bench.turn()
+    assert bench.answers == ["done", "done"]
+    assert bench.engine.commits == [{b"a": b"1", b"b": b"2"}]
+    bench.engine.waits_for_disk = True
+    bench.put(b"a", b"3")
+    bench.turn()
+    assert bench.answers == ["done", "done"]
+    bench.finish_commit()
+    assert len(bench.answers) == 3
 
 
 def test_a_write_sees_what_was_decided_before_it(bench: Bench) -> None:
@@ -371,5 +409,10 @@ def test_closing_keeps_what_was_gathered(bench: Bench) -> None:
     with pytest.raises(Empty):
         bench.from_thread.get_nowait()
     bench.commits = GroupCommit(
-        bench.engine, bench.soon.append, bench.from_thread.put, bench.seen.append, lambda: None
+        bench.engine,
+        bench.soon.append,
+        bench.from_thread.put,
+        lambda seconds, function: None,
+        bench.seen.append,
+        lambda: None,
     )

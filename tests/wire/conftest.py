@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -68,6 +69,32 @@ def client(endpoint: str) -> Any:
 def streams(endpoint: str) -> Any:
     """The same for the API of streams."""
     return _client("dynamodbstreams", endpoint)
+
+
+@pytest.fixture(scope="session")
+def kinesis(endpoint: str) -> Any:
+    """The same for event streams."""
+    return _client("kinesis", endpoint)
+
+
+@pytest.fixture
+def event_stream(kinesis: Any, table_names: Iterator[str]) -> Iterator[Callable[..., str]]:
+    """`event_stream(2)`: a new one with two shards, ACTIVE, deleted after the test."""
+    created: list[str] = []
+
+    def create(shards: int | None = 1, **more: Any) -> str:
+        name = next(table_names)
+        count = {} if shards is None else {"ShardCount": shards}
+        kinesis.create_stream(StreamName=name, **count, **more)
+        created.append(name)
+        waiter = kinesis.get_waiter("stream_exists")
+        waiter.wait(StreamName=name, WaiterConfig={"Delay": 0.02, "MaxAttempts": 1500})
+        return name
+
+    yield create
+    for name in created:
+        with suppress(kinesis.exceptions.ResourceNotFoundException):
+            kinesis.delete_stream(StreamName=name)
 
 
 def _client(service: str, endpoint: str) -> Any:

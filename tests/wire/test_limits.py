@@ -457,7 +457,8 @@ UNREACHABLE: dict[str, str] = {
     "EXPIRED_SECONDS_MAX": "test_time_to_live.py has items that expired too long ago",
     "CLIENT_TOKEN_SECONDS": "ten minutes would have to pass; the clock is not on the wire",
 }
-# Those of streams and of capacity need a client of their own, or a clock: where their tests are.
+# Those of streams, events and capacity need a client of their own, or a clock: where they are
+# tested.
 ELSEWHERE: dict[str, str] = {
     "STREAM_RECORDS_MAX": "wire/test_get_records.py",
     "STREAM_RECORDS_BYTES_MAX": "wire/test_get_records.py",
@@ -469,6 +470,22 @@ ELSEWHERE: dict[str, str] = {
     "SHARDS_OPEN_MAX": "unit/changes/test_shards.py",
     "SHARD_SECONDS_MAX": "unit/changes/test_shards.py",
     "SHARD_CHANGES_MAX": "unit/changes/test_shards.py",
+    "EVENT_RETENTION_HOURS_MIN": "wire/test_kinesis_streams.py",
+    "EVENT_RETENTION_HOURS_MAX": "wire/test_kinesis_streams.py",
+    "EVENT_ITERATOR_SECONDS": "unit/events/test_time.py",
+    "EVENT_TOKEN_SECONDS": "unit/events/test_time.py",
+    "EVENT_RECORD_KIB_MAX": "wire/test_kinesis_put_records.py",
+    "EVENT_RECORD_BYTES_MAX": "wire/test_kinesis_put_records.py",
+    "PUT_RECORDS_BYTES_MAX": "wire/test_kinesis_put_records.py",
+    "GET_RECORDS_MAX": "wire/test_kinesis_get_records.py",
+    "GET_RECORDS_BYTES_MAX": "wire/test_kinesis_get_records.py",
+    "EVENT_SHARDS_MAX": "wire/test_kinesis_shards.py",
+    "EVENT_SHARDS_ON_DEMAND": "wire/test_kinesis_streams.py",
+    "ON_DEMAND_STREAMS_MAX": "wire/test_kinesis_streams.py",
+    "EVENT_STREAM_TAGS_MAX": "wire/test_kinesis_tags.py",
+    "LIST_EVENT_STREAMS_PAGE_MAX": "wire/test_kinesis_streams.py",
+    "DESCRIBE_EVENT_SHARDS_PAGE_MAX": "wire/test_kinesis_shards.py",
+    "LIST_EVENT_SHARDS_PAGE_MAX": "wire/test_kinesis_shards.py",
     "LIST_INSIGHTS_PAGE_MAX": "wire/test_contributor_insights.py",
     "PARTITION_READ_UNITS": "unit/capacity/test_partitions.py",
     "PARTITION_WRITE_UNITS": "unit/capacity/test_partitions.py",

@@ -329,6 +329,31 @@ class TestBodies:
         connection.sendall(message("Scan", body))
         assert "content-encoding" not in read_answer(connection)[1]
 
+    @pytest.mark.parametrize(
+        ("accepted", "is_packed"),
+        [
+            ("gzip;q=0", False),
+            ("identity, GZIP ; q=0.000", False),
+            ("gzip; q=0.001", True),
+            ("br;q=0, gzip", True),
+            ("not-gzip", False),
+        ],
+    )
+    def test_a_coding_of_quality_zero_is_refused(
+        self,
+        connect: Connect,
+        client: Any,
+        table: Callable[..., str],
+        accepted: str,
+        is_packed: bool,
+    ) -> None:
+        name = table()
+        client.put_item(TableName=name, Item={"pk": {"S": "a"}, "v": {"S": "x" * 2000}})
+        connection = connect()
+        body = json.dumps({"TableName": name}).encode()
+        connection.sendall(message("Scan", body, f"Accept-Encoding: {accepted}"))
+        assert ("content-encoding" in read_answer(connection)[1]) == is_packed
+
     def test_a_client_may_ask_before_it_sends_the_body(self, connect: Connect) -> None:
         connection = connect()
         connection.sendall(message("ListTables", b"", "Expect: 100-continue", length=2))

@@ -17,6 +17,8 @@ BUILT = {
     *("TransactGetItems", "TransactWriteItems"),
     *("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"),
     *("DescribeTableReplicaAutoScaling", "UpdateTableReplicaAutoScaling"),
+    *("EnableKinesisStreamingDestination", "DisableKinesisStreamingDestination"),
+    *("DescribeKinesisStreamingDestination", "UpdateKinesisStreamingDestination"),
     *("DescribeContributorInsights", "ListContributorInsights", "UpdateContributorInsights"),
 }
 ALL = set(Session().get_service_model("dynamodb").operation_names)

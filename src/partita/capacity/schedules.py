@@ -19,8 +19,10 @@ MINUTE_SECONDS = 60
 LOOK_BACK_SECONDS = 7 * 24 * 3600
 """How far back a schedule is looked at when the clock jumps."""
 
-IsDue = Callable[[int], bool]
-"""Whether something is due in a minute, counted since the epoch."""
+IsDue = Callable[[float, float], bool]
+"""Whether something is due after one time, up to another."""
+IsDueIn = Callable[[int], bool]
+"""Whether something is due at the beginning of a minute, counted since the epoch."""
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -43,14 +45,9 @@ class ScheduledChange:
     table: str
     index: str | None
     expression: str
-    is_due: IsDue
+    is_due_between: IsDue
     units: Mapping[str, int]
     """Some of `UNITS`."""
-
-    def is_due_between(self, last: float, now: float) -> bool:
-        """Whether it is due after the minute of `last`, up to that of `now`."""
-        first = int(max(last, now - LOOK_BACK_SECONDS) // MINUTE_SECONDS) + 1
-        return any(map(self.is_due, range(first, int(now // MINUTE_SECONDS) + 1)))
 
 
 def scheduled_changes(section: Mapping[str, Any]) -> list[ScheduledChange]:
@@ -97,11 +94,18 @@ def parse_schedule(expression: str) -> IsDue:
 
 def _at(moment: str) -> IsDue:
     try:
-        when = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+        when = datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
         raise PartitaError(f"at() takes yyyy-mm-ddThh:mm:ss, not {moment!r}.") from None
-    minute = int(when.timestamp()) // MINUTE_SECONDS
-    return lambda asked: asked == minute
+    return lambda last, now: last < when <= now
+
+
+def _each_minute(is_due_in: IsDueIn) -> IsDue:
+    def is_due(last: float, now: float) -> bool:
+        first = int(max(last, now - LOOK_BACK_SECONDS) // MINUTE_SECONDS) + 1
+        return any(map(is_due_in, range(first, int(now // MINUTE_SECONDS) + 1)))
+
+    return is_due
 
 
 def _rate(text: str) -> IsDue:
@@ -109,7 +113,7 @@ def _rate(text: str) -> IsDue:
     if match is None:
         raise PartitaError(f"rate() takes a number of minutes, hours or days, not {text!r}.")
     minutes = int(match.group(1)) * RATE_MINUTES[match.group(2)]
-    return lambda asked: asked % minutes == 0
+    return _each_minute(lambda minute: minute % minutes == 0)
 
 
 def _cron(text: str) -> IsDue:
@@ -120,8 +124,8 @@ def _cron(text: str) -> IsDue:
         _field(part, *field) for part, field in zip(parts, FIELDS, strict=True)
     )
 
-    def is_due(asked: int) -> bool:
-        when = datetime.fromtimestamp(asked * MINUTE_SECONDS, UTC)
+    def is_due_in(minute: int) -> bool:
+        when = datetime.fromtimestamp(minute * MINUTE_SECONDS, UTC)
         return (
             when.minute in minutes
             and when.hour in hours
@@ -131,7 +135,7 @@ def _cron(text: str) -> IsDue:
             and when.year in years
         )
 
-    return is_due
+    return _each_minute(is_due_in)
 
 
 _PARSERS: dict[str, Callable[[str], IsDue]] = {"at": _at, "rate": _rate, "cron": _cron}
@@ -153,6 +157,8 @@ def _field(text: str, name: str, first: int, last: int, names: Sequence[str]) ->
             start, _, stop = span.partition("-")
             low = first if start in ("*", "?") else number(start)
             high = number(stop) if stop else (last if step or start in ("*", "?") else low)
+            if low > high:
+                raise ValueError
             values.update(range(low, high + 1, int(step) if step else 1))
         except ValueError:
             raise PartitaError(f"{part!r} is no {name} of a cron schedule.") from None

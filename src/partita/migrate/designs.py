@@ -6,14 +6,17 @@ enough that a loader can make the items of a row and a verifier can find the row
 An attribute has exactly one origin: a `column`, a `constant`, a `template` whose fields are
 columns, the members that `collect` gathers from other rows, or the second at which an item
 `expires`. A column of another table is reached by `through`, the foreign keys that are followed in
-order. A NULL leaves its attribute out (in a template it is an empty text), an item without an
-index's keys is not in that index, and a guard is not written for values that are all NULL.
+order. An attribute whose columns are all NULL is left out, an item without an index's keys is not
+in that index, and a guard is not written for values of which one is NULL.
+
+Inside a template a value is escaped, so that two rows never have one key: # is written %23, %
+is %25, and a NULL beside other values is a lone %.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
@@ -28,10 +31,18 @@ Comparison = Literal["=", "<", "<=", ">", ">=", "between", "begins_with"]
 
 SHARD = "shard"
 """The field of a template that spreads one key over several, by a checksum of the primary key."""
+SEPARATOR = "#"
+"""Between the parts of a key that is made of several."""
+NULL_IN_TEMPLATE = "%"
+
+_QUOTED = r'"(?:[^"]|"")*"'
+_REF = re.compile(rf'(?:({_QUOTED})|(.*))\.(?:({_QUOTED})|([^".]*))', re.DOTALL)
+_NEEDS_QUOTES = re.compile(r'[",={}:]|^\s|\s$|^$')
 
 
 class Ref(NamedTuple):
-    """A column of the source."""
+    """A column of the source: `table.column`, with quotes around a name that would not end where
+    it does, such as `table."a.b"`."""
 
     table: str
     column: str
@@ -39,11 +50,26 @@ class Ref(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Ref:
         # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
-        table, _, column = text.rpartition(".")
-        return cls(table, column)
+        found = _REF.fullmatch(text)
+        if found is None:
+            return cls("", _unquoted(text))
+        return cls(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
 
     def __str__(self) -> str:
-        return f"{self.table}.{self.column}"
+        column = _quoted(self.column, is_column=True)
+        return f"{_quoted(self.table)}.{column}" if self.table else column
+
+
+def _quoted(name: str, *, is_column: bool = False) -> str:
+    if _NEEDS_QUOTES.search(name) or (is_column and "." in name):
+        return '"' + name.replace('"', '""') + '"'
+    return name
+
+
+def _unquoted(text: str) -> str:
+    if re.fullmatch(_QUOTED, text, re.DOTALL):
+        return text[1:-1].replace('""', '"')
+    return text
 
 
 class KeyAttribute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -191,11 +217,21 @@ class TemplateField(NamedTuple):
     format: str
 
 
-_FIELD = re.compile(r"\{([^{}:]+)(?::([^{}]*))?\}")
+_FIELD = re.compile(rf'\{{((?:{_QUOTED}|[^{{}}:"])+)(?::([^{{}}]*))?\}}')
 
 
 def template_fields(template: str) -> list[TemplateField]:
     return [TemplateField(match[1], match[2] or "") for match in _FIELD.finditer(template)]
+
+
+def filled(template: str, value: Callable[[TemplateField], str]) -> str:
+    """A template with a text for each of its fields."""
+    return _FIELD.sub(lambda match: value(TemplateField(match[1], match[2] or "")), template)
+
+
+def escaped(text: str) -> str:
+    """A value inside a template: it holds no separator, and other values give other texts."""
+    return text.replace("%", "%25").replace(SEPARATOR, "%23")
 
 
 def template_text(template: str) -> str:
@@ -221,7 +257,8 @@ def columns_of(entity: Entity, attribute: Attribute) -> list[Ref]:
 
 
 def qualified(table: str, name: str) -> Ref:
-    return Ref.parse(name) if "." in name else Ref(table, name)
+    ref = Ref.parse(name)
+    return ref if ref.table else Ref(table, ref.column)
 
 
 class Step(NamedTuple):
@@ -233,11 +270,15 @@ class Step(NamedTuple):
 
 def parse_step(text: str) -> Step | None:
     """ "a.x = b.y"; the columns of a longer key are separated by commas."""
-    before, separator, after = text.partition(" = ")
-    if not separator:
+    sides = _outside_quotes(" = ", text)
+    if len(sides) != 2:
         return None
-    sides = [[Ref.parse(name.strip()) for name in side.split(",")] for side in (before, after)]
-    return Step(*sides) if len(sides[0]) == len(sides[1]) else None
+    before, after = ([Ref.parse(one) for one in _outside_quotes(", *", side)] for side in sides)
+    return Step(before, after) if len(before) == len(after) else None
+
+
+def _outside_quotes(separator: str, text: str) -> list[str]:
+    return re.split(rf'{separator}(?=(?:[^"]*"[^"]*")*[^"]*$)', text)
 
 
 def format_step(before: list[Ref], after: list[Ref]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from partita.migrate.analysis import Analysis
+from partita.migrate.designs import Ref
 from partita.migrate.inventory import Inventory
 from partita.migrate.patterns import AccessPattern, Patterns
 
@@ -43,8 +44,8 @@ class _Counting:
             return float(self._rows(pattern.table))
         asked: dict[str, set[str]] = {}
         for name in pattern.equality:
-            table, _, column = name.rpartition(".")
-            asked.setdefault(table, set()).add(column)
+            ref = Ref.parse(name)
+            asked.setdefault(ref.table, set()).add(ref.column)
         own = asked.pop(pattern.table, None)
         found = [self._rows_per_value(pattern.table, own)] if own else []
         found += [

@@ -12,7 +12,7 @@ from partita.migrate.bill import EstimateSettings
 from partita.migrate.check import Finding
 from partita.migrate.check import check as check_design
 from partita.migrate.comparison import ComparedDesigns, compare
-from partita.migrate.designs import Design, DesignKind
+from partita.migrate.designs import Design, DesignKind, Ref
 from partita.migrate.folder import ANALYSIS, Folder, to_json
 from partita.migrate.model_file import to_toml
 from partita.migrate.pattern_file import chosen
@@ -153,7 +153,7 @@ def _refuse_unknown(settings: ModelSettings, volumes: Volumes, folder: Folder) -
                     f"{where}, [model] {key} names no table of the source: {name!r}."
                 )
     columns = {
-        f"{table.name}.{column.name}"
+        str(Ref(table.name, column.name))
         for table in volumes.inventory.tables
         for column in table.columns
     }

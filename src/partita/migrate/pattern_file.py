@@ -23,6 +23,7 @@ from msgspec.structs import asdict
 
 from partita.errors import PartitaError
 from partita.migrate.analysis import Analysis
+from partita.migrate.designs import Ref
 from partita.migrate.folder import ANALYSIS, Folder
 from partita.migrate.inventory import Inventory
 from partita.migrate.items import with_items
@@ -116,13 +117,10 @@ def to_toml(patterns: Patterns) -> dict[str, Any]:
 
 def _written_form(pattern: AccessPattern) -> dict[str, Any]:
     """The members that say something, in the words that people use; own columns by short names."""
-    prefix = f"{pattern.table}."
 
     def short(columns: list[str]) -> list[str]:
-        return [
-            column.removeprefix(prefix) if "." not in column.removeprefix(prefix) else column
-            for column in columns
-        ]
+        refs = map(Ref.parse, columns)
+        return [str(Ref("", ref.column) if ref.table == pattern.table else ref) for ref in refs]
 
     members = {
         "name": pattern.name,

@@ -14,6 +14,7 @@ from itertools import combinations
 from partita.migrate.inventory import (
     Column,
     ForeignKey,
+    Index,
     Relationship,
     RelationshipKind,
     Table,
@@ -111,16 +112,16 @@ class _Graph:
     def _pairs(self, table: Table) -> list[tuple[ForeignKey, ForeignKey]]:
         """Foreign keys of a table that exists to bring their two sides together."""
         keys = [key for key in table.foreign_keys if key.referenced_table in self.tables]
-        inside = [key for key in keys if set(key.columns) <= set(table.primary_key)]
-        if len(inside) >= 2:
-            return [pair for pair in combinations(inside, 2) if _are_apart(*pair)]
-        # With a number of its own, or no key at all, it must have nothing else to it.
-        if len(keys) != 2 or not _are_apart(*keys) or self._is_referenced(table):
-            return []
-        first, second = keys
-        if is_unique(table, [*first.columns, *second.columns]):
-            return [(first, second)]
-        return [(first, second)] if not _payload(table) and len(table.primary_key) < 2 else []
+        inside = _pairs_within(keys, table.primary_key)
+        if inside or self._is_referenced(table):
+            return inside
+        # With a number of its own, another key brings them together, or there is nothing else.
+        for index in table.indexes:
+            if is_plainly_unique(index) and (inside := _pairs_within(keys, index.columns)):
+                return inside
+        is_bare = len(keys) == 2 and not _payload(table) and len(table.primary_key) < 2
+        named = [name for key in keys for name in key.columns]
+        return _pairs_within(keys, named) if is_bare else []
 
     def _is_referenced(self, table: Table) -> bool:
         return bool(self.children[table.name])
@@ -145,12 +146,16 @@ def is_nullable(table: Table, columns: list[str]) -> bool:
 
 def is_unique(table: Table, columns: list[str]) -> bool:
     """Whether no two rows can have the same values in these columns."""
-    keys = [table.primary_key] + [
-        index.columns
-        for index in table.indexes
-        if index.is_unique and index.where is None and not index.expressions
+    keys = [
+        table.primary_key,
+        *(index.columns for index in table.indexes if is_plainly_unique(index)),
     ]
     return any(key and set(key) <= set(columns) for key in keys)
+
+
+def is_plainly_unique(index: Index) -> bool:
+    """Without conditions and expressions."""
+    return index.is_unique and index.where is None and not index.expressions
 
 
 def is_date_of_change(column: Column) -> bool:
@@ -185,6 +190,13 @@ def eav_attribute(table: Table) -> str | None:
 
 def _names_attribute(name: str) -> bool:
     return name.lower() in ATTRIBUTE_NAMES or bool(ATTRIBUTE_WORDS & set(words(name)))
+
+
+def _pairs_within(
+    keys: list[ForeignKey], columns: list[str]
+) -> list[tuple[ForeignKey, ForeignKey]]:
+    inside = [key for key in keys if set(key.columns) <= set(columns)]
+    return [pair for pair in combinations(inside, 2) if _are_apart(*pair)]
 
 
 def _are_apart(first: ForeignKey, second: ForeignKey) -> bool:

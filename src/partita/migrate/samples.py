@@ -6,7 +6,7 @@ import re
 from base64 import b64encode
 
 from partita.item.values import AttributeValue, Item
-from partita.migrate.designs import SHARD, Attribute, Entity, Ref, template_fields
+from partita.migrate.designs import SHARD, Attribute, Entity, Ref, TemplateField, filled
 from partita.migrate.naming import singular, words
 
 DATE = "2026-11-0{number}"
@@ -25,7 +25,7 @@ def _value(attribute: Attribute, number: int) -> AttributeValue:
     if attribute.constant is not None:
         return _typed(attribute.type, attribute.constant, number)
     if attribute.template is not None:
-        return {"S": _filled(attribute.template, number)}
+        return {"S": filled(attribute.template, lambda part: _filled(part, number))}
     if attribute.expires is not None:
         return {"N": str(1_800_000_000 + number * 86_400)}
     if attribute.collect:
@@ -33,18 +33,12 @@ def _value(attribute: Attribute, number: int) -> AttributeValue:
     return _typed(attribute.type, made_up(Ref.parse(attribute.column or "").column, number), number)
 
 
-def _filled(template: str, number: int) -> str:
-    text = template
-    for part in template_fields(template):
-        field = f"{{{part.name}:{part.format}}}" if part.format else f"{{{part.name}}}"
-        if part.name == SHARD:
-            value = str(number % 10)
-        elif part.format.startswith("0"):
-            value = str(number).zfill(int(part.format))
-        else:
-            value = made_up(part.name.rpartition(".")[2], number)
-        text = text.replace(field, value)
-    return text
+def _filled(part: TemplateField, number: int) -> str:
+    if part.name == SHARD:
+        return str(number % 10)
+    if part.format.startswith("0"):
+        return str(number).zfill(int(part.format))
+    return made_up(Ref.parse(part.name).column, number)
 
 
 def made_up(column: str, number: int) -> str:

@@ -252,7 +252,7 @@ class _Counter:
         """The items that one call writes: its own, the copy of the latest, guards, copies."""
         found = [(table, entity, 1.0)]
         for home, one in self.by_source[entity.source]:
-            if one is not entity and self._is_written_with(one, entity, access):
+            if one is not entity and self._is_written_with(one, entity, access, pattern):
                 found.append((home, one, 1.0))
         for home, one in self.holders.get(pattern.table, []):
             copies = self._copies(one, pattern) if pattern.operation == "update" else 0.0
@@ -260,10 +260,17 @@ class _Counter:
                 found.append((home, one, copies))
         return found
 
-    def _is_written_with(self, one: Entity, entity: Entity, access: Access) -> bool:
+    def _is_written_with(
+        self, one: Entity, entity: Entity, access: Access, pattern: AccessPattern
+    ) -> bool:
         if one.is_guard:
             return access.request == "TransactWriteItems"
-        return "latest" in (one.rows, entity.rows)
+        if "latest" in (one.rows, entity.rows):
+            return True
+        # Another part of the same row.
+        changed = {Ref.parse(name) for name in pattern.columns}
+        held = {ref for attribute in one.attributes for ref in columns_of(one, attribute)}
+        return pattern.operation != "update" or not changed or bool(changed & held)
 
     def _copies(self, entity: Entity, pattern: AccessPattern) -> float:
         """How many items of an entity hold what an update of another table's row changes."""

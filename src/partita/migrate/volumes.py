@@ -262,6 +262,10 @@ class Volumes:
             attribute = entity.attribute(key.name)
             if attribute is None:
                 return 0.0
-            nulls = [self.null_share(ref) for ref in columns_of(entity, attribute)]
-            share *= 1 - max(nulls, default=0.0)
+            share *= 1 - self.absent_share(entity, attribute)
         return share
+
+    def absent_share(self, entity: Entity, attribute: Attribute) -> float:
+        """Of an entity's rows, those that lack an attribute: all its columns are NULL."""
+        nulls = [self.null_share(ref) for ref in columns_of(entity, attribute)]
+        return min(nulls, default=0.0)

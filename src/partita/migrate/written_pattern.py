@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
+from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.mining.accesses import Access
 from partita.migrate.mining.names import Noise, NotUnderstood
@@ -18,6 +19,7 @@ from partita.migrate.mining.texts import shapes_of
 from partita.migrate.mining.understanding import understand
 from partita.migrate.patterns import AccessPattern, Operation
 from partita.migrate.rates import rate_per_second
+from partita.migrate.ways import named, told_apart
 
 _FIELDS = {
     "name": ("title",),
@@ -132,9 +134,12 @@ class WrittenPattern:
         first = re.match(r"\w*", str(self._members.get("name", "")).lower())
         return _OPERATION_BY_WORD.get(first.group() if first else "", "read")
 
+    def _find(self, name: str) -> Table | None:
+        qualifier, _, last = name.strip().rpartition(".")
+        return self._schema.table(last, qualifier)
+
     def _table(self, name: Any) -> Table:
-        qualifier, _, last = str(name).strip().rpartition(".")
-        table = self._schema.table(last, qualifier)
+        table = self._find(str(name))
         if table is None:
             near = get_close_matches(str(name), self._schema.table_names, 1)
             advice = f"; did you mean {near[0]}?" if near else ""
@@ -153,7 +158,7 @@ class WrittenPattern:
             operation=self._operation() if "operation" in self._members else start.operation,
             table=table,
             joins=[join.name for join in joins],
-            through=[self._table(name).name for name in self._texts("through")] or start.through,
+            through=[self._way(name) for name in self._texts("through")] or start.through,
             equality=columns("equality") or start.equality,
             range=columns("range") or start.range,
             filters=columns("filters") or start.filters,
@@ -166,6 +171,8 @@ class WrittenPattern:
         items = self._number("items") if "items" in self._members else start.items
         if not items and access.is_by_distinct_value and not access.joins:
             items = 1.0
+        if "sql" not in self._members and self._members.get("source") != "mined":
+            self._refuse_several_ways(access)
         category = self._members.get("category")
         pattern = _pattern_of(access, items)
         if category is not None:
@@ -182,7 +189,8 @@ class WrittenPattern:
 
     def _column(self, written: str, table: Table, joins: list[Table], field: str) -> str:
         """ "column" of the table or of a joined one, or "table.column" of any."""
-        qualifier, _, name = written.strip().rpartition(".")
+        ref = Ref.parse(written.strip())
+        qualifier, name = ref
         tables = [self._table(qualifier)] if qualifier else [table, *joins]
         found = ((one, self._schema.column(one, name)) for one in tables)
         table, column = next(((one, column) for one, column in found if column), (table, None))
@@ -191,7 +199,27 @@ class WrittenPattern:
             near = get_close_matches(name, known, 1)
             advice = f"; did you mean {near[0]}?" if near else ""
             self._refuse(f"{tables[0].name} has no column {name}{advice}", field)
-        return f"{table.name}.{column.name}"
+        return str(Ref(table.name, column.name))
+
+    def _way(self, written: str) -> str:
+        """A table that lies between, or the column of a foreign key."""
+        ref = Ref.parse(written.strip())
+        table = self._find(ref.table) if ref.table else None
+        column = self._schema.column(table, ref.column) if table else None
+        return str(Ref(table.name, column.name)) if table and column else self._table(written).name
+
+    def _refuse_several_ways(self, access: Access) -> None:
+        named_columns = (*access.equality, *access.range, *access.order_by)
+        others = [*access.joins, *(Ref.parse(name).table for name in named_columns)]
+        for other in dict.fromkeys(others):
+            if other == access.table.name:
+                continue
+            ways = named(self._schema.ways.between(access.table.name, other), access.through)
+            if len(ways) > 1:
+                self._refuse(
+                    f"several ways lead from {access.table.name} to {other}"
+                    f" ({_either(told_apart(ways))}); name one in through"
+                )
 
     def _order(
         self, columns: Callable[[str], list[str]], start: AccessPattern

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from partita.monitor.pages import fetch_json
+from partita.monitor.wording import shown_key, shown_number
 
 TITLES = {
     "PKC": "Most accessed partition keys",
@@ -31,8 +32,10 @@ def listed(endpoint: str, table: str) -> Iterator[str]:
 
 def _rule(name: str, rule: dict[str, Any]) -> Iterator[str]:
     kind = rule["RuleName"].split("-")[1]
-    error = f", each at most {rule['ErrorMax']:g} too low" if rule["ErrorMax"] else ""
-    yield f"{name}: {TITLES[kind]} ({rule['Counts']}, {rule['Total']:g} in all{error})"
+    total, error = shown_number(rule["Total"]), shown_number(rule["ErrorMax"])
+    bound = f", each at most {error} too low" if rule["ErrorMax"] else ""
+    yield f"{name}: {TITLES[kind]} ({rule['Counts']}, {total} in all{bound})"
     for contributor in rule["Contributors"]:
         share = contributor["Value"] / rule["Total"]
-        yield f"  {contributor['Value']:>12g} {share:>5.0%}  {' / '.join(contributor['Keys'])}"
+        keys = " / ".join(map(shown_key, contributor["Keys"]))
+        yield f"  {shown_number(contributor['Value']):>12} {share:>5.0%}  {keys}"

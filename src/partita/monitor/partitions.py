@@ -8,6 +8,7 @@ from typing import Any
 from partita.capacity.sizing import partitions_for
 from partita.limits import GB
 from partita.monitor.pages import fetch_json
+from partita.monitor.wording import shown_key
 
 BAR_CHARS = 20
 SIZE_STEPS = ((GB, "GB"), (GB // 1024, "MB"), (1024, "KB"))
@@ -30,7 +31,9 @@ def _line(partition: dict[str, Any]) -> str:
     load = partition["Load"]
     filled = min(BAR_CHARS, round(load * BAR_CHARS))
     size = ("" if partition["SizeIsMeasured"] else "~") + _shown_size(partition["SizeBytes"])
-    keys = ", ".join(f"{one['Key']} {one['Share']:.0%}" for one in partition["HottestKeys"])
+    keys = ", ".join(
+        f"{shown_key(one['Key'])} {one['Share']:.0%}" for one in partition["HottestKeys"]
+    )
     return (
         f"{partition['FirstHash']}..{partition['LastHash']}  {size:>9}  "
         f"[{'#' * filled:<{BAR_CHARS}}] {load:>4.0%}  {keys}"

@@ -22,7 +22,10 @@ class Sample:
     uptime_seconds: float
     mode: str
     requests: dict[str, float]
-    errors: dict[str, float]
+    refused: dict[str, float]
+    """With a status of 400 and more: the client's doing."""
+    failed: dict[str, float]
+    """With a status of 500 and more: the server's."""
     seconds: dict[str, float]
     latencies: Series
     consumed: dict[tuple[str, str, str], float]
@@ -38,10 +41,13 @@ def read_sample(text: str) -> Sample:
     for name, labels, value in _parsed(text):
         values[name].append((labels, value))
     requests: defaultdict[str, float] = defaultdict(float)
-    errors: defaultdict[str, float] = defaultdict(float)
+    refused: defaultdict[str, float] = defaultdict(float)
+    failed: defaultdict[str, float] = defaultdict(float)
     for labels, count in values["partita_requests_total"]:
         requests[labels["operation"]] += count
-        errors[labels["operation"]] += 0 if labels["code"] == "200" else count
+        if labels["code"] != "200":
+            kind = failed if labels["code"] >= "500" else refused
+            kind[labels["operation"]] += count
 
     def by_kind(name: str, last: str = "kind") -> dict[tuple[str, str, str], float]:
         return {(one["table"], one["index"], one[last]): value for one, value in values[name]}
@@ -50,7 +56,8 @@ def read_sample(text: str) -> Sample:
         uptime_seconds=next((value for _, value in values["partita_uptime_seconds"]), 0.0),
         mode=next((labels["mode"] for labels, _ in values["partita_capacity_mode"]), "off"),
         requests=dict(requests),
-        errors=dict(errors),
+        refused=dict(refused),
+        failed=dict(failed),
         seconds={
             labels["operation"]: value for labels, value in values["partita_request_seconds_sum"]
         },
@@ -67,7 +74,7 @@ def read_sample(text: str) -> Sample:
 
 def since_start(sample: Sample) -> Sample:
     """What a sample is compared with when there is none before it."""
-    return Sample(0.0, sample.mode, {}, {}, {}, {}, {}, {}, {}, {})
+    return Sample(0.0, sample.mode, {}, {}, {}, {}, {}, {}, {}, {}, {})
 
 
 def percentile_seconds(

@@ -1,7 +1,7 @@
 """`partita top`: operations, latency, consumed and throttled units, hot partitions, live.
 
 Drawn with rich, which is imported only here. Rates are those since the last look; the first look
-has those since the server started.
+of many has those since the server started.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from partita.errors import PartitaError
 from partita.monitor.pages import fetch
 from partita.monitor.samples import Sample, percentile_seconds, read_sample, since_start
+from partita.monitor.wording import shown_number, shown_seconds
 
 ROWS_MAX = 20
 
@@ -23,16 +24,18 @@ def show(endpoint: str, seconds: float, *, once: bool) -> None:
         from rich.live import Live
     except ImportError as error:
         raise PartitaError("`partita top` needs rich: pip install 'partita[monitor]'.") from error
-    before, after = None, _look(endpoint)
+    before = _look(endpoint)
     if once:
-        Console().print(drawn(endpoint, since_start(after), after))
+        time.sleep(seconds)
+        Console().print(drawn(endpoint, before, _look(endpoint)))
         return
-    with Live(drawn(endpoint, since_start(after), after), screen=True) as live:
+    with Live(drawn(endpoint, since_start(before), before), screen=True) as live:
         try:
             while True:
                 time.sleep(seconds)
-                before, after = after, _look(endpoint)
+                after = _look(endpoint)
                 live.update(drawn(endpoint, before, after))
+                before = after
         except KeyboardInterrupt:
             return
 
@@ -43,15 +46,17 @@ def drawn(endpoint: str, before: Sample, after: Sample) -> Any:
     from rich.text import Text
 
     seconds = max(after.uptime_seconds - before.uptime_seconds, 0.001)
-    parts = [
-        Text(f"{endpoint}  up {after.uptime_seconds:.0f} s  capacity {after.mode}"),
-        _operations(before, after, seconds),
-    ]
+    title = (
+        f"{endpoint}  up {shown_seconds(after.uptime_seconds)}  capacity {after.mode}  "
+        f"the last {shown_seconds(seconds)}"
+    )
+    parts = [Text(title), _operations(before, after, seconds)]
     if after.consumed:
         parts.append(_units(before, after, seconds))
     elif after.mode == "off":
         parts.append(Text("Units are not counted: --capacity observe or enforce does so."))
-    for (table, index, number), load in sorted(after.hot_partitions.items()):
+    hottest = sorted(after.hot_partitions.items(), key=lambda pair: -pair[1])
+    for (table, index, number), load in hottest[:ROWS_MAX]:
         name = f"{table}/{index}" if index else table
         parts.append(Text(f"hot: partition {number} of {name} at {load:.0%} of its limits"))
     return Group(*parts)
@@ -62,32 +67,41 @@ def _look(endpoint: str) -> Sample:
 
 
 def _operations(before: Sample, after: Sample, seconds: float) -> Any:
-    table = _table("operation", "per second", "errors/s", "mean ms", "99 % within ms")
+    table = _table("operation", "per second", "4xx/s", "5xx/s", "mean ms", "99 % within ms")
     rates = {
         name: (count - before.requests.get(name, 0.0)) / seconds
         for name, count in after.requests.items()
     }
     for name, rate in sorted(rates.items(), key=lambda pair: -pair[1])[:ROWS_MAX]:
-        errors = (after.errors[name] - before.errors.get(name, 0.0)) / seconds
+        refused = (after.refused.get(name, 0.0) - before.refused.get(name, 0.0)) / seconds
+        failed = (after.failed.get(name, 0.0) - before.failed.get(name, 0.0)) / seconds
         spent = after.seconds.get(name, 0.0) - before.seconds.get(name, 0.0)
         mean = f"{spent / (rate * seconds) * 1000:.2f}" if rate else ""
         bound = percentile_seconds(before, after, name, 99)
-        table.add_row(
-            name, f"{rate:.1f}", f"{errors:.1f}", mean, "" if bound is None else f"{bound * 1000:g}"
-        )
+        within = "" if bound is None else f"{bound * 1000:g}"
+        table.add_row(name, f"{rate:.1f}", f"{refused:.1f}", f"{failed:.1f}", mean, within)
     return table
 
 
 def _units(before: Sample, after: Sample, seconds: float) -> Any:
     table = _table("table", "RCU/s", "of", "throttled/s", "WCU/s", "of", "throttled/s")
+
+    def asked_for(owner: tuple[str, str]) -> float:
+        counts = [(after.consumed, before.consumed), (after.throttled, before.throttled)]
+        return sum(
+            now.get((*owner, kind), 0.0) - then.get((*owner, kind), 0.0)
+            for now, then in counts
+            for kind in ("read", "write")
+        )
+
     owners = sorted({key[:2] for key in after.consumed})
-    for owner in owners[:ROWS_MAX]:
+    for owner in sorted(owners, key=asked_for, reverse=True)[:ROWS_MAX]:
         cells = []
         for kind in ("read", "write"):
             key = (*owner, kind)
             used = (after.consumed[key] - before.consumed.get(key, 0.0)) / seconds
             lost = (after.throttled.get(key, 0.0) - before.throttled.get(key, 0.0)) / seconds
-            cells += [f"{used:.1f}", f"{after.entitled.get(key, 0.0):g}", f"{lost:.1f}"]
+            cells += [f"{used:.1f}", shown_number(after.entitled.get(key, 0.0)), f"{lost:.1f}"]
         table.add_row("/".join(filter(None, owner)), *cells)
     return table
 

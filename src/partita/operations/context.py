@@ -13,6 +13,7 @@ from typing import Any
 
 from partita.capacity.ledger import OFF, Ledger
 from partita.clock import Clock
+from partita.events.streams import EventStreams
 from partita.storage.commits import Draft
 from partita.storage.engine import Snapshot
 from partita.tables.catalog import Catalog
@@ -37,6 +38,7 @@ class Service:
     """How long a table shows CREATING, UPDATING or DELETING after the answer that says so."""
     ledger: Ledger
     """Where requests are charged, while it is on."""
+    event_streams: EventStreams
     new_id: Callable[[], str] = _random_id
     address: str = "localhost:8000"
     """Where clients reach the database, once it listens."""
@@ -74,14 +76,11 @@ class ReadContext:
 
 
 class WriteContext:
-    """`reads` is for a PartiQL statement, of which only its text says that it reads."""
+    __slots__ = ("draft", "service")
 
-    __slots__ = ("draft", "reads", "service")
-
-    def __init__(self, service: Service, draft: Draft, reads: ReadContext) -> None:
+    def __init__(self, service: Service, draft: Draft) -> None:
         self.service = service
         self.draft = draft
-        self.reads = reads
 
 
 ReadHandler = Callable[[ReadContext, Request], bytes]

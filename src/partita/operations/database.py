@@ -12,6 +12,7 @@ from partita.capacity.ledger import OFF, Ledger
 from partita.capacity.schedules import ScheduledChange
 from partita.clock import Clock, system_clock
 from partita.errors import DynamoDBError
+from partita.events.streams import EventStreams
 from partita.operations.context import (
     ReadContext,
     ReadHandler,
@@ -24,6 +25,8 @@ from partita.operations.known_answers import KnownAnswers
 from partita.storage.commits import CallSoon, Draft, GroupCommit
 from partita.storage.engine import Changes, Engine
 from partita.tables.catalog import Catalog, check_format
+from partita.upkeep.destinations import DestinationJobs
+from partita.upkeep.events import EventJobs
 from partita.upkeep.jobs import Jobs
 from partita.upkeep.keeper import CallLater, Keeper
 from partita.upkeep.scaling import Scaling
@@ -49,25 +52,38 @@ class Database:
         check_format(engine)
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
+        event_streams = EventStreams(snapshot)
         self._engine = engine
         self.known_answers = {name: KnownAnswers() for name in KNOWN_ANSWERS_OF}
         ledger = Ledger(clock, capacity)
         scaling = Scaling(catalog, snapshot, clock, ledger, schedules)
-        jobs = Jobs(catalog, snapshot, clock, [scaling.work])
+        events = EventJobs(event_streams, snapshot, clock)
+        destinations = DestinationJobs(catalog, event_streams, snapshot, region)
+        jobs = Jobs(catalog, snapshot, clock, [scaling.work, events.work, destinations.work])
 
         def forget_lost_commit() -> None:
             catalog.reload()
+            event_streams.reload()
             self._take_catalog()
             jobs.start_again()
 
         self._commits = GroupCommit(
-            engine, call_soon, call_from_thread, self._forget_answers, forget_lost_commit, clock
+            engine,
+            call_soon,
+            call_from_thread,
+            call_later,
+            self._forget_answers,
+            forget_lost_commit,
+            clock,
         )
         self._keeper = Keeper(jobs, self._commits, call_soon, call_later)
-        self.service = Service(catalog, clock, region, account_id, transient_seconds, ledger)
+        self.service = Service(
+            catalog, clock, region, account_id, transient_seconds, ledger, event_streams
+        )
         self.service.meter()
         self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
         catalog.on_change = self._see_catalog_change
+        event_streams.on_change = self._keeper.wake
 
     def start(self) -> None:
         """Begin the background work, on the thread that will call `read` and `write`."""
@@ -106,7 +122,7 @@ class Database:
         self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]
     ) -> None:
         def decide(draft: Draft) -> bytes:
-            return handler(WriteContext(self.service, draft, self.reads), request)
+            return handler(WriteContext(self.service, draft), request)
 
         self._commits.write(decide, done)
 

@@ -104,11 +104,11 @@ def _metric_lines(context: ReadContext) -> Iterator[str]:
     yield "# HELP partita_consumed_units_total Capacity units consumed."
     yield "# TYPE partita_consumed_units_total counter"
     for labels, side in sides:
-        yield f"partita_consumed_units_total{{{labels}}} {side.consumed:g}"
+        yield f"partita_consumed_units_total{{{labels}}} {side.consumed}"
     yield "# HELP partita_throttled_units_total Capacity units of throttled requests."
     yield "# TYPE partita_throttled_units_total counter"
     for labels, side in sides:
-        yield f"partita_throttled_units_total{{{labels}}} {side.throttled_units:g}"
+        yield f"partita_throttled_units_total{{{labels}}} {side.throttled_units}"
     yield "# HELP partita_throttled_requests_total Throttled requests, by the limit they met."
     yield "# TYPE partita_throttled_requests_total counter"
     for labels, side in sides:
@@ -117,7 +117,7 @@ def _metric_lines(context: ReadContext) -> Iterator[str]:
     yield "# HELP partita_entitled_units Units a second: provisioned, or served on demand."
     yield "# TYPE partita_entitled_units gauge"
     for labels, side in sides:
-        yield f"partita_entitled_units{{{labels}}} {side.rate(now):g}"
+        yield f"partita_entitled_units{{{labels}}} {side.rate(now)}"
     yield "# HELP partita_partitions Partitions of a table or an index."
     yield "# TYPE partita_partitions gauge"
     for account in accounts:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from partita.operations import (
     account,
     autoscaling,
     batches,
     contributor_insights,
     items,
+    kinesis_destinations,
+    kinesis_records,
+    kinesis_shards,
+    kinesis_streams,
+    kinesis_tags,
     queries,
     scans,
     statement_batches,
@@ -19,20 +26,35 @@ from partita.operations import (
     transactions,
     ttl,
 )
-from partita.operations.context import ReadHandler, WriteHandler
+from partita.operations.context import ReadHandler, Request, WriteHandler
 
 READS: dict[str, ReadHandler] = {
+    "BatchExecuteStatement": statement_batches.execute_reads,
     "BatchGetItem": batches.batch_get_item,
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "DescribeEndpoints": account.describe_endpoints,
+    "DescribeKinesisStreamingDestination": (
+        kinesis_destinations.describe_kinesis_streaming_destination
+    ),
     "DescribeLimits": account.describe_limits,
     "DescribeStream": streams.describe_stream,
     "DescribeTable": tables.describe_table,
     "DescribeTableReplicaAutoScaling": autoscaling.describe_table_replica_auto_scaling,
     "DescribeTimeToLive": ttl.describe_time_to_live,
+    "ExecuteStatement": statements.execute_read,
+    "ExecuteTransaction": statement_transactions.execute_reads,
     "GetItem": items.get_item,
     "GetRecords": streams.get_records,
     "GetShardIterator": streams.get_shard_iterator,
+    "Kinesis.DescribeLimits": kinesis_streams.describe_limits,
+    "Kinesis.DescribeStream": kinesis_streams.describe_stream,
+    "Kinesis.DescribeStreamSummary": kinesis_streams.describe_stream_summary,
+    "Kinesis.GetRecords": kinesis_records.get_records,
+    "Kinesis.GetShardIterator": kinesis_records.get_shard_iterator,
+    "Kinesis.ListShards": kinesis_shards.list_shards,
+    "Kinesis.ListStreams": kinesis_streams.list_streams,
+    "Kinesis.ListTagsForResource": kinesis_tags.list_tags_for_resource,
+    "Kinesis.ListTagsForStream": kinesis_tags.list_tags_for_stream,
     "ListContributorInsights": contributor_insights.list_contributor_insights,
     "ListStreams": streams.list_streams,
     "ListTables": tables.list_tables,
@@ -43,20 +65,47 @@ READS: dict[str, ReadHandler] = {
 }
 
 WRITES: dict[str, WriteHandler] = {
-    "BatchExecuteStatement": statement_batches.batch_execute_statement,
+    "BatchExecuteStatement": statement_batches.execute_writes,
     "BatchWriteItem": batches.batch_write_item,
     "CreateTable": tables.create_table,
     "DeleteItem": items.delete_item,
     "DeleteTable": tables.delete_table,
-    "ExecuteStatement": statements.execute_statement,
-    "ExecuteTransaction": statement_transactions.execute_transaction,
+    "DisableKinesisStreamingDestination": (
+        kinesis_destinations.disable_kinesis_streaming_destination
+    ),
+    "EnableKinesisStreamingDestination": kinesis_destinations.enable_kinesis_streaming_destination,
+    "ExecuteStatement": statements.execute_write,
+    "ExecuteTransaction": statement_transactions.execute_writes,
+    "Kinesis.AddTagsToStream": kinesis_tags.add_tags_to_stream,
+    "Kinesis.CreateStream": kinesis_streams.create_stream,
+    "Kinesis.DecreaseStreamRetentionPeriod": kinesis_streams.decrease_stream_retention_period,
+    "Kinesis.DeleteStream": kinesis_streams.delete_stream,
+    "Kinesis.IncreaseStreamRetentionPeriod": kinesis_streams.increase_stream_retention_period,
+    "Kinesis.MergeShards": kinesis_shards.merge_shards,
+    "Kinesis.PutRecord": kinesis_records.put_record,
+    "Kinesis.PutRecords": kinesis_records.put_records,
+    "Kinesis.RemoveTagsFromStream": kinesis_tags.remove_tags_from_stream,
+    "Kinesis.SplitShard": kinesis_shards.split_shard,
+    "Kinesis.TagResource": kinesis_tags.tag_resource,
+    "Kinesis.UntagResource": kinesis_tags.untag_resource,
+    "Kinesis.UpdateMaxRecordSize": kinesis_streams.update_max_record_size,
+    "Kinesis.UpdateShardCount": kinesis_shards.update_shard_count,
+    "Kinesis.UpdateStreamMode": kinesis_streams.update_stream_mode,
     "PutItem": items.put_item,
     "TagResource": tags.tag_resource,
     "TransactWriteItems": transactions.transact_write_items,
     "UntagResource": tags.untag_resource,
     "UpdateContributorInsights": contributor_insights.update_contributor_insights,
     "UpdateItem": items.update_item,
+    "UpdateKinesisStreamingDestination": kinesis_destinations.update_kinesis_streaming_destination,
     "UpdateTable": tables.update_table,
     "UpdateTableReplicaAutoScaling": autoscaling.update_table_replica_auto_scaling,
     "UpdateTimeToLive": ttl.update_time_to_live,
 }
+
+ONLY_READS: dict[str, Callable[[Request], bool]] = {
+    "BatchExecuteStatement": statement_batches.only_reads,
+    "ExecuteStatement": statements.only_reads,
+    "ExecuteTransaction": statement_transactions.only_reads,
+}
+"""Operations that are in both tables: whether a request is to be answered by the first."""

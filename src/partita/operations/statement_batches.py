@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from partita.capacity.units import Consumed, read_units
@@ -10,8 +12,10 @@ from partita.errors import (
     ConditionalCheckFailedException,
     DynamoDBError,
     ResourceNotFoundException,
+    ThrottlingException,
     ValidationException,
 )
+from partita.item.values import Item
 from partita.operations import charges
 from partita.operations.actions import Action
 from partita.operations.answers import (
@@ -24,7 +28,7 @@ from partita.operations.answers import (
     raw_member,
 )
 from partita.operations.batches import DUPLICATES
-from partita.operations.context import Request, WriteContext
+from partita.operations.context import ReadContext, Request, Service, WriteContext
 from partita.operations.statements import (
     action_of,
     carry_out,
@@ -41,7 +45,6 @@ from partita.partiql.compile import (
     compile_statement,
     is_write,
 )
-from partita.partiql.parse import parse
 from partita.tables import layout
 from partita.tables.keys import check_key
 from partita.tables.read import load
@@ -49,6 +52,10 @@ from partita.tables.schema import Table
 
 MIXED_BATCH = "Read and write requests together in the same batch is not supported."
 NO_STATEMENT = "Invalid operation. Only select, insert, update and delete operations are valid"
+IRREGULAR_CODES = (
+    (ValidationException, "ValidationError"),
+    (ThrottlingException, "ThrottlingError"),
+)
 
 
 @dataclass(slots=True)
@@ -58,21 +65,39 @@ class BatchMember:
     request: Request
     statement: Statement | None = None
     table: Table | None = None
-    key: bytes | None = None
+    key: Item | None = None
+    place: bytes | None = None
     action: Action | None = None
     error: DynamoDBError | None = None
 
 
-def batch_execute_statement(context: WriteContext, request: Request) -> bytes:
-    kinds = {_kind(one["Statement"]) for one in request["Statements"]} - {None}
-    if len(kinds) > 1:
+Outcome = tuple[Consumed, bytes | None]
+"""What one statement took, and the item that it shows."""
+
+
+def only_reads(request: Request) -> bool:
+    return True not in _kinds(request)
+
+
+def execute_reads(context: ReadContext, request: Request) -> bytes:
+    return _execute(context.service, request, partial(_batch_read, context))
+
+
+def execute_writes(context: WriteContext, request: Request) -> bytes:
+    return _execute(context.service, request, partial(_batch_write, context))
+
+
+def _execute(
+    service: Service, request: Request, carry_out_one: Callable[[BatchMember], Outcome]
+) -> bytes:
+    if len(_kinds(request) - {None}) > 1:
         raise ValidationException(MIXED_BATCH)
-    batch = [_batch_member(context, one) for one in request["Statements"]]
-    keys = [one.key for one in batch if one.key is not None]
-    if len(set(keys)) < len(keys):
+    batch = [_batch_member(service, one) for one in request["Statements"]]
+    places = [one.place for one in batch if one.place is not None]
+    if len(set(places)) < len(places):
         raise ValidationException(DUPLICATES)
     consumed: dict[str, Consumed] = {}
-    responses = [_batch_response(context, one, consumed) for one in batch]
+    responses = [_batch_response(one, carry_out_one, consumed) for one in batch]
     reports = [
         report
         for name, units in consumed.items()
@@ -82,50 +107,55 @@ def batch_execute_statement(context: WriteContext, request: Request) -> bytes:
     return answer(members + ([member("ConsumedCapacity", reports)] if reports else []))
 
 
+def _kinds(request: Request) -> set[bool | None]:
+    return {_kind(one["Statement"]) for one in request["Statements"]}
+
+
 def _kind(text: str) -> bool | None:
     """Whether a statement writes; None for what is none."""
     try:
-        return is_write(parse(text))
+        return is_write(text)
     except ValidationException:
         return None
 
 
-def _batch_member(context: WriteContext, request: Request) -> BatchMember:
+def _batch_member(service: Service, request: Request) -> BatchMember:
     one = BatchMember(request)
     try:
         one.statement = compile_statement(request["Statement"])
         values = one.statement.values(request.get("Parameters", ()))
         if isinstance(one.statement, ExistsStatement):
             raise MisplacedExists(MISPLACED_EXISTS)
-        one.table = context.service.table(one.statement.table_name)
+        one.table = service.table(one.statement.table_name)
         if isinstance(one.statement, SelectStatement):
             plan = single_item(one.statement, one.table, values, "BatchExecuteStatement")
             check_key(one.table, plan.key)
-            one.key = layout.item_key(one.table, plan.key)
+            one.key = plan.key
         else:
             one.action = action_of(one.statement, one.table, values, request)
+            one.key = charges.key_of(one.action)
     except MisplacedExists as error:
         one.error = error
     except UnsupportedOperation:
         one.error = ValidationException(NO_STATEMENT)
     except (ValidationException, ResourceNotFoundException) as error:
         one.error = error
-    if one.action and one.table:
-        one.key = layout.item_key(one.table, charges.key_of(one.action))
+    if one.table and one.key:
+        one.place = layout.item_key(one.table, one.key)
     return one
 
 
 def _batch_response(
-    context: WriteContext, one: BatchMember, consumed: dict[str, Consumed]
+    one: BatchMember,
+    carry_out_one: Callable[[BatchMember], Outcome],
+    consumed: dict[str, Consumed],
 ) -> bytes:
     if one.error:
         return answer([raw_member("Error", _batch_error(one.error))])
     assert one.table and one.statement
     members = []
     try:
-        used, shown = (
-            _batch_read(context, one) if one.action is None else _batch_write(context, one)
-        )
+        used, shown = carry_out_one(one)
         consumed.setdefault(one.table.name, Consumed()).add(used)
         if shown is not None:
             members.append(raw_member("Item", shown))
@@ -135,19 +165,19 @@ def _batch_response(
     return answer(members)
 
 
-def _batch_read(context: WriteContext, one: BatchMember) -> tuple[Consumed, bytes | None]:
-    assert isinstance(one.statement, SelectStatement) and one.table and one.key
-    stored = load(context.reads.snapshot, one.key)
+def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
+    assert isinstance(one.statement, SelectStatement) and one.table and one.key and one.place
+    stored = load(context.snapshot, one.place)
     units = read_units(
         stored.size if stored else 0, consistent=one.request.get("ConsistentRead", False)
     )
-    if context.service.ledger.is_on and stored:
-        asked = charges.read_charges(context.service, one.table, stored.item, units)
+    if context.service.ledger.is_on:
+        asked = charges.read_charges(context.service, one.table, one.key, units)
         charges.charge(context.service, asked)
     return Consumed(units), projected(stored, one.statement.columns) if stored else None
 
 
-def _batch_write(context: WriteContext, one: BatchMember) -> tuple[Consumed, bytes | None]:
+def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:
     """Carry out one write; what fails leaves nothing in the draft that the others share."""
     assert one.statement and one.table and one.action
     draft = context.draft
@@ -161,12 +191,12 @@ def _batch_write(context: WriteContext, one: BatchMember) -> tuple[Consumed, byt
 
 
 def _batch_error(error: DynamoDBError) -> bytes:
-    """`ConditionalCheckFailedException` has the code ConditionalCheckFailed; one is irregular."""
+    """`ConditionalCheckFailedException` has the code ConditionalCheckFailed; two are irregular."""
     code = (error.code or type(error).__name__).removesuffix("Exception")
-    members: dict[str, Any] = {
-        "Code": "ValidationError" if isinstance(error, ValidationException) else code,
-        "Message": error.message,
-    }
+    for kind, irregular in IRREGULAR_CODES:
+        if isinstance(error, kind):
+            code = irregular
+    members: dict[str, Any] = {"Code": code, "Message": error.message}
     if isinstance(error, ConditionalCheckFailedException) and "Item" in error.members:
         members["Item"] = error.members["Item"]
     return encode(members)

@@ -34,7 +34,6 @@ from partita.partiql.compile import (
     no_statement,
 )
 from partita.partiql.parse import parse
-from partita.tables.schema import Table
 
 MIXED_TRANSACTION = (
     "ExecuteTransaction API does not support both read and write operations in the same request."
@@ -45,21 +44,17 @@ NO_INDEX_CHECKS = "Operations on indices are not supported in transactions"
 NO_RETURNING = "RETURNING clause is not supported in ExecuteTransaction."
 
 
-def execute_transaction(context: WriteContext, request: Request) -> bytes:
-    asked = request["TransactStatements"]
-    kinds = {_is_write(one["Statement"]) for one in asked}
+def only_reads(request: Request) -> bool:
+    kinds = {_is_write(one["Statement"]) for one in request["TransactStatements"]}
     if len(kinds) > 1:
         raise ValidationException(MIXED_TRANSACTION)
-    statements, values = [], []
-    for position, one in enumerate(asked):
-        with _located(position):
-            statement = compile_statement(one["Statement"])
-            values.append(statement.values(one.get("Parameters", ())))
-            _check_transactional(statement)
-            statements.append(statement)
+    return kinds == {False}
+
+
+def execute_writes(context: WriteContext, request: Request) -> bytes:
+    asked = request["TransactStatements"]
+    statements, values = _bound(asked)
     tables = [context.service.table(statement.table_name) for statement in statements]
-    if kinds == {False}:
-        return _read(context.reads, request, statements, tables, values)
     actions: list[Action] = []
     with _cancellation(len(asked)) as attempt:
         for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
@@ -70,13 +65,9 @@ def execute_transaction(context: WriteContext, request: Request) -> bytes:
     return answer([raw_member("Responses", b"[]"), *members])
 
 
-def _read(
-    context: ReadContext,
-    request: Request,
-    statements: Sequence[Statement],
-    tables: list[Table],
-    values: Sequence[Values],
-) -> bytes:
+def execute_reads(context: ReadContext, request: Request) -> bytes:
+    statements, values = _bound(request["TransactStatements"])
+    tables = [context.service.table(statement.table_name) for statement in statements]
     wanted: list[tuple[Item, Columns | None]] = []
     with _cancellation(len(statements)) as attempt:
         for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
@@ -87,6 +78,18 @@ def _read(
     items, members = read_together(context, request, tables, wanted)
     responses = [NO_ITEM if item is None else answer([raw_member("Item", item)]) for item in items]
     return answer([*members, raw_member("Responses", raw_list(responses))])
+
+
+def _bound(asked: Sequence[Request]) -> tuple[list[Statement], list[Values]]:
+    """The statements and the values of their parameters, as far as both can be checked so far."""
+    statements, values = [], []
+    for position, one in enumerate(asked):
+        with _located(position):
+            statement = compile_statement(one["Statement"])
+            values.append(statement.values(one.get("Parameters", ())))
+            _check_transactional(statement)
+            statements.append(statement)
+    return statements, values
 
 
 @contextmanager
@@ -108,10 +111,9 @@ def _cancellation(count: int) -> Iterator[Callable[[int], AbstractContextManager
 
 
 def _is_write(text: str) -> bool:
-    node = parse(text)
-    kind = is_write(node)
+    kind = is_write(text)
     if kind is None:
-        error = no_statement(node)
+        error = no_statement(parse(text))
         is_misplaced = isinstance(error, MisplacedExists)
         raise ValidationException(NOT_IN_TRANSACTION) if is_misplaced else error
     return kind

@@ -2,8 +2,8 @@
 
 A SELECT reads pages as Query and Scan do, a write is one of the actions that PutItem, UpdateItem
 and DeleteItem come down to: INSERT a put of an item that must not exist, UPDATE an update of one
-that must, DELETE a delete. The PartiQL operations are registered as writes, because only the text
-says whether a statement writes; reads among them see what is committed, like all reads.
+that must, DELETE a delete. Only the text says which it is, so the PartiQL operations are registered
+as reads and as writes, with an `only_reads` that tells.
 """
 
 from __future__ import annotations
@@ -91,13 +91,22 @@ class Insert(Put):
             raise DuplicateItemException(DUPLICATE_ITEM)
 
 
-def execute_statement(context: WriteContext, request: Request) -> bytes:
+def only_reads(request: Request) -> bool:
+    return isinstance(compile_statement(request["Statement"]), SelectStatement)
+
+
+def execute_read(context: ReadContext, request: Request) -> bytes:
     statement = compile_statement(request["Statement"])
     values = statement.values(request.get("Parameters", ()))
     if isinstance(statement, ExistsStatement):
         raise MisplacedExists(MISPLACED_EXISTS)
-    if isinstance(statement, SelectStatement):
-        return _select(context.reads, request, statement, values)
+    assert isinstance(statement, SelectStatement)
+    return _select(context, request, statement, values)
+
+
+def execute_write(context: WriteContext, request: Request) -> bytes:
+    statement = compile_statement(request["Statement"])
+    values = statement.values(request.get("Parameters", ()))
     table = context.service.table(statement.table_name)
     action = action_of(statement, table, values, request)
     written = carry_out(context, table, action)

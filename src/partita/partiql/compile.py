@@ -137,8 +137,14 @@ class DeleteStatement(ConditionalStatement):
     returning: str | None
 
 
-def is_write(node: Node) -> bool | None:
-    """Whether a tree is a write; None when it is no statement."""
+def is_write(text: str) -> bool | None:
+    """Whether a statement writes, even one that is refused later; None when it is no statement."""
+    return _is_write(text, (), "")
+
+
+@kept
+def _is_write(text: str, names: NameItems, parameter: str) -> bool | None:
+    node = parse(text)
     if isinstance(node, Select):
         return False
     return True if isinstance(node, (Insert, Update, Delete)) or _is_exists(node) else None

@@ -68,7 +68,7 @@ def plan_read(
 ) -> ReadPlan:
     tests = _tests(statement)
     used: list[ConditionNode] = []
-    partitions = _partitions(tests, partition, values, used)
+    partitions = _partitions(statement, tests, partition, values, used)
     ranges: tuple[KeyRange, ...] = ()
     if partitions:
         equal, comparison, operands = _sort_range(tests, sort, values, used)
@@ -160,6 +160,7 @@ def _test(term: ConditionNode, names: Mapping[str, str]) -> KeyTest | None:
 
 
 def _partitions(
+    statement: SelectStatement,
     tests: Sequence[tuple[ConditionNode, KeyTest]],
     partition: Sequence[KeyAttribute],
     values: Values,
@@ -169,22 +170,44 @@ def _partitions(
     candidates: list[list[AttributeValue]] = []
     terms: list[ConditionNode] = []
     for attribute in partition:
-        for operator in ("=", "IN"):
-            found = _first(tests, attribute.name, (operator,))
-            if found:
-                break
+        found = _first(tests, attribute.name, ("=",)) or _first(tests, attribute.name, ("IN",))
+        if found:
+            term, test = found
+            terms.append(term)
+            named = [values[place] for place in test.operands]
+            for value in named:
+                check_key_type(attribute, value)
         else:
+            # Stays a condition too: there may be more in it than the key.
+            both = JunctionNode("AND", statement.where)
+            named = _alternatives(both, attribute, statement.bindings.names, values)
+        if not named:
             return []
-        term, test = found
-        for place in test.operands:
-            check_key_type(attribute, values[place])
-        distinct = {key_bytes(values[place]): values[place] for place in test.operands}
+        distinct = {key_bytes(value): value for value in named}
         candidates.append([distinct[key] for key in sorted(distinct)])
-        terms.append(term)
     if prod(map(len, candidates)) > IN_OPERANDS_MAX:
         return []
     used += terms
     return list(product(*candidates))
+
+
+def _alternatives(
+    node: ConditionNode, attribute: KeyAttribute, names: Mapping[str, str], values: Values
+) -> list[AttributeValue]:
+    """The values that a condition leaves to a key attribute; none if it may have any.
+
+    `pk = 'a' OR pk = 'b'` is no scan (guide, "PartiQL select statements").
+    """
+    if isinstance(node, JunctionNode):
+        found = [_alternatives(term, attribute, names, values) for term in node.terms]
+        if node.operator == "OR":
+            return [value for one in found for value in one] if all(found) else []
+        return next(filter(None, found), [])
+    test = _test(node, names)
+    if test is None or test.attribute != attribute.name or test.operator not in ("=", "IN"):
+        return []
+    operands = (values[place] for place in test.operands)
+    return [operand for operand in operands if operand.get(attribute.type)]
 
 
 def _sort_range(

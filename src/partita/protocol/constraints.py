@@ -105,6 +105,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _JAVA_PATTERNS = {
     r"\p{Print}": r"[ -~]",
+    r"\p{ASCII}": r"[\x00-\x7F]",
     r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF",
 }
 

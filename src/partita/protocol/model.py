@@ -1,4 +1,7 @@
-"""AWS's own descriptions of the two services, read from botocore's data folder.
+"""AWS's own descriptions of its services, read from botocore's data folder.
+
+An operation is known by AWS's name for it. Kinesis has names that DynamoDB or its streams have
+too: its operations are known as `Kinesis.GetRecords` and the like.
 
 Importing botocore takes half a second, its data file four milliseconds: only the file is read.
 """
@@ -16,8 +19,20 @@ import orjson
 
 from partita.errors import PartitaError
 
-DYNAMODB, STREAMS = "dynamodb", "dynamodbstreams"
-TARGET_PREFIXES = {DYNAMODB: "DynamoDB_20120810.", STREAMS: "DynamoDBStreams_20120810."}
+DYNAMODB, STREAMS, KINESIS = "dynamodb", "dynamodbstreams", "kinesis"
+STEP_FUNCTIONS = "stepfunctions"
+TARGET_PREFIXES = {
+    DYNAMODB: "DynamoDB_20120810.",
+    STREAMS: "DynamoDBStreams_20120810.",
+    KINESIS: "Kinesis_20131202.",
+}
+API_VERSIONS = {
+    DYNAMODB: "2012-08-10",
+    STREAMS: "2012-08-10",
+    KINESIS: "2013-12-02",
+    STEP_FUNCTIONS: "2016-11-23",
+}
+KINESIS_NAMES = "Kinesis."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +72,34 @@ def load(service: str = DYNAMODB) -> Model:
 
 
 def service_of(operation: str) -> str:
-    """Which service an operation belongs to; no name is in both."""
+    """Which service of the registry an operation belongs to."""
+    if operation.startswith(KINESIS_NAMES):
+        return KINESIS
     return STREAMS if operation in load(STREAMS).inputs else DYNAMODB
+
+
+def plain_name(operation: str) -> str:
+    """What the service itself calls its operation."""
+    return operation.rpartition(".")[2]
 
 
 def target(operation: str) -> str:
     """What a request says that asks for an operation."""
-    return TARGET_PREFIXES[service_of(operation)] + operation
+    return TARGET_PREFIXES[service_of(operation)] + plain_name(operation)
 
 
 def _description(service: str) -> bytes:
     spec = find_spec("botocore")
     if spec is None or spec.origin is None:
         raise PartitaError("botocore, which holds AWS's service description, is not installed.")
-    plain = Path(spec.origin).parent / "data" / service / "2012-08-10" / "service-2.json"
+    folder = Path(spec.origin).parent / "data" / service / API_VERSIONS[service]
+    plain = folder / "service-2.json"
     packed = plain.with_name(plain.name + ".gz")
     if packed.exists():
         return gzip.decompress(packed.read_bytes())
     if plain.exists():
         return plain.read_bytes()
-    raise PartitaError(f"This botocore has no DynamoDB service description at {plain}.")
+    raise PartitaError(f"This botocore has no service description at {plain}.")
 
 
 def _shape(name: str, shape: dict[str, Any]) -> Shape:

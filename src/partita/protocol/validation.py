@@ -24,7 +24,16 @@ from partita.protocol.constraints import (
     member_violations,
     members_in_order,
 )
-from partita.protocol.model import DYNAMODB, STREAMS, Model, Shape, load, service_of
+from partita.protocol.model import (
+    DYNAMODB,
+    KINESIS,
+    STREAMS,
+    Model,
+    Shape,
+    load,
+    plain_name,
+    service_of,
+)
 from partita.protocol.rendering import shown_name
 from partita.protocol.wording import NewerForm
 
@@ -36,12 +45,19 @@ def compile_validators(operations: Iterable[str]) -> dict[str, Validator]:
     services = {
         DYNAMODB: (load(DYNAMODB), wording.amend(load(DYNAMODB))),
         STREAMS: (load(STREAMS), load(STREAMS)),
+        KINESIS: (load(KINESIS), wording.amend_kinesis(load(KINESIS))),
     }
     return {name: _compile(*services[service_of(name)], name) for name in operations}
 
 
+def compile_service(service: str, operations: Iterable[str]) -> dict[str, Validator]:
+    """The same for a service that is not in the registry, in the words of its model."""
+    model = load(service)
+    return {name: _compile(model, model, f"{service}.{name}") for name in operations}
+
+
 def _compile(described: Model, amended: Model, operation: str) -> Validator:
-    input_shape = described.inputs[operation]
+    input_shape = described.inputs[plain_name(operation)]
     if input_shape is None:
         return lambda request: None
     check_types = serialization.compile_check(described, input_shape)

@@ -99,6 +99,14 @@ def amend(model: Model) -> Model:
     return Model(shapes, model.inputs)
 
 
+def amend_kinesis(model: Model) -> Model:
+    """A record has a partition key: streams that choose shards by themselves are not built."""
+    shapes = {**model.shapes}
+    for name in ("PutRecordInput", "PutRecordsRequestEntry"):
+        shapes[name] = replace(shapes[name], required=("Data", "PartitionKey"))
+    return Model(shapes, model.inputs)
+
+
 _AMENDMENTS: dict[str, dict[str, Any]] = {
     # dynalite: still required; the description made them optional for replicas of global tables.
     "CreateTableInput": {"required": ("TableName", "AttributeDefinitions", "KeySchema")},

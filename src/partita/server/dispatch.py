@@ -27,10 +27,10 @@ from partita.errors import (
 from partita.operations.known_answers import KnownAnswers
 from partita.protocol import codec
 from partita.protocol.envelope import error_body
-from partita.protocol.model import target
+from partita.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.protocol.validation import Request, Validator, compile_validators
 from partita.server.http import Reply
-from partita.server.messages import JSON, JSON_1_0, HttpRequest, HttpResponse
+from partita.server.messages import JSON, JSON_1_0, JSON_1_1, HttpRequest, HttpResponse
 from partita.server.metrics import CONTENT_TYPE, Metrics
 
 logger = logging.getLogger(__name__)
@@ -56,9 +56,17 @@ class Database(Protocol):
         """Run a write and call `done` with its answer, or its error, when it is durable."""
 
 
+class Companion(Protocol):
+    """Who answers the requests of another service."""
+
+    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None: ...
+
+
 HEALTHY = b"healthy: dynamodb.us-east-1.amazonaws.com "
 UNKNOWN_PATH = HttpResponse(404, b"<UnknownOperationException/>\n", b"text/xml")
 UNKNOWN_NAME = "Unknown"
+KINESIS_TARGET = TARGET_PREFIXES[KINESIS].encode()
+"""How the targets of Kinesis begin, the only service here that speaks JSON 1.1."""
 PREFLIGHT_SECONDS = 172_800
 INTERNAL_ERROR = (
     "The request processing has failed because of an unknown error, exception or failure."
@@ -86,9 +94,11 @@ class Operation:
     """One operation of the registry, ready to be called."""
 
     name: str
-    handler: Handler
+    read: Handler | None
+    write: Handler | None
+    only_reads: Callable[[Request], bool] | None
+    """Of what reads and writes: whether a request is for `read`, and waits for no commit."""
     validate: Validator
-    is_write: bool
     known: KnownAnswers | None
 
 
@@ -100,18 +110,28 @@ class Dispatcher:
         database: Database,
         reads: Mapping[str, Handler],
         writes: Mapping[str, Handler],
+        only_reads: Mapping[str, Callable[[Request], bool]] = {},
         pages: Mapping[str, Handler] = {},
         known_answers: Mapping[str, KnownAnswers] = {},
+        companions: Mapping[bytes, Companion] = {},
     ) -> None:
-        """`pages` are what GET shows besides the server's own, each given its query."""
+        """`only_reads` tells which table answers a request for what is in both; `pages` are what
+        GET shows besides the server's own, each given its query; `companions` answer the targets
+        that begin with their names."""
         self.metrics = Metrics()
         self._database = database
-        validators = compile_validators([*reads, *writes])
+        self._companions = companions
+        validators = compile_validators([*{**reads, **writes}])
         self._operations = {
             target(name).encode(): Operation(
-                name, handler, validators[name], name in writes, known_answers.get(name)
+                name,
+                reads.get(name),
+                writes.get(name),
+                only_reads.get(name),
+                validators[name],
+                known_answers.get(name),
             )
-            for name, handler in [*reads.items(), *writes.items()]
+            for name in {**reads, **writes}
         }
         self._pages: dict[bytes, Callable[[], HttpResponse]] = {
             b"/health": lambda: HttpResponse(200, b'{"status":"ok"}', JSON),
@@ -128,7 +148,11 @@ class Dispatcher:
             reply(UNKNOWN_PATH)
             return
         started = perf_counter()
-        operation = self._operations.get(request.headers.get(b"x-amz-target", b""))
+        asked = request.headers.get(b"x-amz-target", b"")
+        if content_type == JSON_1_1 and not asked.startswith(KINESIS_TARGET):
+            reply(UNKNOWN_PATH)
+            return
+        operation = self._operations.get(asked)
         try:
             if operation is not None and operation.known is not None:
                 known = operation.known.get(request.body)
@@ -141,22 +165,37 @@ class Dispatcher:
                     return
             body = codec.decode(request.body) if request.body else None
             if operation is None:
-                raise UnknownOperationException
+                self._forward(asked, request, started, reply)
+                return
             check_credentials(request)
             if body is None:
                 raise SerializationException
             operation.validate(body)
-            if operation.is_write:
+            if operation.write and not (operation.only_reads and operation.only_reads(body)):
                 done = self._answer_later(operation.name, content_type or JSON, started, reply)
-                self._database.write(operation.handler, body, done)
+                self._database.write(operation.write, body, done)
                 return
-            answer = self._database.read(operation.handler, body, request.body, operation.known)
+            assert operation.read is not None
+            answer = self._database.read(operation.read, body, request.body, operation.known)
             response = HttpResponse(200, answer, content_type or JSON)
         except Exception as error:
             response = _error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
         self.metrics.observe(name, response.status, perf_counter() - started)
         reply(response)
+
+    def _forward(self, asked: bytes, request: HttpRequest, started: float, reply: Reply) -> None:
+        service, _, name = asked.partition(b".")
+        companion = self._companions.get(service)
+        if companion is None:
+            raise UnknownOperationException
+        check_credentials(request)
+
+        def answer(response: HttpResponse) -> None:
+            self.metrics.observe(service.decode(), response.status, perf_counter() - started)
+            reply(response)
+
+        companion.forward(name, request.body, answer)
 
     def _answer_later(self, name: str, content_type: bytes, started: float, reply: Reply) -> Done:
         def done(result: bytes | BaseException) -> None:
@@ -195,16 +234,17 @@ class Dispatcher:
 
 @lru_cache(maxsize=256)
 def _json_type(content_type: bytes) -> bytes | None:
-    """Which of the two types of JSON a request has; the answer has the same."""
+    """Which type of JSON a request has; the answer has the same."""
     media_type = content_type.partition(b";")[0].strip()
-    return media_type if media_type in (JSON, JSON_1_0) else None
+    return media_type if media_type in (JSON, JSON_1_0, JSON_1_1) else None
 
 
 def _error_response(error: BaseException, content_type: bytes) -> HttpResponse:
     if not isinstance(error, DynamoDBError):
         logger.error("An operation failed unexpectedly", exc_info=error)
         error = InternalServerError(INTERNAL_ERROR)
-    return HttpResponse(error.status, error_body(error), content_type)
+    body = error_body(error, is_qualified=content_type != JSON_1_1)
+    return HttpResponse(error.status, body, content_type)
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:

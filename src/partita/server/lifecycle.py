@@ -31,8 +31,17 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-async def serve(listener: Listener, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted."""
+async def serve(
+    listener: Listener,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    before_stop: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
+    """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted.
+
+    `before_stop` ends those who need the server for their own end.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
@@ -49,6 +58,7 @@ async def serve(listener: Listener, host: str, port: int, ready: Callable[[str],
     gc.set_threshold(GC_OBJECTS)
     ready(f"http://{_shown_host(host)}:{chosen}")
     await stop.wait()
+    await before_stop()
     await listener.stop()
 
 

@@ -7,6 +7,7 @@ as it travels, and its type and length. (dynalite's tests recorded them from AWS
 from __future__ import annotations
 
 import gzip
+import re
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -19,6 +20,7 @@ from partita.limits import KB, MB
 
 JSON = b"application/json"
 JSON_1_0 = b"application/x-amz-json-1.0"
+JSON_1_1 = b"application/x-amz-json-1.1"
 # DynamoDB compresses answers when asked. Small ones gain nothing, and the largest, of BatchGetItem,
 # would keep all others waiting.
 GZIP_BYTES_MIN = 1 * KB
@@ -29,6 +31,7 @@ _STATUS_LINES = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\nserver: Server\r\n".encode()
     for status in HTTPStatus
 }
+_REFUSED = re.compile(rb"q\s*=\s*0(\.0*)?")
 _CONNECTION = {True: b"", False: b"connection: close\r\n"}
 
 
@@ -53,7 +56,17 @@ class HttpRequest:
 
     def accepts_gzip(self) -> bool:
         accepted = self.headers.get(b"accept-encoding")
-        return accepted is not None and b"gzip" in accepted
+        return accepted is not None and _names_gzip(accepted)
+
+
+@lru_cache(maxsize=64)
+def _names_gzip(accepted: bytes) -> bool:
+    """Whether gzip is among the codings, and not with a quality of zero, which refuses it."""
+    for coding in accepted.lower().split(b","):
+        name, _, quality = coding.partition(b";")
+        if name.strip() == b"gzip":
+            return not _REFUSED.fullmatch(quality.strip())
+    return False
 
 
 class HttpResponse:

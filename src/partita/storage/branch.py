@@ -7,15 +7,12 @@ with an empty one; items are not copied, and without changes since the last bran
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
-from operator import gt, lt
 
 from partita.errors import StorageError
 from partita.storage.engine import Changes, Snapshot
-
-Pair = tuple[bytes, bytes]
+from partita.storage.overlay import Overlay, Pair
 
 
 class Nothing:
@@ -31,31 +28,6 @@ class Nothing:
 NOTHING = Nothing()
 
 
-class Overlay:
-    """Changes in the order of their keys."""
-
-    __slots__ = ("keys", "values")
-
-    def __init__(self, values: dict[bytes, bytes | None]) -> None:
-        self.values = values
-        self.keys = sorted(values)
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        if key not in self.values:
-            insort(self.keys, key)
-        self.values[key] = value
-
-    def drop(self, key: bytes) -> None:
-        if key in self.values:
-            del self.values[key]
-            del self.keys[bisect_left(self.keys, key)]
-
-    def positions(self, start: bytes, stop: bytes, *, reverse: bool) -> range:
-        """Where in `keys` those of a range are, in the order in which they are read."""
-        first, end = bisect_left(self.keys, start), bisect_left(self.keys, stop)
-        return range(end - 1, first - 1, -1) if reverse else range(first, end)
-
-
 class BranchSnapshot:
     """An overlay over what lies below it, which must not be refreshed while this one is in use."""
 
@@ -64,13 +36,11 @@ class BranchSnapshot:
         self._overlay = overlay
 
     def get(self, key: bytes) -> bytes | None:
-        values = self._overlay.values
-        return values[key] if key in values else self._below.get(key)
+        return self._overlay.get_over(self._below, key)
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
         below = self._below.range(start, stop, reverse=reverse)
-        positions = self._overlay.positions(start, stop, reverse=reverse)
-        return _overlaid(below, self._overlay, positions, reverse) if positions else below
+        return self._overlay.range_over(below, start, stop, reverse=reverse)
 
     def apply(self, changes: Changes) -> None:
         for key, value in changes.items():
@@ -81,7 +51,7 @@ class BranchSnapshot:
 
     def freeze(self) -> Snapshot:
         """What is shown now, for ever; this snapshot goes on over it."""
-        if self._overlay.keys:
+        if self._overlay.values:
             self._below = _stacked(self._below, self._overlay)
             self._overlay = Overlay({})
         return self._below
@@ -120,30 +90,11 @@ class BranchEngine:
         self._unseen.clear()
 
 
-def _overlaid(
-    below: Iterator[Pair], overlay: Overlay, positions: range, reverse: bool
-) -> Iterator[Pair]:
-    comes_first = gt if reverse else lt
-    lower = next(below, None)
-    for key in map(overlay.keys.__getitem__, positions):
-        while lower is not None and comes_first(lower[0], key):
-            yield lower
-            lower = next(below, None)
-        if lower is not None and lower[0] == key:
-            lower = next(below, None)
-        value = overlay.values[key]
-        if value is not None:
-            yield key, value
-    if lower is not None:
-        yield lower
-        yield from below
-
-
 def _stacked(below: Snapshot, overlay: Overlay) -> Snapshot:
     """Each overlay stays less than half as large as the one below it, so that few lie on a heap."""
     while isinstance(below, BranchSnapshot):
         lowest, lower = below.parts()
-        if len(lower.keys) > 2 * len(overlay.keys):
+        if len(lower.values) > 2 * len(overlay.values):
             break
         below, overlay = lowest, Overlay({**lower.values, **overlay.values})
     return BranchSnapshot(below, overlay)

@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 
 Done = Callable[[Any], None]
 CallSoon = Callable[[Callable[[], None]], object]
+CallLater = Callable[[float, Callable[[], None]], object]
+
+GATHER_SECONDS = 0.001
+"""How long those who were just answered are waited for, where the disk takes longer than that."""
 
 
 class Draft:
@@ -80,8 +84,9 @@ class _Batch:
 class GroupCommit:
     """The single writer. All of it runs on one thread, but for the waiting for the disk.
 
-    `call_soon` runs a function later on that thread, `call_from_thread` does so from another. An
-    engine that does not wait for the disk commits on the one thread too.
+    `call_soon` runs a function soon on that thread, `call_later` after some seconds, and
+    `call_from_thread` does so from another. While the engine says that it does not wait for the
+    disk, it commits on the one thread too.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class GroupCommit:
         engine: Engine,
         call_soon: CallSoon,
         call_from_thread: CallSoon,
+        call_later: CallLater,
         on_commit: Callable[[Changes], None],
         on_lost_commit: Callable[[], None],
         clock: Clock = system_clock,
@@ -98,17 +104,18 @@ class GroupCommit:
         self._snapshot = engine.snapshot()
         self._call_soon = call_soon
         self._call_from_thread = call_from_thread
+        self._call_later = call_later
         self._on_commit = on_commit
         self._on_lost_commit = on_lost_commit
         self._gathering = _Batch()
         self._committing: _Batch | None = None
         self._scheduled = False
+        self._crowd = 0
+        """How many writes to wait for before the next commit, if any."""
+        self._is_crowded = False
         self._is_closed = False
         self._work: SimpleQueue[_Batch | None] = SimpleQueue()
         self._writer: Thread | None = None
-        if engine.waits_for_disk:
-            self._writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
-            self._writer.start()
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value decided, committed or not."""
@@ -141,6 +148,9 @@ class GroupCommit:
         self._gathering.waiting.append((done, outcome))
         if self._committing is None and not self._scheduled:
             self._scheduled = True
+            self._call_soon(self._start_after_turn if self._is_crowded else self._start)
+        elif 0 < self._crowd <= len(self._gathering.waiting):
+            self._crowd = 0
             self._call_soon(self._start)
 
     def close(self) -> None:
@@ -160,17 +170,29 @@ class GroupCommit:
         for function in draft.then:
             function()
 
+    def _start_after_turn(self) -> None:
+        """With what has come meanwhile: where many write, a commit is better for more of them."""
+        self._call_soon(self._start)
+
     def _start(self) -> None:
         self._scheduled = False
-        if self._committing is not None:
+        self._crowd = 0
+        if self._committing is not None or not self._gathering.waiting:
             return
         batch, self._gathering = self._gathering, _Batch()
         self._committing = batch
-        if self._writer is not None:
+        if self._engine.waits_for_disk:
+            if self._writer is None:
+                self._writer = self._start_writer()
             self._work.put(batch)
         else:
             self._commit(batch)
             self._finish(batch)
+
+    def _start_writer(self) -> Thread:
+        writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
+        writer.start()
+        return writer
 
     def _commit_batches(self) -> None:
         while (batch := self._work.get()) is not None:
@@ -193,15 +215,25 @@ class GroupCommit:
         if self._is_closed:
             return
         self._committing = None
+        self._engine.refresh()
         if batch.failure is not None:
             self._lose(batch, batch.failure)
             return
-        self._engine.refresh()
         self._on_commit(batch.changes)
+        self._is_crowded = len(batch.waiting) > 1
         if self._gathering.waiting:
-            self._start()
+            self._start_next(len(batch.waiting))
         for done, outcome in batch.waiting:
             done(outcome)
+
+    def _start_next(self, answered: int) -> None:
+        """At once, or with those who are answered now: a slow disk is better asked once for all."""
+        if not self._engine.waits_for_disk:
+            self._start()
+            return
+        self._scheduled = True
+        self._crowd = len(self._gathering.waiting) + answered
+        self._call_later(GATHER_SECONDS, self._start)
 
     def _lose(self, batch: _Batch, failure: StorageError) -> None:
         logger.error("%s The writes that waited for it were refused.", failure)

@@ -31,7 +31,7 @@ class Snapshot(Reader, Protocol):
 class Engine(Protocol):
     @property
     def waits_for_disk(self) -> bool:
-        """Whether a commit takes long enough to be left to another thread."""
+        """Whether the next commit may take so long that it is left to another thread."""
         ...
 
     def snapshot(self) -> Snapshot:

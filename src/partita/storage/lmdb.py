@@ -40,7 +40,11 @@ _LENGTH = struct.Struct(">I")
 
 
 class LmdbEngine:
-    """One data folder. `durable` commits are on disk when `commit` returns."""
+    """One data folder. `durable` commits are on disk when `commit` returns.
+
+    LMDB's own locks are not used: the folder is locked, there is one writer at a time, and the one
+    snapshot is refreshed after its commit, before the next commit but one begins.
+    """
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
         self._folder = folder
@@ -56,7 +60,7 @@ class LmdbEngine:
                 map_size=MAP_BYTES,
                 sync=durable,
                 metasync=durable,
-                max_readers=8,
+                lock=False,
                 readahead=False,
             )
         except (lmdb.Error, StorageError) as error:
@@ -65,7 +69,7 @@ class LmdbEngine:
                 with suppress(OSError):
                     data_file.unlink()
             self._lock.close()
-            raise _cannot_open(folder, error) from error
+            raise cannot_open(folder, error) from error
         self._snapshot = LmdbSnapshot(self._environment)
 
     def snapshot(self) -> Snapshot:
@@ -75,25 +79,16 @@ class LmdbEngine:
         self._snapshot.refresh()
 
     def commit(self, changes: Changes) -> None:
+        commit = self.begin_commit()
         try:
-            with self._environment.begin(write=True) as transaction:
-                for key, value in changes.items():
-                    long = len(key) > HEAD_BYTES
-                    raw = _raw_key(key) if long else key
-                    if value is None:
-                        transaction.delete(raw)
-                    else:
-                        transaction.put(raw, _pack(key, value) if long else value)
-        except lmdb.Error as error:
-            raise StorageError(
-                f"The commit could not be written: {self._reason(error)}."
-            ) from error
+            commit.put(changes.items())
+        except StorageError:
+            commit.abort()
+            raise
+        commit.finish()
 
-    def _reason(self, error: lmdb.Error) -> str:
-        """LMDB says of a full disk that it could not write; say why."""
-        if self._folder.exists() and disk_usage(self._folder).free < DISK_FREE_BYTES_MIN:
-            return f"the disk that holds {self._folder} is full"
-        return str(error)
+    def begin_commit(self) -> LmdbCommit:
+        return LmdbCommit(self._folder, self._environment)
 
     def close(self) -> None:
         self._snapshot.close()
@@ -103,9 +98,54 @@ class LmdbEngine:
         self._lock.close()
 
 
+class LmdbCommit:
+    """A commit in the making; it can be finished on another thread than it was begun."""
+
+    def __init__(self, folder: Path, environment: lmdb.Environment) -> None:
+        self._folder = folder
+        try:
+            self._transaction = environment.begin(write=True)
+        except lmdb.Error as error:
+            raise cannot_write(folder, error) from error
+
+    def put(self, pairs: Iterable[tuple[bytes, bytes | None]]) -> None:
+        transaction = self._transaction
+        try:
+            for key, value in pairs:
+                long = len(key) > HEAD_BYTES
+                raw = _raw_key(key) if long else key
+                if value is None:
+                    transaction.delete(raw)
+                else:
+                    transaction.put(raw, _pack(key, value) if long else value)
+        except lmdb.Error as error:
+            raise cannot_write(self._folder, error) from error
+
+    def finish(self) -> None:
+        try:
+            self._transaction.commit()
+        except lmdb.Error as error:
+            raise cannot_write(self._folder, error) from error
+
+    def abort(self) -> None:
+        self._transaction.abort()
+
+
+def cannot_write(folder: Path, error: Exception) -> StorageError:
+    """LMDB says of a full disk that it could not write; say why."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    if folder.exists() and disk_usage(folder).free < DISK_FREE_BYTES_MIN:
+        reason = f"the disk that holds {folder} is full"
+    return StorageError(f"The commit could not be written: {reason}.")
+
+
+def cannot_open(folder: Path, error: Exception) -> StorageError:
+    return StorageError(f"Cannot open the data folder {folder}: {error}.")
+
+
 @contextmanager
-def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
-    """What a folder holds, all of its pages looked at first; nothing in it is changed or made."""
+def opened_tree(folder: Path) -> Iterator[Snapshot]:
+    """The tree of a folder, all of its pages looked at first; nothing is changed or made."""
     if not (folder / DATA_FILE).is_file():
         raise StorageError(
             f"There is no data folder {folder}."
@@ -117,7 +157,7 @@ def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
         check_pages(folder / DATA_FILE)
         environment = lmdb.open(str(folder), map_size=MAP_BYTES, readonly=True, lock=False)
     except (lmdb.Error, StorageError) as error:
-        raise _cannot_open(folder, error) from error
+        raise cannot_open(folder, error) from error
     else:
         snapshot = LmdbSnapshot(environment)
         try:
@@ -128,10 +168,6 @@ def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
     finally:
         if lock:
             lock.close()
-
-
-def _cannot_open(folder: Path, error: Exception) -> StorageError:
-    return StorageError(f"Cannot open the data folder {folder}: {error}.")
 
 
 class LmdbSnapshot:
@@ -168,9 +204,13 @@ class LmdbSnapshot:
             raise _cannot_read(error) from error
 
     def refresh(self) -> None:
-        # A new transaction; py-lmdb keeps the reader slot of the old one for it.
+        try:
+            transaction = self._environment.begin()
+        except lmdb.Error:
+            # LMDB has lost track of its file: there are no commits any more, and this one holds.
+            return
         self._transaction.abort()
-        self._transaction = self._environment.begin()
+        self._transaction = transaction
 
     def close(self) -> None:
         self._transaction.abort()
@@ -274,7 +314,7 @@ def _lock_for_reading(folder: Path) -> _FolderLock | None:
             f"The data folder {folder} is in use by another Partita; stop that one first."
         ) from None
     except OSError as error:
-        raise _cannot_open(folder, StorageError(error.strerror)) from error
+        raise cannot_open(folder, StorageError(error.strerror)) from error
 
 
 class _FolderLock:

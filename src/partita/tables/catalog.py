@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from partita.changes.captures import capture_prefixes
 from partita.changes.streams import close_stream
 from partita.errors import ResourceNotFoundException, StorageError
 from partita.storage.commits import Draft
@@ -18,7 +19,9 @@ from partita.storage.engine import Engine, Snapshot, prefix_end
 from partita.tables import layout
 from partita.tables.schema import CREATING, DELETING, Table
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+FORMATS_TAKEN_OVER = (b"1",)
+"""Format 1 had no journals beside the tree, and is the same in all else."""
 
 LAST_KEY = b"\xff" * 1024
 """Behind every key of the layout."""
@@ -78,11 +81,16 @@ class Catalog:
         draft.after_merge(partial(self._set, table.name, table))
 
     def remove(self, draft: Draft, table: Table) -> None:
-        """Forget a table; its data is removed in the background, its stream after a day."""
+        """Forget a table; its data is removed in the background, its stream after a day.
+
+        Changes that are still on their way to a destination go with it.
+        """
         if table.stream is not None:
             close_stream(draft, table.name, table.stream)
         draft.delete(layout.catalog_key(table.name))
-        for prefix in layout.table_prefixes(table.number):
+        logs = {one.log for one in table.destinations if not one.is_over}
+        captured = [prefix for log in logs for prefix in capture_prefixes(log)]
+        for prefix in [*layout.table_prefixes(table.number), *captured]:
             draft.put(layout.leftover_key(prefix), b"")
         draft.after_merge(partial(self._set, table.name, None))
 
@@ -116,8 +124,9 @@ def decode_table(catalog_key: bytes, value: bytes) -> Table:
 
 
 def check_format(engine: Engine) -> None:
-    """A data folder says which version wrote it; a new one is told."""
-    if not has_format(engine.snapshot()):
+    """A data folder says which version wrote it; a new or an older one is told."""
+    snapshot = engine.snapshot()
+    if not has_format(snapshot) or snapshot.get(layout.FORMAT_KEY) in FORMATS_TAKEN_OVER:
         engine.commit({layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
         engine.refresh()
 
@@ -125,7 +134,7 @@ def check_format(engine: Engine) -> None:
 def has_format(snapshot: Snapshot) -> bool:
     """Whether a folder has data of this format, or none yet; any other data is not touched."""
     found = snapshot.get(layout.FORMAT_KEY)
-    if found is not None and found != str(FORMAT_VERSION).encode():
+    if found is not None and found not in (str(FORMAT_VERSION).encode(), *FORMATS_TAKEN_OVER):
         raise StorageError(
             f"The data folder has format {found.decode(errors='replace')}, this Partita reads "
             f"format {FORMAT_VERSION}; use the Partita that wrote it."

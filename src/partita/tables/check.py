@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from partita.changes import layout as log_layout
+from partita.changes.captures import capture_prefixes
 from partita.errors import StorageError, ValidationException
 from partita.item.page_bytes import page_bytes
 from partita.item.sizes import item_size
@@ -23,6 +25,11 @@ from partita.limits import ITEM_BYTES_MAX
 from partita.storage.engine import prefix_end
 from partita.tables import layout
 from partita.tables.catalog import LAST_KEY, decode_table, has_format
+from partita.tables.check_captures import (
+    capture_logs,
+    captured_changes_wait_for_somebody,
+    captures_belong_to_destinations,
+)
 from partita.tables.check_changes import (
     changes_are_in_order,
     changes_lead_to_the_items,
@@ -30,6 +37,12 @@ from partita.tables.check_changes import (
     open_streams_belong_to_tables,
     stream_prefixes,
     streams_are_readable,
+)
+from partita.tables.check_events import (
+    event_prefixes,
+    event_streams_are_readable,
+    open_shards_share_all_hash_keys,
+    records_are_in_order,
 )
 from partita.tables.expiry import expires_at
 from partita.tables.findings import Finding, Folder, at
@@ -47,6 +60,10 @@ LEFTOVER_BYTES = {
     layout.EXPIRIES: (5, 9),
     layout.ITEMS: (5,),
     layout.ENTRIES: (5, 7),
+    # Of changes that were on their way to a destination.
+    log_layout.SEQUENCES: (5,),
+    log_layout.CHECKPOINTS: (5,),
+    log_layout.CHANGES: (5,),
 }
 STRAY_GROUP_BYTES = 7
 """Strays of one space, table and index are told together."""
@@ -147,6 +164,7 @@ def nothing_is_unknown(folder: Folder) -> Iterator[Finding]:
     known += [layout.CATALOG, layout.TOKENS, layout.TOKEN_TIMES, layout.LEFTOVERS]
     known += [prefix for table in folder.tables for prefix in _prefixes(table)]
     known += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]
+    known += event_prefixes(folder)
     leftovers = [layout.leftover_prefix(key) for key, _ in folder.under(layout.LEFTOVERS)]
     known += filter(_is_leftover, leftovers)
     position = b""
@@ -173,7 +191,7 @@ def _prefixes(table: Table) -> list[bytes]:
         prefixes.append(layout.collections_prefix(table.number))
     if table.ttl_attribute is not None:
         prefixes.append(layout.expiries_prefix(table))
-    return prefixes
+    return prefixes + [prefix for log in capture_logs(table) for prefix in capture_prefixes(log)]
 
 
 def _is_leftover(prefix: bytes) -> bool:
@@ -485,6 +503,7 @@ def _text(value: bytes) -> str:
 FOLDER_INVARIANTS = (
     tables_are_readable,
     streams_are_readable,
+    event_streams_are_readable,
     numbers_are_given_once,
     leftovers_are_well_formed,
     nothing_is_unknown,
@@ -494,6 +513,10 @@ FOLDER_INVARIANTS = (
     changes_are_in_order,
     changes_lead_to_the_items,
     checkpoints_belong_to_shards,
+    captures_belong_to_destinations,
+    captured_changes_wait_for_somebody,
+    open_shards_share_all_hash_keys,
+    records_are_in_order,
 )
 TABLE_INVARIANTS = (
     items_are_right,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from partita.changes.streams import Stream
+from partita.events.streams import EventStream
 from partita.item.values import Item
 from partita.storage.engine import Snapshot, prefix_end
 from partita.tables.schema import Index, Table
@@ -38,11 +39,13 @@ class Folder:
     snapshot: Snapshot
     tables: list[Table] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
+    event_streams: list[EventStream] = field(default_factory=list)
     has_unreadable_entries: bool = False
     """Of tables or streams: then nobody can say what belongs to them."""
     items: int = 0
     entries: int = 0
     changes: int = 0
+    records: int = 0
 
     def under(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self.snapshot.range(prefix, prefix_end(prefix))

@@ -11,7 +11,8 @@
     10 table, hash, partition key, sort key          an item
     11 table, index, hash, partition key parts, sort key parts, tie, item  an index entry
 
-Spaces 08, 09, 0a and 12 are those of the change log (`changes/layout.py`).
+Spaces 08, 09, 0a and 12 are those of the change log (`changes/layout.py`), 0b, 0c, 0d and 13 those
+of the event log (`events/layout.py`).
 
 Numbers are big-endian, key parts are terminated, so byte order is the order of DynamoDB. The tail
 of an index entry is the item's own place, which keeps entries apart that share one index key. In

@@ -14,6 +14,7 @@ import msgspec
 
 from partita.capacity.insights import InsightsSetting
 from partita.capacity.scaling import ScalingPolicy
+from partita.changes.captures import Destination
 from partita.changes.streams import OpenStream
 from partita.item.keys import KeyAttribute
 from partita.limits import DECREASE_SECONDS, DECREASES_PER_DAY
@@ -112,6 +113,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Of the last stream, open or not."""
     stream: OpenStream | None = None
     """Where changes are logged, while there is a view type."""
+    capture: OpenStream | None = None
+    """Where changes are logged for destinations, while one is enabled."""
+    destinations: tuple[Destination, ...] = ()
     ttl_attribute: str | None = None
     ttl_is_indexed: bool = False
     """Whether every item's expiry is noted, also of those written before TTL was switched on."""
@@ -174,6 +178,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 changed if index.name == changed.name else index for index in self.indexes
             ),
         )
+
+    def with_destination(self, changed: Destination) -> Table:
+        """This table with a destination added or replaced."""
+        others = [one for one in self.destinations if one.stream_name != changed.stream_name]
+        return msgspec.structs.replace(self, destinations=(*others, changed))
 
     @cached_property
     def indexes_by_name(self) -> list[Index]:

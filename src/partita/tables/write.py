@@ -61,6 +61,8 @@ def write_item(
             _write_expiry(draft, table, table.ttl_attribute, layout.place_of(key), written)
         if table.stream is not None:
             log_change(draft, table.stream, layout.place_of(key), old, new, expired=expired)
+        if table.capture is not None:
+            log_change(draft, table.capture, layout.place_of(key), old, new, expired=expired)
     if table.local_indexes:
         written.collection_bytes = _grow_collection(draft, table, new or old, grown)
     return written

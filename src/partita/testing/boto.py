@@ -27,8 +27,8 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "testing",
     "AWS_SESSION_TOKEN": "testing",
 }
-EVENTS = ("before-send.dynamodb", "before-send.dynamodb-streams")
-TARGETS = b"DynamoDB"
+EVENTS = ("before-send.dynamodb", "before-send.dynamodb-streams", "before-send.kinesis")
+TARGETS = (b"DynamoDB", b"Kinesis_")
 
 # boto3's sessions are not made for several threads; its clients are.
 _making = Lock()
@@ -151,7 +151,7 @@ def _boto3() -> Any:
 
 @contextmanager
 def intercepted(answer: Answer) -> Iterator[None]:
-    """Answer the DynamoDB requests of every botocore client, whoever made it and when."""
+    """Answer the DynamoDB and Kinesis requests of every botocore client, whoever made it."""
     from unittest.mock import patch
 
     from botocore.httpsession import URLLib3Session

@@ -19,7 +19,7 @@ from partita.operations import database as operations
 from partita.operations.context import Request, WriteContext
 from partita.operations.known_answers import KnownAnswers
 from partita.operations.monitoring import PAGES
-from partita.operations.registry import READS, WRITES
+from partita.operations.registry import ONLY_READS, READS, WRITES
 from partita.server.dispatch import Dispatcher, Done
 from partita.server.messages import HttpRequest, HttpResponse
 from partita.server.metrics import Metrics
@@ -75,7 +75,7 @@ class Database:
         return boto.resource(self.answer, **parameters)
 
     def session(self, **parameters: Any) -> Any:
-        """A boto3 session: all DynamoDB clients and resources made from it use this database."""
+        """A boto3 session: all DynamoDB and Kinesis clients made from it use this database."""
         return boto.session(self.answer, **parameters)
 
     def branch(self) -> Database:
@@ -211,4 +211,4 @@ class _Current:
 @cache
 def _dispatcher() -> Dispatcher:
     """One for all databases: compiling its validators takes longer than all else of a branch."""
-    return Dispatcher(_Current(), READS, WRITES, PAGES)
+    return Dispatcher(_Current(), READS, WRITES, ONLY_READS, PAGES)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from threading import Thread
 from typing import Any, Protocol, TypeVar
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from partita.limits import MB
+from partita.functions import process
+from partita.functions.process import FunctionProcess
+from partita.functions.worker import RESULT_BYTES_MAX
 from partita.settings import Trigger
-from partita.triggers import worker
-
-RESULT_BYTES_MAX = 6 * MB
 
 Result = TypeVar("Result")
 
@@ -34,68 +33,31 @@ class Function(Protocol):
     async def close(self) -> None: ...
 
 
-def function_of(trigger: Trigger, folder: Path) -> Function:
+def function_of(trigger: Trigger, folder: Path, starts: asyncio.Lock) -> Function:
+    """`starts` is shared by all functions whose processes start one after the other."""
     if trigger.function is not None:
-        return PythonFunction(trigger.function, folder, trigger.timeout_seconds)
+        return PythonFunction(trigger.function, folder, trigger.timeout_seconds, starts)
     assert trigger.endpoint is not None
     return HttpEndpoint(trigger.endpoint, trigger.timeout_seconds)
 
 
 class PythonFunction:
-    """`module:callable`, looked for in the folder of the settings first."""
+    """In a process of its own, looked for in the folder of the settings first."""
 
-    def __init__(self, name: str, folder: Path, timeout_seconds: float) -> None:
-        self._name = name
-        self._folder = folder
-        self._timeout_seconds = timeout_seconds
-        self._process: asyncio.subprocess.Process | None = None
+    def __init__(
+        self, handler: str, folder: Path, timeout_seconds: float, starts: asyncio.Lock
+    ) -> None:
+        function = process.Function(handler, handler, folder, timeout_seconds)
+        self._process = FunctionProcess(function, starts)
 
     async def call(self, event: bytes) -> Any:
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                line = await self._exchange(event)
-        except TimeoutError:
-            await self.close()
-            raise FunctionError(f"it took longer than {self._timeout_seconds} seconds") from None
-        except BaseException:
-            # Whatever stopped us, nobody may take the late answer for that of the next call.
-            await self.close()
-            raise
-        answer = json.loads(line)
-        if "error" in answer:
-            raise FunctionError(f"{answer['error']}: {answer['message']}")
-        return answer["result"]
-
-    async def _exchange(self, event: bytes) -> bytes:
-        process = self._process = self._process or await self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(event + b"\n")
-            await process.stdin.drain()
-            line = await process.stdout.readline()
-        except (ConnectionError, ValueError) as error:
-            raise FunctionError(f"its process could not be reached: {error}") from error
-        if not line.endswith(b"\n"):
-            raise FunctionError(f"its process ended with code {await process.wait()}")
-        return line
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", worker.__file__),
-            *(self._name, str(self._timeout_seconds)),
-            cwd=self._folder,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=RESULT_BYTES_MAX,
-        )
+            return await self._process.call(event)
+        except process.FunctionError as error:
+            raise FunctionError(str(error)) from error
 
     async def close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
+        await self._process.close()
 
 
 class HttpEndpoint:
@@ -106,12 +68,19 @@ class HttpEndpoint:
         self._timeout_seconds = timeout_seconds
 
     async def call(self, event: bytes) -> Any:
-        content = await in_thread(partial(post, self._url, event, self._timeout_seconds))
+        try:
+            # Sockets wait that long for each piece of an answer; this is for all of them.
+            async with asyncio.timeout(self._timeout_seconds):
+                content = await in_thread(partial(post, self._url, event, self._timeout_seconds))
+        except TimeoutError:
+            raise FunctionError(
+                f"{self._url} took longer than {self._timeout_seconds} seconds"
+            ) from None
         if not content.strip():
             return None
         try:
             return json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             # Nothing was asked of an endpoint but its status.
             return None
 
@@ -141,18 +110,28 @@ async def in_thread(call: Callable[[], Result]) -> Result:
     return await future
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirected POST would become a GET without the event, and its success prove nothing."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_opener = build_opener(_NoRedirects)
+
+
 def post(url: str, body: bytes, timeout_seconds: float) -> bytes:
     """The answer to a POST of JSON; a FunctionError unless it is a success."""
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    request = Request(url, body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=timeout_seconds) as response:
+        with _opener.open(request, timeout=timeout_seconds) as response:
             content: bytes = response.read(RESULT_BYTES_MAX)
             # How Lambda's own endpoints say that the function failed.
             if response.headers.get("X-Amz-Function-Error"):
                 raise FunctionError(content.decode(errors="replace"))
             return content
-    except urllib.error.HTTPError as error:
+    except HTTPError as error:
         with error:
             raise FunctionError(f"{url} answered with status {error.code}") from None
-    except (OSError, ValueError) as error:
-        raise FunctionError(f"{url} could not be reached: {error}") from error
+    except (OSError, ValueError, HTTPException) as error:
+        raise FunctionError(f"{url} could not be reached: {error!r}") from error

@@ -35,7 +35,8 @@ class Triggers:
     """All triggers of a server, on its event loop."""
 
     def __init__(self, database: Database, triggers: Sequence[Trigger], folder: Path) -> None:
-        self._runners = [Runner(database, trigger, folder) for trigger in triggers]
+        starts = asyncio.Lock()
+        self._runners = [Runner(database, trigger, folder, starts) for trigger in triggers]
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -50,10 +51,13 @@ class Triggers:
 class Runner:
     """One trigger."""
 
-    def __init__(self, database: Database, trigger: Trigger, folder: Path) -> None:
+    def __init__(
+        self, database: Database, trigger: Trigger, folder: Path, starts: asyncio.Lock
+    ) -> None:
         self._database = database
         self._trigger = trigger
         self._folder = folder
+        self._starts = starts
         self._matches: Matches | None = compile_filters(trigger.filter_patterns)
         self._since = database.service.clock()
         self._consumers: dict[tuple[int, int], asyncio.Task[None]] = {}
@@ -116,7 +120,7 @@ class Runner:
                 consumer = Consumer(
                     self._trigger,
                     self._reader(source, shard),
-                    function_of(self._trigger, self._folder),
+                    function_of(self._trigger, self._folder, self._starts),
                     self._folder,
                     self._database.service.clock,
                 )

@@ -31,8 +31,17 @@ def minute(text: str) -> int:
 )
 def test_expressions(expression: str, due: str, not_due: str) -> None:
     is_due = parse_schedule(expression)
-    assert is_due(minute(due))
-    assert not is_due(minute(not_due))
+    assert is_due(60.0 * minute(due) - 1, 60.0 * minute(due))
+    assert not is_due(60.0 * minute(not_due) - 1, 60.0 * minute(not_due))
+
+
+def test_a_moment_is_met_to_the_second() -> None:
+    is_due = parse_schedule("at(2026-12-01T08:00:41)")
+    eight = 60.0 * minute("2026-12-01T08:00")
+    assert not is_due(eight - 1, eight + 40)
+    assert is_due(eight + 40, eight + 41)
+    assert not is_due(eight + 41, eight + 100)
+    assert is_due(eight, eight + 365 * 24 * 3600)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +49,7 @@ def test_expressions(expression: str, due: str, not_due: str) -> None:
     [
         *("", "8 o'clock", "cron(0 8 * * *)", "cron(60 8 * * ? *)", "cron(x 8 * * ? *)"),
         *("cron(0 8 ? * MON#1 *)", "rate(0 minutes)", "rate(5 weeks)", "at(tomorrow)"),
+        *("cron(0 8 ? * FRI-MON *)", "cron(0/0 8 * * ? *)", "at(2026-12-01T08:00:00+02:00)"),
     ],
 )
 def test_what_is_no_schedule_is_refused_in_a_sentence(expression: str) -> None:

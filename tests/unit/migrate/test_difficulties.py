@@ -147,6 +147,36 @@ def test_values_over_the_item_limit() -> None:
     assert large("varbinary(16)", "binary", 16, 100) == []
 
 
+def test_a_text_beside_a_picture_is_not_what_makes_rows_large() -> None:
+    staff = Table(
+        name="staff",
+        columns=[
+            Column(name="id", type="int", kind="integer"),
+            Column(name="name", type="text", kind="string"),
+            Column(name="picture", type="bytea", kind="binary"),
+        ],
+        primary_key=["id"],
+        row_count=20,
+        data_bytes=20 * 30 * KB,
+    )
+    (said,) = found("large values", staff)
+    assert said.columns == ["picture"]
+
+
+def test_one_row_on_a_page_of_16_kb_is_not_a_large_row() -> None:
+    one = Table(
+        name="settings",
+        columns=[
+            Column(name="id", type="int", kind="integer"),
+            Column(name="value", type="text", kind="string"),
+        ],
+        primary_key=["id"],
+        row_count=1,
+        data_bytes=16 * KB,
+    )
+    assert found("large values", one) == []
+
+
 def test_what_surrounds_a_table() -> None:
     orders = table(
         "orders",

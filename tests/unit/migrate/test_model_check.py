@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from partita.migrate.analysis import Analysis
 from partita.migrate.check import Finding, check
-from partita.migrate.designs import Design
+from partita.migrate.designs import Attribute, Design
 from partita.migrate.model_file import to_toml
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
@@ -101,6 +101,36 @@ def test_a_model_that_was_only_read_and_written_has_nothing_wrong() -> None:
 
 def good() -> Design:
     return denormalized(expected(), table_4(), ModelSettings())
+
+
+def test_a_list_cannot_have_two_members_of_one_name() -> None:
+    found = edited(
+        '{ name = "Score", type = "N", column = "PlayersGamesItems.Score" }',
+        '{ name = "Score", type = "L", collect = ["Games.GameName", "PlayersGamesItems.GameName"],'
+        ' through = ["PlayersGamesItems.GameId = Games.GameId"] }',
+    )
+    assert "collect has two columns named GameName; a map holds one of them." in {
+        one.message for one in found
+    }
+
+
+def test_values_that_follow_each_other_in_a_key_are_separated() -> None:
+    (table,) = good().tables
+    (entity,) = table.entities
+    for template, is_refused in (
+        ("{GameId}{PlayerId}", True),
+        ("{GameId}-{PlayerId}", True),
+        ("{GameId}#{PlayerId}", False),
+        ("{Score:08}{PlayerId}", False),
+    ):
+        keyed = [
+            Attribute(name="PlayerId", type="S", template=template)
+            if one.name == "PlayerId"
+            else one
+            for one in entity.attributes
+        ]
+        found = errors(with_table(entities=[replace(entity, attributes=keyed)]))
+        assert any("without #" in message for message in found) == is_refused, template
 
 
 def errors(design: Design, volumes: Volumes | None = None) -> list[str]:

@@ -15,6 +15,7 @@ from partita.migrate.patterns import AccessPattern
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.proposals.single_table import single_table
+from partita.migrate.units import units
 from partita.migrate.volumes import Volumes
 
 from .games import pattern
@@ -208,15 +209,70 @@ def test_a_large_column_that_is_rarely_read_lies_beside_the_rest() -> None:
     patterns = [
         pattern("list", "read", "articles", "id", 100, columns="title"),
         pattern("read", "read", "articles", "id", 1, columns="body"),
+        pattern("print", "read", "articles", "id", 1),
+        pattern("add", "insert", "articles", "", 1),
+        pattern("retitle", "update", "articles", "id", 1, columns="title"),
     ]
     analysis = measured(
         "articles",
         columns={"id": {}, "title": {}, "body": {"bytes_mean": 20_000.0, "bytes_max": 60_000}},
         size=21_000,
     )
-    _, single = both(found, patterns, analysis)
+    wide, single = both(found, patterns, analysis)
     assert attribute_names(single, "articles") == {"PK", "SK", "title"}
     assert attribute_names(single, "articles large") == {"PK", "SK", "body"}
+    assert [one.name for one in wide.tables] == ["articles", "articles_large"]
+    assert attribute_names(wide, "articles large") == {"id", "body"}
+    volumes = Volumes(found, Analysis(tables=[analysis]))
+    for design in (wide, single):
+        served = {
+            name: [one.entity for one in design.access if one.pattern == name]
+            for name in ("list", "read", "print")
+        }
+        assert served["list"] == ["articles"]
+        assert served["read"] == ["articles large"]
+        assert served["print"] == ["articles", "articles large"]
+        counted = {one.pattern: one for one in units(design, patterns, volumes).patterns}
+        assert counted["list"].read_units == 50, "half a unit each, whatever the body takes"
+        assert sum(counted["add"].write_units.values()) > 20, "the body is written, too"
+        assert sum(counted["retitle"].write_units.values()) < 3, "the body is not"
+
+
+def test_a_reference_that_does_not_fit_what_it_refers_to_leads_nowhere() -> None:
+    """SQLite takes two columns that refer to a table with a key of one."""
+    found = inventory(
+        table("parents", "id string, name string", "id"),
+        table(
+            "children",
+            "id string, p string, q string",
+            "id",
+            foreign_keys=[foreign_key("p q", "parents.id")],
+        ),
+    )
+    patterns = [pattern("child", "read", "children", "id", 5, joins=["parents"])]
+    for design in both(found, patterns):
+        assert {"p", "q"} <= attribute_names(design, "children")
+
+
+def test_rows_that_an_order_would_lose_are_said() -> None:
+    patterns = [
+        pattern("by status", "read", "orders", "status", 5, order_by="placed_at"),
+        pattern("order", "read", "orders", "id", 50),
+    ]
+    half = measured("orders", columns={"placed_at": {"null_share": 0.25}})
+    for design in both(inventory(*ORDERS), patterns, half):
+        volumes = Volumes(inventory(*ORDERS), Analysis(tables=[half]))
+        said = [one.message for one in check(design, patterns, volumes)]
+        assert any(one.startswith("25% of the rows have no placed_at") for one in said)
+
+
+def test_a_large_column_that_is_often_read_stays_where_it_is() -> None:
+    found = inventory(table("articles", "id string, title string, body string", "id"))
+    patterns = [pattern("list", "read", "articles", "id", 100)]
+    large = {"bytes_mean": 20_000.0, "bytes_max": 60_000}
+    analysis = measured("articles", columns={"id": {}, "title": {}, "body": large}, size=21_000)
+    for design in both(found, patterns, analysis):
+        assert "body" in attribute_names(design, "articles")
 
 
 def test_a_value_that_no_item_can_hold_is_left_out_with_the_reason() -> None:
@@ -533,6 +589,66 @@ def test_of_two_ways_between_tables_the_one_that_the_pattern_names_is_taken(way:
     ]
     for design in both(COMPANY, patterns):
         assert access(design, "of a department").entity == way
+
+
+@pytest.mark.parametrize("way", ["spoken", "original"])
+def test_of_two_references_the_one_that_the_pattern_names_is_followed(way: str) -> None:
+    references = [foreign_key(name, "language.id") for name in ("spoken", "original")]
+    found = inventory(
+        table("language", "id string, name string", "id"),
+        table("film", "id string, spoken string, original string", "id", foreign_keys=references),
+    )
+    patterns = [pattern("x", "read", "film", "language.name", 5, through=[f"film.{way}"])]
+    for design in both(found, patterns):
+        held = [one for one in entity(design, "film").attributes if one.through]
+        assert held and all(one.through == [f"film.{way} = language.id"] for one in held)
+
+
+def test_a_bill_of_materials_is_read_in_both_directions() -> None:
+    found = inventory(
+        table("parts", "id string, name string", "id"),
+        table(
+            "contains",
+            "whole_id string, part_id string, amount",
+            "whole_id part_id",
+            foreign_keys=[foreign_key("whole_id", "parts.id"), foreign_key("part_id", "parts.id")],
+        ),
+    )
+    assert [(one.kind, one.through) for one in found.relationships if one.through] == [
+        ("many-to-many", "contains")
+    ]
+    ends = ("whole", "part")
+    patterns = [
+        pattern(f"by {end}", "read", "parts", f"contains.{end}_id", 5, through=[f"contains.{way}"])
+        for end, way in zip(ends, ("part_id", "whole_id"), strict=True)
+    ]
+    for design in both(found, patterns):
+        ways = {
+            step.partition(" = ")[0]
+            for one in entity(design, "contains").attributes
+            for step in one.through
+        }
+        assert ways == {"contains.whole_id", "contains.part_id"}
+        assert {access(design, one.name).entity for one in patterns} == {"contains"}
+
+
+def test_an_item_holds_one_row_of_a_table_and_says_so() -> None:
+    references = [foreign_key(name, "language.id") for name in ("spoken", "original")]
+    found = inventory(
+        table("language", "id string, name string", "id"),
+        table("film", "id string, spoken string, original string", "id", foreign_keys=references),
+    )
+    patterns = [
+        pattern(way, "read", "film", "language.name", 5, through=[f"film.{way}"])
+        for way in ("spoken", "original")
+    ]
+    for propose in (denormalized, single_table):
+        design = propose(Volumes(found), patterns, ModelSettings())
+        assert [one.pattern for one in design.access] == ["spoken"]
+        assert (
+            "'original' is not served: it goes through film.original, and film's keys hold what"
+            " film.spoken leads to." in design.risks
+        )
 
 
 def test_an_association_that_is_asked_for_from_its_other_side_is_no_list() -> None:

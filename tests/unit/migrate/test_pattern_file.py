@@ -16,6 +16,7 @@ from partita.migrate.pattern_file import parse, to_toml
 from partita.migrate.patterns import AccessPattern
 from partita.migrate.rates import rate_per_second
 
+from .schemas import foreign_key, inventory, table
 from .shop import shop
 from .test_understanding import blocks
 
@@ -107,6 +108,12 @@ def test_patterns_may_be_tables_under_their_names() -> None:
         ('table = "orders"\nrate = 1\nby = [1]', "line 5, pattern 'x': equality must be a text"),
         ('rate = 1\nsql = "SELECT * FROM nowhere"', "line 4, pattern 'x': its sql is not underst"),
         ('rate = 1\nsql = "SET x = 1"', "line 4, pattern 'x': its sql is not understood: settings"),
+        ('rate = 1\nsql = "SELEC * FROM orders WHERE id = 1"',
+         "its sql is not understood: it does not parse near 'SELEC * FROM'."),
+        ('rate = 1\nsql = "orders o"', "no statement on rows begins with 'orders'"),
+        ('rate = 1\nsql = "SELECT * FORM orders"', "does not parse near '* FORM orders'."),
+        ('rate = 1\nsql = "SELECT * FROM orders WHERE id ="', "does not parse near 'WHERE id ='."),
+        ('rate = 1\nsql = "SELECT * FROM orders WHERE id = \'x"', "a quote or a bracket may be"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_line_and_pattern(members: str, complaint: str) -> None:
@@ -114,6 +121,44 @@ def test_what_is_wrong_is_told_with_its_line_and_pattern(members: str, complaint
         one(f'[[pattern]]\nname = "x"\n{members}')
     assert complaint in str(told.value)
     assert str(told.value).endswith((".", "?")) and not str(told.value).endswith("?.")
+
+
+FILMS = inventory(
+    table("language", "id, name string", "id"),
+    table("actor", "id, name string", "id"),
+    table(
+        "film",
+        "id, spoken, original",
+        "id",
+        foreign_keys=[foreign_key("spoken", "language.id"), foreign_key("original", "language.id")],
+    ),
+    *(
+        table(
+            name,
+            "film, actor",
+            "film actor",
+            foreign_keys=[foreign_key("film", "film.id"), foreign_key("actor", "actor.id")],
+        )
+        for name in ("acts", "directs")
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("members", "ways", "through"),
+    [
+        ('by = "language.name"', '"film.spoken" and "film.original"', "film.original"),
+        ('by = "actor.name"', '"acts" and "directs"', "directs"),
+        ('by = "id"\njoins = "language"', '"film.spoken" and "film.original"', "film.spoken"),
+    ],
+)
+def test_one_of_several_ways_has_to_be_named(members: str, ways: str, through: str) -> None:
+    written = f'[[pattern]]\nname = "x"\ntable = "film"\nrate = 1\n{members}\n'
+    with pytest.raises(PartitaError) as told:
+        parse(written, FILMS)
+    assert f"({ways}); name one in through." in str(told.value)
+    (found,) = parse(f'{written}through = "{through}"\n', FILMS).patterns
+    assert found.through == [through]
 
 
 def test_toml_that_is_none_is_told_with_its_line() -> None:

@@ -65,8 +65,47 @@ def test_null_leaves_its_attribute_out() -> None:
     )
     assert items(player) == [
         {"id": {S: "7"}, "born": {S: "2001-02-03"}, "month": {S: "2001-02"}},
-        {"id": {S: "8"}, "month": {S: ""}},
+        {"id": {S: "8"}},
     ]
+
+
+def test_a_value_with_the_separator_in_it_is_escaped() -> None:
+    """`a#b, c` and `a, b#c` are two keys."""
+    rows: dict[str, list[Item]] = {
+        "t": [
+            {"x": {S: "a#b"}, "y": {S: "c"}},
+            {"x": {S: "a"}, "y": {S: "b#c"}},
+            {"x": {S: "a%23b"}, "y": {S: "c"}},
+            {"x": {S: ""}, "y": {S: "c"}},
+            {"y": {S: "c"}},
+            {"x": {S: "%"}, "y": {S: "c"}},
+        ]
+    }
+    keyed = entity("t", Attribute(name="PK", type="S", template="{x}#{y}"))
+    keys = [one["PK"][S] for one in ExampleItems(rows).of(keyed)]
+    assert keys == ["a%23b#c", "a#b%23c", "a%2523b#c", "#c", "%#c", "%25#c"]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_list_draws_each_column_from_its_own_table() -> None:
+    """The amount is the intersection's, the name that of the other side."""
+    rows: dict[str, list[Item]] = {
+        "film": [{"id": {N: "1"}, "name": {S: "Jaws"}}],
+        "cast": [{"film": {N: "1"}, "actor": {N: "2"}, "name": {S: "Quint"}}],
+        "actor": [{"id": {N: "2"}, "name": {S: "Shaw"}, "born": {N: "1927"}}],
+    }
+    film = entity(
+        "film",
+        Attribute(
+            name="cast",
+            type="L",
+            collect=["cast.actor", "cast.name", "actor.born"],
+            through=["film.id = cast.film", "cast.actor = actor.id"],
+        ),
+    )
+    assert ExampleItems(rows).of(film)[0]["cast"] == {
+        "L": [{"M": {"actor": {N: "2"}, "name": {S: "Quint"}, "born": {N: "1927"}}}]
+    }
 
 
 def test_members_and_expiry() -> None:

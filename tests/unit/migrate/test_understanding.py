@@ -151,6 +151,41 @@ def test_a_load_of_data_is_listed_and_is_no_pattern() -> None:
     ]
 
 
+def test_a_dump_that_was_loaded_row_by_row_is_no_rate() -> None:
+    logs = table("logs", "id, at datetime", "id", row_count=1000)
+    visits = table("visits", "id, at datetime", "id", row_count=50)
+    mine = Mine(Schema(inventory(logs, visits)))
+    for _ in range(1000):
+        mine.add(Ran("INSERT INTO logs VALUES (1, '2026-11-16')"))
+        mine.add(Ran("INSERT INTO visits VALUES (1, '2026-11-16')"))
+    found = mine.patterns(300, "a test")
+    rates = {one.name: one.calls_per_second for one in found.patterns}
+    assert rates["insert into logs"] == 0, "it has the rows that were inserted, and no others"
+    assert rates["insert into visits"] > 3, "its rows come and go"
+    filled = next(one for one in found.patterns if one.table == "logs")
+    assert "1,000 rows were inserted, as many as logs has" in filled.description
+    assert "only statements of the last 5 minutes" in found.origin
+    assert mine.patterns(30 * 86_400, "a test").patterns[0].calls_per_second > 0
+
+
+def test_a_few_seconds_are_no_rate() -> None:
+    mine = Mine(SCHEMAS["mysql"])
+    mine.add(Ran("SELECT * FROM orders WHERE id = 1", calls=60))
+    found = mine.patterns(2, "a test")
+    assert found.patterns[0].calls_per_second == 1
+    assert found.window_seconds == 60
+
+
+def test_which_of_two_references_is_followed_is_kept() -> None:
+    references = [foreign_key("spoken", "language.id"), foreign_key("original", "language.id")]
+    film = table("film", "id, spoken, original", "id", foreign_keys=references)
+    schema = Schema(inventory(table("language", "id, name string", "id"), film))
+    found = told(
+        "SELECT f.* FROM film f JOIN language l ON l.id = f.original WHERE l.name = 'x'", schema
+    )
+    assert found == ["-> film by language.name through film.original"]
+
+
 def test_which_of_two_tables_leads_to_another_is_kept() -> None:
     keys = [foreign_key("a_id", "a.id"), foreign_key("b_id", "b.id")]
     schema = Schema(

@@ -18,7 +18,8 @@ from partita.item.keys import KeyAttribute
 from partita.operations.database import Database
 from partita.operations.registry import WRITES
 from partita.storage.engine import Changes, Snapshot
-from partita.storage.lmdb import LmdbEngine, opened_for_reading
+from partita.storage.journaled import opened_for_reading
+from partita.storage.lmdb import LmdbEngine
 from partita.tables import layout
 from partita.tables.catalog import decode_table
 from partita.tables.check import check
@@ -222,8 +223,8 @@ def test_a_long_value_is_cut(after: After) -> None:
 
 
 def test_another_format_is_refused(after: After) -> None:
-    with pytest.raises(StorageError, match="has format 2, this Partita reads format 1"):
-        after(lambda snapshot: {layout.FORMAT_KEY: b"2"})
+    with pytest.raises(StorageError, match="has format 3, this Partita reads format 2"):
+        after(lambda snapshot: {layout.FORMAT_KEY: b"3"})
 
 
 def test_data_without_a_format_is_refused(after: After) -> None:

@@ -18,16 +18,25 @@ from partita.limits import (
 )
 from partita.migrate.checks.finding import Finding, Subject, error
 from partita.migrate.designs import (
+    SEPARATOR,
     Attribute,
     Entity,
     SecondaryIndex,
     TableDesign,
     columns_of,
+    filled,
     parse_step,
     template_shape,
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def _between_fields(template: str) -> str:
+    """Its fields as marks, with nothing but separators between them; digits that are padded
+    to one length separate themselves."""
+    marks = filled(template, lambda part: SEPARATOR if part.format.startswith("0") else "\0")
+    return re.sub(rf"[^\0{SEPARATOR}]", "", marks)
 
 
 class Limits:
@@ -40,6 +49,7 @@ class Limits:
     def findings(self) -> Iterator[Finding]:
         yield from self._names_and_numbers()
         yield from self._keys_do_not_meet()
+        yield from self._fields_are_separated()
         yield from self._key_sizes()
         yield from self._item_sizes()
         yield from self._collections()
@@ -92,6 +102,19 @@ class Limits:
                         f"{table.name}, {entity.name}",
                         f"its items could have the same keys as those of {first}; tell them apart"
                         " by a prefix",
+                    )
+
+    def _fields_are_separated(self) -> Iterator[Finding]:
+        """Values are escaped, so that a # between them keeps two rows on two keys."""
+        for table, entity in self.design.entities():
+            for key in table.keys:
+                attribute = entity.attribute(key.name)
+                template = attribute.template if attribute else None
+                if template and "\0\0" in _between_fields(template):
+                    yield error(
+                        f"{table.name}, {entity.name}, {key.name}",
+                        f"two values follow each other without {SEPARATOR} in {template!r}: two"
+                        " rows could have one key",
                     )
 
     def _key_sizes(self) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from partita.migrate.designs import (
     SecondaryIndex,
     TableDesign,
     columns_of,
+    qualified,
     template_fields,
 )
 from partita.migrate.patterns import AccessPattern
@@ -122,13 +123,21 @@ class Serving:
         if entity is None or attribute is None:
             yield error(place, f"{keys.name} has no sort key for {wanted[0].column}")
             return
+        if isinstance(keys, SecondaryIndex) and not pattern.range:
+            share = self.volumes.absent_share(entity, attribute)
+            if share:
+                yield warning(
+                    place,
+                    f"{share:.0%} of the rows have no {wanted[0].column}: they are not in"
+                    f" {keys.name}, and not in the answer",
+                )
         held = [self.schema.canonical(ref) for ref in columns_of(entity, attribute)]
         if wanted[0].column not in {ref.column for ref in held}:
             yield error(
                 place, f"the sort key {attribute.name} of {keys.name} does not hold {wanted[0]}"
             )
         for part in template_fields(attribute.template or ""):
-            ref = Ref.parse(part.name) if "." in part.name else Ref(entity.source, part.name)
+            ref = qualified(entity.source, part.name)
             if self.volumes.kind(ref) not in ("integer", "decimal", "float"):
                 continue
             measured = self.volumes.column(ref)

@@ -11,6 +11,8 @@ from partita.migrate.inventory import Column, Inventory, Table
 
 LARGE_ROW_BYTES = 100 * KB
 SUSPICIOUS_ROW_BYTES = 4 * KB
+FEW_PAGES_BYTES = 64 * KB
+"""Servers keep whole pages: how large the rows of a smaller table are is not known."""
 
 
 def types(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
@@ -66,23 +68,25 @@ def generated(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
 def large_columns(table: Table) -> list[Column]:
     """Those whose values may be larger than an item can be.
 
-    A text or JSON without a limit only counts when rows are large already: most hold little.
+    A text or JSON without a limit only counts when rows are large already, and no binary or long
+    text is there to make them so: most hold little.
     """
-    has_large_rows = row_bytes(table) > SUSPICIOUS_ROW_BYTES
-    return [
-        column
-        for column in table.columns
-        if column.kind in ("binary", "string", "json")
-        and not column.is_generated
-        and _may_be_large(column, has_large_rows)
-    ]
+    kept = [column for column in table.columns if not column.is_generated]
+    certain = [column for column in kept if _is_made_for_large_values(column)]
+    return certain or [column for column in kept if _has_large_rows(table, column)]
 
 
-def _may_be_large(column: Column, has_large_rows: bool) -> bool:
+def _is_made_for_large_values(column: Column) -> bool:
     limit = bytes_max(column)
-    if column.kind == "json" or (column.kind == "string" and limit is None):
-        return has_large_rows
-    return limit is None or limit > ITEM_BYTES_MAX
+    if column.kind == "binary":
+        return limit is None or limit > ITEM_BYTES_MAX
+    return column.kind == "string" and limit is not None and limit > ITEM_BYTES_MAX
+
+
+def _has_large_rows(table: Table, column: Column) -> bool:
+    is_unlimited = column.kind == "json" or (column.kind == "string" and bytes_max(column) is None)
+    has_many_pages = (table.data_bytes or 0) > FEW_PAGES_BYTES
+    return is_unlimited and has_many_pages and row_bytes(table) > SUSPICIOUS_ROW_BYTES
 
 
 def bytes_max(column: Column) -> int | None:

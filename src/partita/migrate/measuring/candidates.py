@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.measuring.figures import TELLING_KINDS
 from partita.migrate.measuring.skew import KeyCounts
@@ -38,9 +39,8 @@ def _named(table: Table, patterns: Iterable[AccessPattern]) -> Iterator[list[str
     for index in table.indexes:
         yield index.columns
         yield index.columns[:1]
-    prefix = f"{table.name}."
     for pattern in patterns:
-        own = [name.removeprefix(prefix) for name in pattern.equality if name.startswith(prefix)]
+        own = [ref.column for ref in map(Ref.parse, pattern.equality) if ref.table == table.name]
         yield own
         for name in own:
             yield [name]

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from partita.limits import KB
 from partita.migrate.analysis import KeySkew
+from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.patterns import AccessPattern
 
@@ -55,7 +56,7 @@ def with_heat(
 def _demand(
     skew: KeySkew, table: Table, patterns: Iterable[AccessPattern], item_bytes: int
 ) -> Demand:
-    names = {f"{table.name}.{column}" for column in skew.columns}
+    names = {str(Ref(table.name, column)) for column in skew.columns}
     reads = read_units = writes = write_units = insert_units = 0.0
     for pattern in patterns:
         if pattern.table != table.name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.mining.schema import is_unique_by
 from partita.migrate.patterns import Category, Operation
@@ -31,9 +32,10 @@ class Access:
 
     @property
     def is_by_distinct_value(self) -> bool:
-        prefix = f"{self.table.name}."
-        own = {name.removeprefix(prefix) for name in self.equality if name.startswith(prefix)}
-        return is_unique_by(self.table, own)
+        refs = map(Ref.parse, self.equality)
+        return is_unique_by(
+            self.table, {ref.column for ref in refs if ref.table == self.table.name}
+        )
 
     @property
     def category(self) -> Category:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.mining.accesses import Access
 from partita.migrate.mining.names import Noise, NotUnderstood
@@ -24,6 +25,13 @@ SHAPES_MAX = 20_000
 
 LOAD_ROWS = 500
 """One INSERT of as many rows fills a table; a rate that counts it would be paid for every month."""
+FILLED_SHARES = (0.9, 1.1)
+"""Rows that were inserted within a day, as a part of all: a dump was loaded, row by row. A table
+whose rows come and go has had many more."""
+HOUR = 3600
+DAY = 24 * HOUR
+WINDOW_SECONDS_MIN = 60
+"""A rate says nothing about a shorter time."""
 
 
 class Ran(NamedTuple):
@@ -59,6 +67,10 @@ class Tally:
         self.examined += ran.examined or 0
 
 
+Groups = dict[str, list[tuple[Access, Tally]]]
+"""What is one pattern, by its name."""
+
+
 @dataclass
 class Mine:
     """Takes statements as they come, and gives patterns in the end."""
@@ -84,7 +96,7 @@ class Mine:
         tally.add(shape, ran)
 
     def patterns(self, window_seconds: float, origin: str) -> Patterns:
-        found: dict[str, list[tuple[Access, Tally]]] = {}
+        found: Groups = {}
         unexplained: list[Unexplained] = []
         noise: dict[str, float] = {}
         for tally in self.tallies.values():
@@ -108,14 +120,42 @@ class Mine:
                     reason=f"there are more than {SHAPES_MAX} kinds of statements",
                 )
             )
-        merged = [_merge(name, group, window_seconds) for name, group in found.items()]
+        seconds = max(window_seconds, WINDOW_SECONDS_MIN)
+        filled = self._filled(found) if seconds < DAY else {}
+        merged = [_merge(name, group, seconds, filled) for name, group in found.items()]
         return Patterns(
-            origin=origin,
-            window_seconds=round(window_seconds, 3),
+            origin=f"{origin}{_window(seconds)}",
+            window_seconds=round(seconds, 3),
             patterns=sorted(merged, key=lambda one: (-one.calls_per_second, one.name)),
             unexplained=sorted(unexplained, key=lambda one: (-one.calls, one.statement)),
             ignored=[Ignored(kind=kind, calls=calls) for kind, calls in sorted(noise.items())],
         )
+
+    def _filled(self, found: Groups) -> dict[str, str]:
+        """Tables that have hardly any rows but those that were inserted, with the sentence."""
+        inserted: dict[str, float] = {}
+        rows: dict[str, int] = {}
+        for access, tally in (one for group in found.values() for one in group):
+            if access.operation == "insert":
+                name = access.table.name
+                inserted[name] = inserted.get(name, 0) + max(tally.rows, tally.members, tally.calls)
+                rows[name] = access.table.row_count
+        return {
+            name: f"{count:,.0f} rows were inserted, as many as {name} has: that filled it, and"
+            " counts as no rate; write the one that you expect"
+            for name, count in inserted.items()
+            if rows[name] and FILLED_SHARES[0] <= count / rows[name] <= FILLED_SHARES[1]
+        }
+
+
+def _window(seconds: float) -> str:
+    """Over how long statements were counted; less than an hour says little about a month."""
+    if seconds >= HOUR:
+        return f" ({seconds / HOUR:,.0f} hours)"
+    return (
+        f" (only statements of the last {max(seconds / 60, 1):.0f} minutes: check the rates before"
+        " anybody reckons with them)"
+    )
 
 
 def _is_load(shape: Shape, ran: Ran) -> bool:
@@ -136,14 +176,17 @@ def _unexplained(tally: Tally, reason: str) -> Unexplained:
     )
 
 
-def _merge(name: str, group: Sequence[tuple[Access, Tally]], seconds: float) -> AccessPattern:
+def _merge(
+    name: str, group: Sequence[tuple[Access, Tally]], seconds: float, filled: dict[str, str]
+) -> AccessPattern:
     access = group[0][0]
     calls = sum(tally.calls for _, tally in group)
+    load = filled.get(access.table.name, "") if access.operation == "insert" else ""
     busiest = max(group, key=lambda one: (one[1].calls, one[1].shape.text))[1]
     remarks = set.intersection(*(set(one.remarks) for one, _ in group))
     return AccessPattern(
         name=name,
-        description="; ".join(sorted(remarks)),
+        description="; ".join([*sorted(remarks), *([load] if load else [])]),
         category=access.category,
         operation=access.operation,
         table=access.table.name,
@@ -157,7 +200,7 @@ def _merge(name: str, group: Sequence[tuple[Access, Tally]], seconds: float) -> 
         filters=access.filters,
         columns=_columns(one for one, _ in group),
         items=_items(access, group),
-        calls_per_second=float(f"{calls / seconds:.6g}") if seconds else 0.0,
+        calls_per_second=0.0 if load else float(f"{calls / seconds:.6g}"),
         is_consistent=all(one.is_consistent for one, _ in group),
         source="mined",
         statement=busiest.shape.text[:TEXT_CHARS_MAX],
@@ -258,8 +301,8 @@ def _direction(access: Access, table: Table) -> str:
 
 def _short(column: str, table: Table) -> str:
     """A column of the pattern's own table goes without the table's name."""
-    prefix = f"{table.name}."
-    return column.removeprefix(prefix)
+    ref = Ref.parse(column)
+    return ref.column if ref.table == table.name else column
 
 
 def _listed(names: Iterable[str]) -> str:

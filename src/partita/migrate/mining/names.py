@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.mining.schema import Schema
 
@@ -31,7 +32,7 @@ class Reference(NamedTuple):
     column: str
 
     def __str__(self) -> str:
-        return f"{self.occurrence.table.name}.{self.column}"
+        return str(Ref(self.occurrence.table.name, self.column))
 
 
 @dataclass

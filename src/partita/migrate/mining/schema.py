@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from partita.migrate.inventory import Column, Inventory, Table
+from partita.migrate.ways import Ways
 
 SYSTEM_SCHEMAS = frozenset(
     ("information_schema", "pg_catalog", "pg_toast", "performance_schema", "mysql", "sys")
@@ -29,6 +30,7 @@ class Schema:
         for table in inventory.tables:
             last = table.name.rpartition(".")[2].lower()
             self._by_last_name.setdefault(last, []).append(table)
+        self.ways = Ways(inventory)
         self._columns = {
             table.name: {column.name.lower(): column for column in table.columns}
             for table in inventory.tables
@@ -61,18 +63,8 @@ class Schema:
             return qualifier.lower() in SYSTEM_SCHEMAS
         return name.lower().startswith(SYSTEM_PREFIXES)
 
-    def is_one_of_several(self, table: Table, joined: set[str]) -> bool:
-        """Whether another table leads as well from one of the joined tables to another."""
-        ends = _referenced(table) & joined
-        others = (one for one in self._tables.values() if one.name not in {*joined, table.name})
-        return len(ends) > 1 and any(ends <= _referenced(one) for one in others)
-
     def column(self, table: Table, name: str) -> Column | None:
         return self._columns[table.name].get(name.lower())
-
-
-def _referenced(table: Table) -> set[str]:
-    return {key.referenced_table for key in table.foreign_keys}
 
 
 def is_unique_by(table: Table, columns: set[str]) -> bool:

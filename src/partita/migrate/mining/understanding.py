@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
+from partita.migrate.designs import Ref
 from partita.migrate.mining.accesses import Access
 from partita.migrate.mining.conditions import Conditions
 from partita.migrate.mining.gathering import Query
@@ -18,6 +19,7 @@ from partita.migrate.mining.schema import Schema
 from partita.migrate.mining.selects import add_ctes, add_join, add_source, read, unknown_table
 from partita.migrate.mining.texts import Shape
 from partita.migrate.patterns import Operation
+from partita.migrate.ways import told_apart
 
 # It warns of what it cannot parse; here that is told as a reason.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -38,6 +40,7 @@ _NOISE = {
 }
 """What the first word of a statement says about it."""
 _KIND_BY_WORD = {word: kind for kind, words in _NOISE.items() for word in words.split()}
+_STATEMENTS = (exp.Query, exp.DML, exp.Values)
 _OWN = re.compile(rf"\b{OWN_ALIASES}", re.IGNORECASE)
 _FOREIGN_KEY_CHECK = re.compile(r"FROM ONLY .* FOR KEY SHARE OF x$", re.DOTALL)
 
@@ -48,6 +51,8 @@ def understand(shape: Shape, schema: Schema) -> list[Access]:
     if shape.is_cut:
         raise NotUnderstood("the server kept only its beginning; raise max_digest_length")
     statement = _parse(shape.sql, schema.dialect)
+    if not isinstance(statement.unnest(), _STATEMENTS):
+        raise NotUnderstood(f"no statement on rows begins with {shape.sql.split()[0]!r}")
     try:
         accesses = _accesses(statement, schema)
     except (Noise, NotUnderstood):
@@ -86,12 +91,27 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
             return sqlglot.parse_one(sql, dialect=dialect)
         except SqlglotError as error:
             # Digests fold the arguments of a function into one.
-            if "Required keyword" not in str(error):
+            if not _lacks_an_argument(error):
                 raise
             return sqlglot.parse_one(sql, dialect=dialect, error_level=ErrorLevel.IGNORE)
-    except (SqlglotError, RecursionError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
-        raise NotUnderstood(f"it does not parse: {reason}") from None
+    except RecursionError:
+        raise NotUnderstood("it does not parse: it is nested too deeply") from None
+    except ParseError as error:
+        raise NotUnderstood(f"it does not parse{_place(error)}") from None
+    except (SqlglotError, ValueError, AttributeError):
+        raise NotUnderstood("it does not parse; a quote or a bracket may be missing") from None
+
+
+def _lacks_an_argument(error: SqlglotError) -> bool:
+    found = re.match(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", str(error))
+    return found is not None and issubclass(getattr(exp, found.group(1), exp.Expr), exp.Func)
+
+
+def _place(error: ParseError) -> str:
+    told = error.errors[0] if error.errors else {}
+    before = str(told.get("start_context") or "").split()[-2:]
+    near = " ".join([*before, str(told.get("highlight") or "")]).strip()
+    return f" near {near!r}" if near else ""
 
 
 def _accesses(statement: exp.Expr, schema: Schema) -> list[Access]:
@@ -114,8 +134,6 @@ def _accesses(statement: exp.Expr, schema: Schema) -> list[Access]:
         accesses += _deletes(statement, schema)
     elif isinstance(statement, exp.Merge):
         accesses.append(_insert_into(statement.this, schema, "an upsert"))
-    elif not isinstance(statement, exp.Values):
-        raise NotUnderstood(f"a {statement.key.upper()} statement is not understood")
     return accesses
 
 
@@ -234,21 +252,21 @@ def _tell_wanted(access: Access, query: Query, main: Occurrence) -> None:
             {str(Reference(one, name)) for one in (main, *others) for name in wanted[one]}
         )
     if not any(wanted.values()) and access.operation == "read":
-        access.columns = [f"{main.table.name}.{name}" for name in main.table.primary_key]
+        access.columns = [str(Ref(main.table.name, name)) for name in main.table.primary_key]
         access.remarks.append("only whether it is there")
 
 
 def _tell_way(access: Access, query: Query, main: Occurrence) -> None:
-    """The tables in between that nothing else names, where others would lead there too."""
-    tested = {name.rpartition(".")[0] for name in (*access.equality, *access.range)}
-    named = {main.table.name, *access.joins, *tested}
-    joined = {one.table.name for one in query.occurrences}
-    between = {one.table.name: one.table for one in query.occurrences}
-    access.through = sorted(
-        name
-        for name, table in between.items()
-        if name not in named and query.schema.is_one_of_several(table, joined - {name})
-    )
+    """Where several ways lead to a table that is named, those that the joins go."""
+    joined = {frozenset(str(side) for side in link) for link in query.links if len(set(link)) == 2}
+    tested = [Ref.parse(name).table for name in (*access.equality, *access.range)]
+    taken: set[str] = set()
+    for other in {*access.joins, *tested} - {main.table.name}:
+        ways = query.schema.ways.between(main.table.name, other)
+        if len(ways) > 1:
+            names = zip(told_apart(ways), ways, strict=True)
+            taken |= {name for name, way in names if all(link.pairs() <= joined for link in way)}
+    access.through = sorted(taken - set(tested) - set(access.joins))
 
 
 def _inserts(insert: exp.Insert, schema: Schema) -> list[Access]:
@@ -275,7 +293,7 @@ def _insert_into(target: exp.Expr, schema: Schema, remark: str) -> Access:
     occurrence = _occurrence(table, schema)
     access = Access("insert", occurrence.table, remarks=[remark] if remark else [])
     columns = [schema.column(occurrence.table, column.name) for column in named]
-    access.columns = sorted(f"{occurrence.table.name}.{one.name}" for one in columns if one)
+    access.columns = sorted(str(Ref(occurrence.table.name, one.name)) for one in columns if one)
     return access
 
 

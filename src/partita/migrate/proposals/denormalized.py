@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from partita.migrate.designs import (
+    SEPARATOR,
+    SHARD,
     Access,
     Attribute,
     Design,
@@ -13,11 +17,18 @@ from partita.migrate.designs import (
     Unique,
     columns_of,
 )
-from partita.migrate.naming import database_name, styled, table_name
+from partita.migrate.naming import table_name
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.proposals.drafts import SEPARATOR, Draft
+from partita.migrate.proposals.drafts import Draft
 from partita.migrate.proposals.groundwork import Groundwork
 from partita.migrate.proposals.keys import Key
+from partita.migrate.proposals.parts import (
+    LARGE,
+    LargeParts,
+    guard_entity,
+    latest_entity,
+    whole,
+)
 from partita.migrate.proposals.rendering import (
     LATEST,
     RenderedKey,
@@ -45,35 +56,21 @@ class _Denormalized:
         self.latest = {
             name: ground.drafter.draft(name, is_latest=True) for name in ground.roles.versions
         }
+        self.large = LargeParts(ground, ground.entities)
         self.unique = ground.unique()
         self.access: list[Access] = []
         self.names: list[str] = []
 
     def design(self) -> Design:
-        tables = [self._table(entity) for entity in self.ground.entities]
+        tables = [one for entity in self.ground.entities for one in self._tables(entity)]
         guards = [one for one in self.unique if one.kept_by == "item"]
         if guards:
             tables.append(self._guards(guards))
-        placed = {
-            ref
-            for table in tables
-            for entity in table.entities
-            for attribute in entity.attributes
-            for ref in columns_of(entity, attribute)
-        }
-        order = {pattern.name: place for place, pattern in enumerate(self.ground.patterns)}
-        return Design(
-            name=database_name(self.ground.schema.database),
-            kind="denormalized",
-            choices=self.ground.choices(),
-            risks=self.ground.risks(),
-            tables=tables,
-            access=sorted(self.access, key=lambda one: order[one.pattern]),
-            unique=self.unique,
-            left_out=self.ground.left_out([*self.latest.values(), *self.drafts.values()], placed),
-        )
+        drafts = [*self.latest.values(), *self.drafts.values()]
+        return whole(self.ground, "denormalized", tables, self.access, self.unique, drafts)
 
-    def _table(self, entity: str) -> TableDesign:
+    def _tables(self, entity: str) -> list[TableDesign]:
+        """The table of an entity, and one for what is large and rarely wanted."""
         plan = self.ground.plans[entity]
         draft = self.drafts[entity]
         name = table_name(self._title(entity), self.names)
@@ -96,16 +93,17 @@ class _Denormalized:
             for index in plan.indexes
         }
         entities = self._entities(entity, keys, indexes)
+        large = self._large_table(entity, name, base, entities)
         rendered = [
             self.renderer.index(
                 index, indexes[index.name], entities, {one.name for one in base.attributes}
             )
             for index in plan.indexes
         ]
-        self._note_access(entity, name, keys, indexes)
+        self._note_access(entity, name, keys, indexes, large)
         self.access += self.ground.expiring(name, entity)
         expiry = [one.name for one in draft.extras if one.expires]
-        return TableDesign(
+        own = TableDesign(
             name=name,
             partition_key=key_attribute(base.partition),
             sort_key=key_attribute(base.sort) if base.sort else None,
@@ -113,6 +111,24 @@ class _Denormalized:
             why=" ".join(filter(None, [plan.why, base.why])),
             indexes=rendered,
             entities=entities,
+        )
+        return [own, large] if large else [own]
+
+    def _large_table(
+        self, entity: str, name: str, base: RenderedKey, entities: list[Entity]
+    ) -> TableDesign | None:
+        """Takes the large columns out of the items, into a table with the same keys."""
+        kept, large = self.large.split(entity, entities[-1].attributes)
+        if not large:
+            return None
+        entities[-1] = replace(entities[-1], attributes=kept)
+        self.names.append(table_name(f"{name}_{LARGE}", self.names))
+        return TableDesign(
+            name=self.names[-1],
+            partition_key=key_attribute(base.partition),
+            sort_key=key_attribute(base.sort) if base.sort else None,
+            why=f"What is large and rarely wanted of {name}, under the same keys.",
+            entities=[self.large.entity_of(entity, base.attributes, large)],
         )
 
     def _title(self, entity: str) -> str:
@@ -164,7 +180,8 @@ class _Denormalized:
             if plain is not None:
                 return plain
         joined = SEPARATOR.join(self.renderer.attribute_name(draft, entity, ref) for ref in refs)
-        name = names[0] if names else joined
+        # An index may have the same columns, and no shards.
+        name = names[0] if names else joined + (f"{SEPARATOR}{SHARD}" if shards > 1 else "")
         if name in draft.names():
             name = f"{name}{SEPARATOR}key"
         return self.renderer.composed(entity, name, parts, shards=shards)
@@ -179,7 +196,11 @@ class _Denormalized:
         of_each = [rendered for name, rendered in indexes.items() if name not in only]
         version = self.ground.roles.versions.get(entity)
         if version is not None:
-            found.append(self._latest_entity(entity, keys[entity], list(indexes.values())))
+            attributes = self._attributes(
+                entity, self.latest[entity], keys[entity], list(indexes.values())
+            )
+            why = f"Version {LATEST}: a copy of the latest, with what belongs to all versions."
+            found.append(latest_entity(self.ground, entity, attributes, keys[entity], why))
         for source, key in keys.items():
             attributes = self._attributes(entity, self.drafts[entity], key, of_each)
             found.append(
@@ -228,46 +249,12 @@ class _Denormalized:
             ordered += [one for one in rendered.attributes if one.template]
         return list({one.name: one for one in ordered}.values())
 
-    def _latest_entity(self, entity: str, key: RenderedKey, indexes: list[RenderedKey]) -> Entity:
-        version = self.ground.roles.versions[entity]
-        draft = self.latest[entity]
-        attributes = []
-        for one in self._attributes(entity, draft, key, indexes):
-            if key.sort is not None and one.name == key.sort.name:
-                one = Attribute(name=one.name, type=one.type, constant=LATEST)
-            attributes.append(one)
-        counted = styled(f"latest_{version.column}", self.ground.settings.names)
-        attributes.append(Attribute(name=counted, type="N", column=f"{entity}.{version.column}"))
-        return Entity(
-            name=version.parent,
-            source=entity,
-            rows="latest",
-            latest_by=f"{entity}.{version.column}",
-            per=[f"{entity}.{name}" for name in version.link.key.columns],
-            attributes=attributes,
-            why=f"Version {LATEST}: a copy of the latest, with what belongs to all versions.",
-        )
-
     def _guards(self, guards: list[Unique]) -> TableDesign:
-        entities = []
-        for guard in guards:
-            name = f"{guard.table}.{'.'.join(guard.columns)}"
-            fields = SEPARATOR.join(f"{{{column}}}" for column in guard.columns)
-            entities.append(
-                Entity(
-                    name=name,
-                    source=guard.table,
-                    is_guard=True,
-                    attributes=[
-                        Attribute(name="value", type="S", template=f"{name}{SEPARATOR}{fields}")
-                    ],
-                )
-            )
         return TableDesign(
             name=table_name(GUARDS, self.names),
             partition_key=KeyAttribute(name="value", type="S"),
             why="One item for each value that must not occur twice.",
-            entities=entities,
+            entities=[guard_entity(one, "value") for one in guards],
         )
 
     # Requests.
@@ -278,20 +265,24 @@ class _Denormalized:
         table: str,
         keys: dict[str, RenderedKey],
         indexes: dict[str, RenderedKey],
+        large: TableDesign | None,
     ) -> None:
         plan = self.ground.plans[entity]
+        found: list[tuple[AccessPattern, Access]] = []
         for served in plan.served:
             pattern = served.need.pattern
             source = pattern.table if pattern.table in keys else entity
             rendered = indexes[served.index] if served.index else keys[source]
             version = self.ground.roles.versions.get(entity)
             item = version.parent if version and served.need.is_latest else source
-            self.access.append(
-                self.renderer.read(served, table, rendered, item, self.drafts[entity])
-            )
+            access = self.renderer.read(served, table, rendered, item, self.drafts[entity])
+            found.append((pattern, access))
         for write in self.ground.needs.writes_of(entity):
             source = write.pattern.table if write.pattern.table in keys else entity
             copies = self.renderer.copies(write, self.drafts)
-            self.access.append(
-                self.renderer.write(write, table, keys[source], source, self.unique, copies)
-            )
+            access = self.renderer.write(write, table, keys[source], source, self.unique, copies)
+            found.append((write.pattern, access))
+        name = self.large.name_of(entity)
+        for pattern, access in found:
+            beside = replace(access, table=large.name if large else table, entity=name)
+            self.access += self.large.serve(entity, pattern, access, beside)

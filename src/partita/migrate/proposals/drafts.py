@@ -15,6 +15,7 @@ from partita.migrate.proposals.roles import Collected, Roles
 from partita.migrate.proposals.schema import Schema
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.volumes import Volumes
+from partita.migrate.ways import Link
 
 TYPES: dict[ColumnKind, AttributeType] = {
     "string": "S",
@@ -37,7 +38,6 @@ TYPES: dict[ColumnKind, AttributeType] = {
 """The usual one of `values.MAPPING`."""
 
 NUMBERS = ("integer", "decimal")
-SEPARATOR = "#"
 
 
 class Draft(Struct):
@@ -146,10 +146,32 @@ class Drafter:
     def _add_wanted(self, draft: Draft, entity: str, table: str, need: Need) -> None:
         if table in self.roles.passed or table in self.roles.collected:
             return
-        if self.schema.path_up(entity, table):
-            listed = [Ref.parse(name) for name in need.pattern.columns]
-            only = {ref.column for ref in listed if ref.table == table} if listed else None
-            self._add_above(draft, entity, table, only)
+        path = self.schema.path_up(entity, table)
+        if not path:
+            return
+        listed = [Ref.parse(name) for name in need.pattern.columns]
+        only = {ref.column for ref in listed if ref.table == table} if listed else None
+        for link in self.schema.parents(entity):
+            is_named = bool(set(link.columns) & set(need.pattern.through))
+            if link.parent == table and is_named and [link] != path:
+                self._add_other_row(draft, link, only)
+                return
+        self._add_above(draft, entity, table, only)
+
+    def _add_other_row(self, draft: Draft, link: Link, only: set[str] | None) -> None:
+        """Of a table that is referred to twice: columns of the row that is not the usual one."""
+        for column in self.schema.table(link.parent).columns:
+            ref = Ref(link.parent, column.name)
+            is_key = column.name in link.key.referenced_columns
+            is_wanted = only is None or column.name in only
+            if is_key or not is_wanted or self._reason_to_leave_out(ref):
+                continue
+            name = styled(f"{role(link.key.columns[0])}_{column.name}", self.settings.names)
+            held = Attribute(
+                name=name, type=self.type_of(ref), column=str(ref), through=[link.upwards()]
+            )
+            if name not in draft.names():
+                draft.extras.append(held)
 
     def _version_columns(self, entity: str, is_latest: bool) -> set[str] | None:
         """Of the parent: all with the latest, only what is read with every version."""
@@ -313,7 +335,7 @@ class Drafter:
     def field(self, entity: str, ref: Ref, *, is_ordered: bool = False) -> tuple[str, list[str]]:
         """A template's field for a column, and the way to it."""
         column, through = self.resolve(entity, ref)
-        name = column.column if column.table == entity else str(column)
+        name = str(Ref("", column.column) if column.table == entity else column)
         shape = self.settings.formats.get(str(ref)) or self.settings.formats.get(str(column)) or ""
         if is_ordered and not shape and self.volumes.kind(column) in NUMBERS:
             shape = f"0{self.volumes.padding(column)}"

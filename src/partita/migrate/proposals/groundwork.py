@@ -33,7 +33,7 @@ class Groundwork:
         self.volumes = volumes
         self.settings = settings
         self.patterns = patterns
-        self.schema = Schema(volumes.inventory, settings.exclude)
+        self.schema = Schema(volumes.inventory, settings.exclude, patterns)
         self.roles = Assigner(self.schema, patterns, volumes, settings, kind).assign()
         self.needs = Reader(self.schema, self.roles, kind, settings.expire).needs(patterns)
         self.drafter = Drafter(self.schema, self.roles, volumes, settings, self.needs)
@@ -196,8 +196,8 @@ class Groundwork:
                 measured = self.volumes.column(Ref(entity, version.column))
                 if measured is not None and (measured.least or "1").startswith(("0", "-")):
                     found.append(
-                        f"{entity}.{version.column} begins at {measured.least}: version 0 is where"
-                        " the copy of the latest lies; count from 1 first."
+                        f"{Ref(entity, version.column)} begins at {measured.least}: version 0 is"
+                        " where the copy of the latest lies; count from 1 first."
                     )
         for entity, plan in self.plans.items():
             for ref in plan.base.columns:
@@ -224,7 +224,8 @@ class Groundwork:
         result = []
         for table in self.volumes.inventory.tables:
             if table.name not in self.schema.tables:
-                result.append(LeftOut(column=f"{table.name}.*", why="excluded in [model]"))
+                why = "excluded in [model]" if table.columns else "it has no columns"
+                result.append(LeftOut(column=f"{table.name}.*", why=why))
                 continue
             for column in table.columns:
                 ref = Ref(table.name, column.name)

@@ -119,6 +119,10 @@ class Reader:
         if missing:
             needs.unserved[pattern.name] = f"{missing[0]} is not a part of {entity}'s items"
             return
+        astray = self._astray(entity, pattern, [ref.table for ref in (*equality, *order)])
+        if astray:
+            needs.unserved[pattern.name] = astray
+            return
         is_latest = self._is_latest(entity, equality, pattern)
         need = Need(
             entity=entity,
@@ -146,6 +150,21 @@ class Reader:
                     is_beside=True,
                 )
             )
+
+    def _astray(self, entity: str, pattern: AccessPattern, tables: list[str]) -> str:
+        """In words, when keys are made of what other foreign keys lead to than the pattern's.
+
+        Of two references to a table, the columns of one row can be a part of keys.
+        """
+        paths = [self.schema.path_up(entity, table) or [] for table in dict.fromkeys(tables)]
+        followed = [link for path in paths for link in path]
+        for name in pattern.through:
+            child = Ref.parse(name).table
+            beside = [link for link in followed if link.child == child]
+            if beside and not any(name in link.columns for link in beside):
+                held = ", ".join(beside[0].columns)
+                return f"it goes through {name}, and {entity}'s keys hold what {held} leads to"
+        return ""
 
     def _finest(self, entity: str, pattern: AccessPattern) -> str:
         """Further down, when a column is asked for that only a child has."""
@@ -194,7 +213,7 @@ class Reader:
             return False
         if pattern.table == version.parent:
             return True
-        newest = [f"{entity}.{version.column}"]
+        newest = [str(Ref(entity, version.column))]
         is_newest_first = pattern.is_descending and pattern.order_by[:1] == newest
         return pattern.limit == 1 and is_newest_first and not pattern.range
 

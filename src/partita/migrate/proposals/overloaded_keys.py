@@ -5,9 +5,16 @@ from __future__ import annotations
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from partita.migrate.designs import Attribute, Entity, Ref, columns_of, template_shape
+from partita.migrate.designs import (
+    SEPARATOR,
+    Attribute,
+    Entity,
+    Ref,
+    columns_of,
+    template_shape,
+)
 from partita.migrate.naming import prefixes
-from partita.migrate.proposals.drafts import SEPARATOR, Draft
+from partita.migrate.proposals.drafts import Draft
 from partita.migrate.proposals.groundwork import Groundwork
 from partita.migrate.proposals.keys import IndexPlan
 from partita.migrate.proposals.rendering import RenderedKey, Renderer
@@ -113,7 +120,7 @@ class OverloadedKeys:
             lead = f"{VERSION_PREFIX}{SEPARATOR}"
             latest = lead + "0" * VERSION_DIGITS
             sort = Attribute(
-                name=SK, type="S", template=f"{lead}{{{version.column}:0{VERSION_DIGITS}}}"
+                name=SK, type="S", template=f"{lead}{{{Ref('', version.column)}:0{VERSION_DIGITS}}}"
             )
         elif key.sort:
             sort = self.renderer.composed(entity, SK, self._parts(entity, key.sort))

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partita.migrate.designs import (
+    SEPARATOR,
     Access,
     Attribute,
     Condition,
@@ -21,7 +22,7 @@ from partita.migrate.designs import (
     template_fields,
 )
 from partita.migrate.naming import of_table, styled
-from partita.migrate.proposals.drafts import SEPARATOR, Draft
+from partita.migrate.proposals.drafts import Draft
 from partita.migrate.proposals.groundwork import Groundwork
 from partita.migrate.proposals.keys import IndexPlan, Key, Served
 from partita.migrate.proposals.needs import Write
@@ -169,12 +170,10 @@ class Renderer:
         return None if names <= include | keys else sorted(include - keys)
 
     def _sparse(self, plan: IndexPlan, entities: list[Entity], rendered: RenderedKey) -> str:
-        volumes = self.ground.volumes
         shares = [
-            volumes.null_share(ref)
+            self.ground.volumes.absent_share(entity, attribute)
             for entity in entities[:1]
             for attribute in rendered.attributes
-            for ref in columns_of(entity, attribute)
         ]
         share = max(shares, default=0.0)
         if share < 0.5:

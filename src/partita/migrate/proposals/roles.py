@@ -11,9 +11,10 @@ from partita.limits import KB
 from partita.migrate.designs import DesignKind, Ref
 from partita.migrate.naming import plural, role, singular, words
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.proposals.schema import Link, Schema
+from partita.migrate.proposals.schema import Schema
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.volumes import Volumes
+from partita.migrate.ways import Link
 
 COLLECTED_BYTES_MAX = 64 * KB
 """Of a set or list in an item: beyond it, every read and write of the item pays for it."""
@@ -242,7 +243,7 @@ class Assigner:
                     self.roles.versions[table.name] = Version(link.parent, rest[0], link)
 
     def _asks_for_latest(self, table: str, column: str) -> bool:
-        name = f"{table}.{column}"
+        name = str(Ref(table, column))
         return any(
             pattern.order_by[:1] == [name] and pattern.is_descending and pattern.limit == 1
             for pattern in self.patterns
@@ -290,6 +291,10 @@ class Assigner:
         first, second = sides
         if second.parent in self.roles.passed:
             return second
+        named = {name for pattern in self.patterns for name in pattern.through}
+        for link in sides:
+            if named & set(link.columns):
+                return link
         for link, other in ((first, second), (second, first)):
             named = {link.child, other.parent}
             if any(named & set(one.joins) for one in self._main(link.parent)):

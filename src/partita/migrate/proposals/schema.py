@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from partita.migrate.designs import Ref, format_step
-from partita.migrate.inventory import Column, ForeignKey, Inventory, Table
-
-
-class Link(NamedTuple):
-    """A foreign key with the table that has it."""
-
-    child: str
-    key: ForeignKey
-
-    @property
-    def parent(self) -> str:
-        return self.key.referenced_table
-
-    def upwards(self) -> str:
-        return format_step(self._child_refs(), self._parent_refs())
-
-    def downwards(self) -> str:
-        return format_step(self._parent_refs(), self._child_refs())
-
-    def _child_refs(self) -> list[Ref]:
-        return [Ref(self.child, name) for name in self.key.columns]
-
-    def _parent_refs(self) -> list[Ref]:
-        return [Ref(self.parent, name) for name in self.key.referenced_columns]
+from partita.migrate.designs import Ref
+from partita.migrate.inventory import Column, Inventory, Table
+from partita.migrate.patterns import AccessPattern
+from partita.migrate.ways import Link
 
 
 class Schema:
     """An inventory with its foreign keys followed in both directions."""
 
-    def __init__(self, inventory: Inventory, exclude: list[str] | None = None) -> None:
-        kept = [table for table in inventory.tables if table.name not in (exclude or [])]
+    def __init__(
+        self,
+        inventory: Inventory,
+        exclude: list[str] | None = None,
+        patterns: Iterable[AccessPattern] = (),
+    ) -> None:
+        """Of several ways to a table, what `patterns` go through comes first."""
+        kept = [
+            table
+            for table in inventory.tables
+            # PostgreSQL has tables without columns.
+            if table.columns and table.name not in (exclude or [])
+        ]
         self.database = inventory.database
         self.inventory = inventory
         self.tables = {table.name: table for table in kept}
@@ -45,6 +35,7 @@ class Schema:
         self._columns = {
             Ref(table.name, column.name): column for table in kept for column in table.columns
         }
+        self._named = {name for pattern in patterns for name in pattern.through}
         self._parents = {table.name: self._links(table) for table in kept}
         self._children: dict[str, list[Link]] = {table.name: [] for table in kept}
         for links in self._parents.values():
@@ -74,7 +65,14 @@ class Schema:
             if key.referenced_table in self.tables
             and len(key.columns) == len(key.referenced_columns)
         ]
-        return sorted(links, key=lambda link: (not self.is_identifying(link), self._may_lack(link)))
+        return sorted(
+            links,
+            key=lambda link: (
+                not self._named & {link.child, link.parent, *link.columns},
+                not self.is_identifying(link),
+                self._may_lack(link),
+            ),
+        )
 
     def is_identifying(self, link: Link) -> bool:
         return set(link.key.columns) <= set(self.table(link.child).primary_key)

@@ -10,20 +10,21 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partita.migrate.designs import (
+    SEPARATOR,
     Access,
     Attribute,
+    Condition,
     Design,
     Entity,
     KeyAttribute,
     Ref,
     SecondaryIndex,
     TableDesign,
-    Unique,
     columns_of,
 )
-from partita.migrate.naming import database_name, styled, table_name
+from partita.migrate.naming import database_name, table_name
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.proposals.drafts import SEPARATOR, Draft
+from partita.migrate.proposals.drafts import Draft
 from partita.migrate.proposals.groundwork import Groundwork
 from partita.migrate.proposals.keys import IndexPlan, Served, match
 from partita.migrate.proposals.needs import Need
@@ -36,15 +37,18 @@ from partita.migrate.proposals.overloaded_keys import (
     Slot,
     prefix_of,
 )
+from partita.migrate.proposals.parts import (
+    LARGE,
+    LargeParts,
+    guard_entity,
+    latest_entity,
+    whole,
+)
 from partita.migrate.proposals.rendering import RenderedKey, Renderer
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.volumes import Volumes
 
-LARGE = "large"
 GUARD = "U"
-
-LARGE_BYTES = 4 * 1024
-"""A column of this size costs every reader of the item one more read unit."""
 
 
 def single_table(
@@ -61,6 +65,7 @@ class _SingleTable:
         self.latest = {
             name: ground.drafter.draft(name, is_latest=True) for name in ground.roles.versions
         }
+        self.large = LargeParts(ground, filter(self._is_root_alone, ground.entities))
         self.unique = ground.unique()
         self.keys = OverloadedKeys(ground, self.renderer, self.drafts, self.latest)
         self.access: list[Access] = []
@@ -68,7 +73,12 @@ class _SingleTable:
 
     def design(self) -> Design:
         entities = [one for entity in self.ground.entities for one in self._entities(entity)]
-        entities += [self._guard(one) for one in self.unique if one.kept_by == "item"]
+        root = Attribute(name=SK, type="S", constant=ROOT)
+        entities += [
+            guard_entity(one, PK, prefix=GUARD, more=[root])
+            for one in self.unique
+            if one.kept_by == "item"
+        ]
         expiry = [one.name for draft in self.drafts.values() for one in draft.extras if one.expires]
         table = TableDesign(
             name=self.name,
@@ -81,23 +91,8 @@ class _SingleTable:
         )
         for entity in self.ground.entities:
             self._note_access(entity)
-        placed = {
-            ref
-            for entity in entities
-            for attribute in entity.attributes
-            for ref in columns_of(entity, attribute)
-        }
-        order = {pattern.name: place for place, pattern in enumerate(self.ground.patterns)}
-        return Design(
-            name=database_name(self.ground.schema.database),
-            kind="single-table",
-            choices=self.ground.choices(),
-            risks=self.ground.risks(),
-            tables=[table],
-            access=sorted(self.access, key=lambda one: order[one.pattern]),
-            unique=self.unique,
-            left_out=self.ground.left_out([*self.latest.values(), *self.drafts.values()], placed),
-        )
+        drafts = [*self.latest.values(), *self.drafts.values()]
+        return whole(self.ground, "single-table", [table], self.access, self.unique, drafts)
 
     def _draft(self, entity: str) -> Draft:
         """Without what is wanted from a root item in the same collection."""
@@ -144,14 +139,17 @@ class _SingleTable:
         of_each = [one for name, one in rendered.items() if name not in only]
         found = []
         if entity in self.ground.roles.versions:
-            found.append(self._latest_entity(entity, indexes))
+            key = self.keys.base(entity, entity)
+            attributes = self._attributes(entity, self.latest[entity], key, indexes)
+            why = "The root item: version 0, a copy of the latest."
+            found.append(latest_entity(self.ground, entity, attributes, key, why))
         for source in self.ground.sources(entity):
             key = self.keys.base(entity, source)
             attributes = self._attributes(entity, self.drafts[entity], key, of_each)
-            large = self._large(entity, attributes)
+            attributes, large = self.large.split(entity, attributes)
             if large:
-                found.append(self._large_entity(entity, source, key, large))
-                attributes = [one for one in attributes if one not in large]
+                beside = Attribute(name=SK, type="S", constant=LARGE)
+                found.append(self.large.entity_of(entity, [key.partition, beside], large))
             found.append(
                 Entity(
                     name=source,
@@ -189,80 +187,6 @@ class _SingleTable:
         ordered = [*key.attributes, *rest, *draft.extras, *used]
         return list({one.name: one for one in ordered}.values())
 
-    def _latest_entity(self, entity: str, indexes: list[RenderedKey]) -> Entity:
-        version = self.ground.roles.versions[entity]
-        key = self.keys.base(entity, entity)
-        attributes = []
-        for one in self._attributes(entity, self.latest[entity], key, indexes):
-            if one.name == SK:
-                one = Attribute(name=SK, type="S", constant=key.latest)
-            attributes.append(one)
-        counted = styled(f"latest_{version.column}", self.ground.settings.names)
-        attributes.append(Attribute(name=counted, type="N", column=f"{entity}.{version.column}"))
-        return Entity(
-            name=version.parent,
-            source=entity,
-            rows="latest",
-            latest_by=f"{entity}.{version.column}",
-            per=[f"{entity}.{name}" for name in version.link.key.columns],
-            attributes=attributes,
-            why="The root item: version 0, a copy of the latest.",
-        )
-
-    def _large(self, entity: str, attributes: list[Attribute]) -> list[Attribute]:
-        """Vertical partitioning: large columns that no frequent pattern reads."""
-        needs = self.ground.needs.of(entity)
-        if self.ground.plans[entity].base.sort or not needs:
-            return []
-        total = sum(need.rate for need in needs)
-        found = []
-        for attribute in attributes:
-            ref = Ref.parse(attribute.column or "")
-            if ref.table != entity or self.ground.volumes.value_bytes(ref) < LARGE_BYTES:
-                continue
-            reading = sum(
-                need.rate
-                for need in needs
-                if not need.pattern.columns or str(ref) in need.pattern.columns
-            )
-            if reading <= total / 10:
-                found.append(attribute)
-        return found
-
-    def _large_entity(
-        self, entity: str, source: str, key: RenderedKey, large: list[Attribute]
-    ) -> Entity:
-        names = ", ".join(one.name for one in large)
-        return Entity(
-            name=f"{source} {LARGE}",
-            source=source,
-            attributes=[
-                self.renderer.for_source(one, entity, source)
-                for one in (
-                    key.partition,
-                    Attribute(name=SK, type="S", constant=LARGE),
-                    *large,
-                )
-            ],
-            why=f"Vertical partitioning: {names} is large, rarely read, and lies beside the rest.",
-        )
-
-    def _guard(self, guard: Unique) -> Entity:
-        name = f"{guard.table}.{'.'.join(guard.columns)}"
-        fields = SEPARATOR.join(f"{{{column}}}" for column in guard.columns)
-        return Entity(
-            name=name,
-            source=guard.table,
-            is_guard=True,
-            attributes=[
-                Attribute(
-                    name=PK, type="S", template=f"{GUARD}{SEPARATOR}{name}{SEPARATOR}{fields}"
-                ),
-                Attribute(name=SK, type="S", constant=ROOT),
-            ],
-            why="One item for each value that must not occur twice.",
-        )
-
     # Requests.
 
     def _note_access(self, entity: str) -> None:
@@ -281,15 +205,24 @@ class _SingleTable:
             found = self.renderer.read(
                 served, self.name, rendered, item, self.drafts[entity], start
             )
-            self.access.append(self._with_collection(served, found))
+            self._note(entity, pattern, self._with_collection(served, found))
         for write in self.ground.needs.writes_of(entity):
             source = write.pattern.table if write.pattern.table in sources else entity
             copies = self.renderer.copies(write, self.drafts)
             base = self.keys.base(entity, source)
-            self.access.append(
-                self.renderer.write(write, self.name, base, source, self.unique, copies)
-            )
+            access = self.renderer.write(write, self.name, base, source, self.unique, copies)
+            self._note(entity, write.pattern, access)
         self.access += self.ground.expiring(self.name, entity)
+
+    def _note(self, entity: str, pattern: AccessPattern, access: Access) -> None:
+        key = [*access.key[:1], Condition(attribute=SK, value=LARGE)]
+        beside = replace(access, entity=self.large.name_of(entity), key=key)
+        self.access += self.large.serve(entity, pattern, access, beside)
+
+    def _is_root_alone(self, entity: str) -> bool:
+        """Whether an item has room beside it, and nobody reads all of its collection."""
+        needs = self.ground.needs.of(entity)
+        return not self.ground.plans[entity].base.sort and not any(map(self._together, needs))
 
     def _together(self, need: Need) -> list[str]:
         """Of what a pattern reads beside an entity, that which lies in its collection."""
@@ -344,7 +277,9 @@ class _SingleTable:
         beside = [
             other
             for other in self._in_collection(entity)
-            if self.ground.plans[other].base.sort or not is_root_allowed
+            if self.ground.plans[other].base.sort
+            or not is_root_allowed
+            or self.large.columns.get(other)
         ]
         if not beside:
             return ""

@@ -12,18 +12,25 @@ from typing import Any
 
 from partita.item.values import AttributeValue, Item
 from partita.migrate.designs import (
+    NULL_IN_TEMPLATE,
     SHARD,
     Attribute,
     Entity,
     Ref,
+    Step,
     TemplateField,
+    escaped,
+    filled,
     parse_step,
     qualified,
     template_fields,
 )
-from partita.migrate.samples import made_up, sample_item
+from partita.migrate.samples import sample_item
 
 MADE_UP_ITEMS = 2
+
+Chain = dict[str, Item]
+"""Rows that foreign keys lead to one after the other, by table; of one met twice, the last."""
 
 
 class ExampleItems:
@@ -60,78 +67,87 @@ class ExampleItems:
     ) -> AttributeValue | None:
         if attribute.constant is not None:
             return made
-        reached = list(self._reached(attribute, row))
-        if attribute.through and not reached:
+        chains = self._chains(entity, attribute, row)
+        if not chains:
             return made if self._has_first_key(attribute, row) else None
         if attribute.template is not None:
-            return {"S": self._filled(entity, attribute.template, [row, *reached])}
+            text = self._filled(entity, attribute.template, chains[0])
+            return {"S": text} if text is not None else None
         if attribute.collect:
-            return _collected(attribute, reached)
-        origin = reached[0] if attribute.through else row
+            return _collected(attribute, chains)
         if attribute.expires is not None:
-            return _expiry(attribute, origin) or made
-        value = origin.get(Ref.parse(attribute.column or "").column)
+            return _expiry(attribute, chains[0]) or made
+        value = _cell(chains[0], Ref.parse(attribute.column or ""))
         return _of_type(attribute.type, value) if value else None
 
-    def _reached(self, attribute: Attribute, row: Item) -> Iterator[Item]:
-        """The rows at the end of the foreign keys that an attribute follows."""
-        rows = [row]
+    def _chains(self, entity: Entity, attribute: Attribute, row: Item) -> list[Chain]:
+        """The row itself, and those that the foreign keys of an attribute lead to."""
+        chains: list[Chain] = [{entity.source: row}]
         for text in attribute.through:
             step = parse_step(text)
             if step is None:
-                return
-            found = []
-            for one in rows:
-                wanted = [one.get(ref.column) for ref in step.before]
-                found += [
-                    other
-                    for other in self.examples.get(step.after[0].table, [])
-                    if None not in wanted
-                    and [other.get(ref.column) for ref in step.after] == wanted
-                ]
-            rows = found
-        if attribute.through:
-            yield from rows
+                return []
+            chains = [
+                {**chain, step.after[0].table: other}
+                for chain in chains
+                for other in self._matching(chain, step)
+            ]
+        return chains
+
+    def _matching(self, chain: Chain, step: Step) -> Iterator[Item]:
+        wanted = [_cell(chain, ref) for ref in step.before]
+        for other in self.examples.get(step.after[0].table, []):
+            if None not in wanted and [other.get(ref.column) for ref in step.after] == wanted:
+                yield other
 
     def _has_first_key(self, attribute: Attribute, row: Item) -> bool:
         """A row that refers to nothing has nothing to show; one whose parent was not kept has."""
         step = parse_step(attribute.through[0])
         return step is not None and all(ref.column in row for ref in step.before)
 
-    def _filled(self, entity: Entity, template: str, rows: list[Item]) -> str:
-        text = template
-        for part in template_fields(template):
-            name = f"{{{part.name}:{part.format}}}" if part.format else f"{{{part.name}}}"
-            text = text.replace(name, self._field(entity, part, rows))
-        return text
-
-    def _field(self, entity: Entity, part: TemplateField, rows: list[Item]) -> str:
-        if part.name == SHARD:
-            return "0"
-        ref = qualified(entity.source, part.name)
-        own = rows[:1] if ref.table == entity.source else rows[1:]
-        value = next((row[ref.column] for row in own if ref.column in row), None)
-        if value is None:
-            # NULL in the row itself is an empty text.
-            return "" if own and ref.table == entity.source else made_up(ref.column, 1)
-        text = str(next(iter(value.values())))
-        if part.format.startswith("0"):
-            return text.zfill(int(part.format))
-        moment = _moment(text) if part.format else None
-        return moment.strftime(part.format) if moment else text
+    def _filled(self, entity: Entity, template: str, chain: Chain) -> str | None:
+        """None when all its columns are NULL."""
+        refs = [
+            qualified(entity.source, part.name)
+            for part in template_fields(template)
+            if part.name != SHARD
+        ]
+        if refs and all(_cell(chain, ref) is None for ref in refs):
+            return None
+        return filled(template, lambda part: _field(entity, part, chain))
 
 
-def _collected(attribute: Attribute, rows: list[Item]) -> AttributeValue | None:
-    columns = [Ref.parse(name).column for name in attribute.collect]
+def _field(entity: Entity, part: TemplateField, chain: Chain) -> str:
+    if part.name == SHARD:
+        return "0"
+    value = _cell(chain, qualified(entity.source, part.name))
+    if value is None:
+        return NULL_IN_TEMPLATE
+    text = str(next(iter(value.values())))
+    if part.format.startswith("0"):
+        return text.zfill(int(part.format))
+    moment = _moment(text) if part.format else None
+    return escaped(moment.strftime(part.format) if moment else text)
+
+
+def _cell(chain: Chain, ref: Ref) -> AttributeValue | None:
+    return chain.get(ref.table, {}).get(ref.column)
+
+
+def _collected(attribute: Attribute, chains: list[Chain]) -> AttributeValue | None:
+    refs = [Ref.parse(name) for name in attribute.collect]
+    members = [
+        {ref.column: value for ref in refs if (value := _cell(chain, ref)) is not None}
+        for chain in chains
+    ]
     if attribute.type in ("SS", "NS", "BS"):
-        texts = [str(next(iter(row[columns[0]].values()))) for row in rows if columns[0] in row]
+        texts = [str(next(iter(value.values()))) for one in members for value in one.values()]
         return {attribute.type: list(dict.fromkeys(texts))} if texts else None
-    members = [{name: row[name] for name in columns if name in row} for row in rows]
     return {"L": [{"M": member} for member in members]}
 
 
-def _expiry(attribute: Attribute, row: Item) -> AttributeValue | None:
-    value = row.get(Ref.parse(attribute.expires or "").column)
+def _expiry(attribute: Attribute, chain: Chain) -> AttributeValue | None:
+    value = _cell(chain, Ref.parse(attribute.expires or ""))
     moment = _moment(str(next(iter(value.values())))) if value else None
     if moment is None:
         return None

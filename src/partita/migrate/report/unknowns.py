@@ -90,8 +90,9 @@ def _patterns(contents: Contents) -> Iterator[str]:
         yield f"Patterns were mined from {found.origin.rstrip('.')}."
     if found.unexplained:
         yield (
-            f"{number_of(len(found.unexplained), 'statement')} could not be understood and are"
-            " served by no model; the section on patterns lists them."
+            f"Not among the patterns, and so served by no model:"
+            f" {number_of(len(found.unexplained), 'statement')} that the database has run; the"
+            " section on patterns has the reasons."
         )
 
 

@@ -103,13 +103,29 @@ def _reflect(source: Source, schema: str | None, names: list[str]) -> _Reflected
     with warnings.catch_warnings():
         # Types and index options that SQLAlchemy does not know: the catalog has told us.
         warnings.simplefilter("ignore", SAWarning)
-        return _Reflected(
-            columns=dict(inspector.get_multi_columns(**chosen)),
-            keys=dict(inspector.get_multi_pk_constraint(**chosen)),
-            foreign_keys=dict(inspector.get_multi_foreign_keys(**chosen)),
-            indexes=dict(inspector.get_multi_indexes(**chosen)),
-            unique=dict(inspector.get_multi_unique_constraints(**chosen)),
+        answers = (
+            dict(ask(**chosen))
+            for ask in (
+                inspector.get_multi_columns,
+                inspector.get_multi_pk_constraint,
+                inspector.get_multi_foreign_keys,
+                inspector.get_multi_indexes,
+                inspector.get_multi_unique_constraints,
+            )
         )
+        is_mysql = source.dialect in ("mysql", "mariadb")
+        return _Reflected(*(_unescaped(one) if is_mysql else one for one in answers))
+
+
+def _unescaped(answer: Any) -> Any:
+    """SQLAlchemy reads MySQL's CREATE TABLE, and leaves a ` in a name doubled as it is there."""
+    if isinstance(answer, str):
+        return answer.replace("``", "`")
+    if isinstance(answer, dict):
+        return {name: _unescaped(part) for name, part in answer.items()}
+    if isinstance(answer, list):
+        return [_unescaped(part) for part in answer]
+    return answer
 
 
 def _table(catalog: Catalog, place: Place, reflected: _Reflected) -> Table:

@@ -72,6 +72,8 @@ def _patterns(folder: Folder) -> Iterator[RenderableType]:
     )
     if rest := more(len(busiest), MINED):
         yield Text(rest)
+    if found.origin:
+        yield Text(f"Mined from {found.origin}.")
     if found.unexplained:
         count = len(found.unexplained)
         said = "1 statement is" if count == 1 else f"{count} statements are"

@@ -1,0 +1,1 @@
+"""Services that live on the database, over the wire: what people build with it."""

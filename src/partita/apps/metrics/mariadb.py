@@ -1,0 +1,227 @@
+"""MariaDB or MySQL: an address, a few connections, and transactions that are repeated when the
+server chose them to end a deadlock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import asyncmy
+from asyncmy.cursors import DictCursor
+from asyncmy.errors import Error
+
+from partita.apps.metrics.failures import CatalogueError, Unavailable
+from partita.errors import PartitaError
+
+# It repeats every warning of the server, such as that a table that may exist does.
+logging.getLogger("asyncmy").setLevel(logging.ERROR)
+
+PASSWORD = "PARTITA_METRICS_PASSWORD"
+CONNECT_SECONDS_MAX = 10
+LOCK_SECONDS_MAX = 10
+LOCKS_MAX = 8
+TRIES_MAX = 10
+DEADLOCK, LOCK_WAIT = 1213, 1205
+DUPLICATE = 1062
+SETTINGS = (
+    # A statement sees what was committed before it, not before its transaction's first one.
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    "SET SESSION group_concat_max_len = 1000000",
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
+    "SET SESSION innodb_lock_wait_timeout = 10",
+)
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+    user: str
+    password: str
+    database: str
+
+    def __repr__(self) -> str:
+        return f"mysql://{self.user}@{self.host}:{self.port}/{self.database}"
+
+
+def parse_address(url: str, environment: Mapping[str, str] = os.environ) -> Address:
+    """`mysql://user:password@host:port/database`; the password may be in the environment."""
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not database:
+        raise PartitaError("A database is given as mysql://user@host:port/database.")
+    return Address(
+        host=parts.hostname,
+        port=parts.port or 3306,
+        user=unquote(parts.username or "root"),
+        password=unquote(parts.password or "") or environment.get(PASSWORD, ""),
+        database=unquote(database),
+    )
+
+
+class Session:
+    """One connection, in a transaction or not."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def rows(self, statement: str, *values: object) -> list[Row]:
+        async with self._connection.cursor(DictCursor) as cursor:
+            await cursor.execute(statement, values or None)
+            return list(await cursor.fetchall())
+
+    async def row(self, statement: str, *values: object) -> Row | None:
+        rows = await self.rows(statement, *values)
+        return rows[0] if rows else None
+
+    async def run(self, statement: str, *values: object) -> int:
+        """How many rows it changed."""
+        async with self._connection.cursor() as cursor:
+            return int(await cursor.execute(statement, values or None))
+
+    async def run_many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
+        if rows:
+            async with self._connection.cursor() as cursor:
+                await cursor.executemany(statement, rows)
+
+    async def insert(self, statement: str, *values: object) -> int:
+        """The number that the new row was given."""
+        async with self._connection.cursor() as cursor:
+            await cursor.execute(statement, values or None)
+            return int(cursor.lastrowid)
+
+    async def begin(self) -> None:
+        await self._connection.begin()
+
+    async def commit(self) -> None:
+        await self._connection.commit()
+
+    async def rollback(self) -> None:
+        await self._connection.rollback()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._connection.connected)
+
+
+class MariaDB:
+    def __init__(self, address: Address, connections: int = 16) -> None:
+        self.address = address
+        self._free: list[Session] = []
+        self._places = asyncio.Semaphore(connections)
+        # Of their own: who holds a lock needs a connection for the work under it.
+        self._lock_places = asyncio.Semaphore(LOCKS_MAX)
+
+    @asynccontextmanager
+    async def session(self, places: asyncio.Semaphore | None = None) -> AsyncIterator[Session]:
+        """Errors of the connection become Unavailable, and the connection is not used again."""
+        async with places or self._places:
+            session = self._free.pop() if self._free else await self._connect()
+            try:
+                yield session
+            except CatalogueError:
+                # A refusal; its transaction has been rolled back.
+                self._free.append(session)
+                raise
+            except BaseException as error:
+                # Whatever broke off may have left a statement or a transaction behind.
+                session.close()
+                if isinstance(error, (OSError, asyncio.IncompleteReadError)) or is_lost(error):
+                    raise self._unavailable(error) from error
+                raise
+            if session.is_open:
+                self._free.append(session)
+
+    async def _connect(self) -> Session:
+        address = self.address
+        try:
+            connection = await asyncmy.connect(
+                host=address.host,
+                port=address.port,
+                user=address.user,
+                password=address.password,
+                database=address.database,
+                charset="utf8mb4",
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS_MAX,
+            )
+        except (OSError, Error) as error:
+            raise self._unavailable(error) from error
+        session = Session(connection)
+        for statement in SETTINGS:
+            await session.run(statement)
+        return session
+
+    def _unavailable(self, error: BaseException) -> Unavailable:
+        reason = error.args[-1] if error.args else type(error).__name__
+        return Unavailable(f"The database {self.address!r} does not answer: {reason}")
+
+    async def rows(self, statement: str, *values: object) -> list[Row]:
+        """Of a statement that only reads: it is repeated when a connection turns out to be gone."""
+        try:
+            async with self.session() as session:
+                return await session.rows(statement, *values)
+        except Unavailable:
+            self.close()
+            async with self.session() as session:
+                return await session.rows(statement, *values)
+
+    async def transaction(self, story: Callable[[Session], Awaitable[T]]) -> T:
+        """What the story returns, when it is committed."""
+        for tried in range(1, TRIES_MAX + 1):
+            async with self.session() as session:
+                try:
+                    await session.begin()
+                    result = await story(session)
+                    await session.commit()
+                    return result
+                except Error as error:
+                    with suppress(Error, OSError):
+                        await session.rollback()
+                    if number(error) not in (DEADLOCK, LOCK_WAIT) or tried == TRIES_MAX:
+                        raise
+                except Exception:
+                    with suppress(Error, OSError):
+                        await session.rollback()
+                    raise
+            await asyncio.sleep(0.01 * tried)
+        raise AssertionError("The last try ends with a result or an error.")
+
+    @asynccontextmanager
+    async def lock(self, name: str, seconds_max: float = LOCK_SECONDS_MAX) -> AsyncIterator[None]:
+        """A lock of the server by name; it ends with the connection, whatever becomes of us."""
+        async with self.session(self._lock_places) as session:
+            got = await session.row("SELECT GET_LOCK(MD5(%s), %s) AS got", name, seconds_max)
+            if got is None or got["got"] != 1:
+                raise Unavailable(f"Somebody else holds the lock {name!r}: try again.")
+            try:
+                yield
+            finally:
+                await session.row("SELECT RELEASE_LOCK(MD5(%s))", name)
+
+    def close(self) -> None:
+        """All connections that nobody uses."""
+        for session in self._free:
+            session.close()
+        self._free.clear()
+
+
+def number(error: BaseException) -> int:
+    """Of the server's error; 0 for others."""
+    found = error.args[0] if error.args else 0
+    return found if isinstance(found, int) else 0
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone: numbers of the client's own errors, and of a shutdown."""
+    return isinstance(error, Error) and (2000 <= number(error) < 3000 or number(error) == 1053)

@@ -1,0 +1,138 @@
+"""A metric, its versions, and what people send to make them: shapes only, rules are in `rules`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+PRIMITIVE_TYPES = ("SCALAR", "WEIGHTED_AVERAGE", "PERCENTILE")
+HYBRID = "HYBRID"
+ValueType = Literal["SCALAR", "WEIGHTED_AVERAGE", "HYBRID", "PERCENTILE"]
+AggregationStyle = Literal["SUM", "LAST_DAY_OF_PERIOD", "PERCENTILE"]
+
+NAME = r"^[A-Za-z_][A-Za-z0-9_.]*\Z"
+"""Every name can stand in a formula."""
+NAME_CHARS_MAX = 150
+DIMENSION_CHARS_MAX = 100
+FORMULA_CHARS_MAX = 1000
+REASON_CHARS_MAX = 500
+USER_CHARS_MAX = 50
+RELATED_DIMENSIONS_MAX = 100
+CONSUMED_METRICS_MAX = 45
+"""One transaction has 100 parts: a relationship each for what comes and what goes, and the rest."""
+
+Name = Annotated[str, Meta(pattern=NAME, max_length=NAME_CHARS_MAX)]
+DimensionName = Annotated[str, Meta(pattern=NAME, max_length=DIMENSION_CHARS_MAX)]
+Dimensions = Annotated[list[DimensionName], Meta(min_length=1, max_length=RELATED_DIMENSIONS_MAX)]
+Formula = Annotated[str, Meta(min_length=1, max_length=FORMULA_CHARS_MAX)]
+Parameter = Annotated[float, Meta(gt=-1e8, lt=1e8)]
+
+
+class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What a metric was from one update to the next. The attributes are those of figure 5.3.
+
+    Of older versions the relational database does not know the dimensions and consumed metrics.
+    """
+
+    name: str
+    version: int
+    updated_at: str
+    updated_by: str
+    aggregation_style: str
+    value_type: str
+    aggregation_param: float | None = None
+    chained_metric: str | None = None
+    chain_cutoff_date: str | None = None
+    hybrid_formula: str | None = None
+    consumed_metrics: tuple[str, ...] | None = None
+    related_dimensions: tuple[str, ...] | None = None
+    deprecated_at: str | None = None
+    deprecated_by: str | None = None
+    deprecated_reason: str | None = None
+
+    @property
+    def is_hybrid(self) -> bool:
+        return self.value_type == HYBRID
+
+    @property
+    def references(self) -> set[str]:
+        """The metrics that this one cannot do without."""
+        chained = [self.chained_metric] if self.chained_metric else []
+        return {*(self.consumed_metrics or ()), *chained}
+
+
+class Metric(Version, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """The latest version of a metric, with what is known of it as a whole."""
+
+    latest_version: int
+    created_at: str
+    created_by: str
+
+
+class NewMetric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    name: Name
+    value_type: ValueType
+    aggregation_style: AggregationStyle
+    aggregation_param: Parameter | None = None
+    chained_metric: Name | None = None
+    chain_cutoff_date: str | None = None
+    hybrid_formula: Formula | None = None
+
+
+class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A whole new version; only the related dimensions stay as they are when none are given."""
+
+    value_type: ValueType
+    aggregation_style: AggregationStyle
+    aggregation_param: Parameter | None = None
+    chained_metric: Name | None = None
+    chain_cutoff_date: str | None = None
+    hybrid_formula: Formula | None = None
+    related_dimensions: Dimensions | None = None
+
+
+class Deprecation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    reason: Annotated[str, Meta(min_length=1, max_length=REASON_CHARS_MAX)]
+
+
+class NewDimension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: DimensionName
+
+
+class NewGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """The dimensions of the primitive metric that is going to have the same name."""
+
+    name: Name
+    related_dimensions: Dimensions
+
+
+def as_metric(version: Version, created_at: str, created_by: str) -> Metric:
+    return Metric(
+        **msgspec.structs.asdict(version),
+        latest_version=version.version,
+        created_at=created_at,
+        created_by=created_by,
+    )
+
+
+def as_version(metric: Metric) -> Version:
+    fields = {name: getattr(metric, name) for name in Version.__struct_fields__}
+    return Version(**fields)
+
+
+def timestamp(seconds: float) -> str:
+    """To the millisecond, in UTC: the form in which every store keeps times."""
+    return shown(datetime.fromtimestamp(seconds, UTC))
+
+
+def shown(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+
+
+def parsed(text: str) -> datetime:
+    """A date or a time in ISO 8601; without a zone it is UTC. Raises ValueError."""
+    time = datetime.fromisoformat(text)
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

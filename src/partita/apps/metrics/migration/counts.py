@@ -1,0 +1,30 @@
+"""What a migration has done so far: each metric is in exactly one of imported, skipped, errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Counts:
+    imported: int = 0
+    skipped: int = 0
+    """Migrated before this run, or by the API itself."""
+    warnings: int = 0
+    """Tries that were cleaned up after, and repeated."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """By the name of the metric: why it could not be migrated."""
+
+    @property
+    def processed(self) -> int:
+        return self.imported + self.skipped + len(self.errors)
+
+    def lines(self) -> list[str]:
+        totals = [
+            f"processed {self.processed:>8}",
+            f"imported  {self.imported:>8}",
+            f"skipped   {self.skipped:>8}",
+            f"warnings  {self.warnings:>8}",
+            f"errors    {len(self.errors):>8}",
+        ]
+        return totals + [f"  {name}: {reason}" for name, reason in sorted(self.errors.items())]

@@ -1,0 +1,59 @@
+"""The functions of the state machine, as AWS Lambda calls them: handler(event, context).
+
+Both are given {"metricName": ...}. Where the databases are is in the environment. A process is
+called once at a time, so one event loop and its connections serve all calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from partita.apps.metrics.dynamodb import DynamoDBCatalogue
+from partita.apps.metrics.legacy import LegacyCatalogue
+from partita.apps.metrics.mariadb import MariaDB, parse_address
+from partita.apps.metrics.migration import copying
+from partita.apps.metrics.tables import Tables
+from partita.client import Client
+
+MYSQL = "PARTITA_METRICS_MYSQL"
+TABLE = "PARTITA_METRICS_TABLE"
+ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
+
+Event = dict[str, Any]
+T = TypeVar("T")
+
+
+class _Stores:
+    """Opened by the first call, kept for the next."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.loop.run_until_complete(self._open())
+
+    async def _open(self) -> None:
+        client = Client(os.environ.get(ENDPOINT), connections=2)
+        self.legacy = LegacyCatalogue(MariaDB(parse_address(os.environ[MYSQL]), connections=2))
+        self.dynamodb = DynamoDBCatalogue(client, Tables(os.environ.get(TABLE, "metrics")))
+
+
+_opened: list[_Stores] = []
+
+
+def _run(story: Callable[[LegacyCatalogue, DynamoDBCatalogue, str], Awaitable[T]], name: str) -> T:
+    if not _opened:
+        _opened.append(_Stores())
+    stores = _opened[0]
+    return stores.loop.run_until_complete(story(stores.legacy, stores.dynamodb, name))
+
+
+def migrate_one_metric(event: Event, context: object) -> Event:
+    name = event["metricName"]
+    return {"metricName": name, "outcome": _run(copying.migrate_one, name)}
+
+
+def clean_up(event: Event, context: object) -> Event:
+    name = event["metricName"]
+    return {"metricName": name, "itemsDeleted": _run(copying.clean_up, name)}

@@ -1,0 +1,88 @@
+"""The invoker of figure 5.14: takes 500 metrics that are not migrated, starts an execution of the
+state machine for each, waits, and takes the next.
+
+Executions are durable. After a kill, those that were under way are taken up and awaited first; a
+metric that is left in migration with no execution is cleaned up by one of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from partita.apps.metrics.legacy import LegacyCatalogue
+from partita.apps.metrics.legacy_rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
+from partita.apps.metrics.migration.copying import IMPORTED
+from partita.apps.metrics.migration.counts import Counts
+from partita.apps.metrics.migration.machine import Machine
+
+METRICS_AT_A_TIME = 500
+TRIES_MAX = 3
+Show = Callable[[Counts], None]
+
+
+class Invoker:
+    def __init__(self, machine: Machine, legacy: LegacyCatalogue, show: Show) -> None:
+        self.counts = Counts()
+        self._machine = machine
+        self._legacy = legacy
+        self._show = show
+        self._failures: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        """Until no metric is left that can be migrated."""
+        self.counts.skipped = await self.count(MIGRATED)
+        await asyncio.gather(*[self._finish(arn) async for arn in self._machine.running()])
+        await self._execute(await self._names(IN_MIGRATION))
+        await self.run_again()
+
+    async def run_again(self) -> None:
+        while names := await self._next():
+            await self._execute(names)
+
+    async def _next(self) -> list[str]:
+        given_up = [name for name, count in self._failures.items() if count >= TRIES_MAX]
+        names = await self._names(NOT_MIGRATED, METRICS_AT_A_TIME + len(given_up))
+        return [name for name in names if name not in given_up][:METRICS_AT_A_TIME]
+
+    async def _names(self, state: str, limit: int = 1_000_000) -> list[str]:
+        found = await self._legacy.database.rows(
+            "SELECT name FROM metrics m WHERE migratedToDynamoDB = %s AND EXISTS "
+            "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) ORDER BY id LIMIT %s",
+            state,
+            limit,
+        )
+        return [row["name"] for row in found]
+
+    async def count(self, state: str) -> int:
+        statement = "SELECT COUNT(*) AS count FROM metrics WHERE migratedToDynamoDB = %s"
+        return int((await self._legacy.database.rows(statement, state))[0]["count"])
+
+    async def _execute(self, names: list[str]) -> None:
+        await asyncio.gather(*(self._migrate(name) for name in names))
+
+    async def _migrate(self, name: str) -> None:
+        await self._finish(await self._machine.start(name))
+
+    async def _finish(self, arn: str) -> None:
+        name, outcome = await self._machine.finished(arn)
+        if outcome is None:
+            self._fail(name)
+        else:
+            self._succeed(name, outcome)
+        self._show(self.counts)
+
+    def _succeed(self, name: str, outcome: str) -> None:
+        self._failures.pop(name, None)
+        self.counts.errors.pop(name, None)
+        if outcome == IMPORTED:
+            self.counts.imported += 1
+        else:
+            self.counts.skipped += 1
+
+    def _fail(self, name: str) -> None:
+        self._failures[name] += 1
+        self.counts.warnings += 1
+        if self._failures[name] >= TRIES_MAX:
+            self.counts.errors[name] = "see the history of its execution"

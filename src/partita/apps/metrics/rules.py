@@ -1,0 +1,200 @@
+"""The rules of the catalogue, the same for every store: pure functions from what is and what is
+asked for to what will be. Whether names exist, and where references lead, is asked of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from partita.apps.metrics.failures import Conflict, Refused
+from partita.apps.metrics.formula import consumed_metrics
+from partita.apps.metrics.metric import (
+    CONSUMED_METRICS_MAX,
+    HYBRID,
+    Change,
+    Deprecation,
+    Metric,
+    NewMetric,
+    Version,
+    as_metric,
+    parsed,
+    shown,
+    timestamp,
+)
+
+PARAMETER_DECIMALS_MAX = 4
+REACHED_METRICS_MAX = 2000
+HYBRID_GROUP = "hybrid metrics"
+"""The group of all hybrid metrics; it has no dimensions, and no metric can have its name."""
+
+Revision = Callable[[Metric], Metric]
+"""From the latest version to the next one."""
+References = Callable[[str], Awaitable[set[str]]]
+
+
+def first_version(
+    new: NewMetric, related_dimensions: tuple[str, ...] | None, user: str, now: float
+) -> Metric:
+    time = timestamp(now)
+    version = _version(new, new.name, 1, related_dimensions, user, time)
+    return as_metric(version, created_at=time, created_by=user)
+
+
+def change(asked: Change, user: str, now: float) -> Revision:
+    def revise(metric: Metric) -> Metric:
+        _refuse_deprecated(metric)
+        if (asked.value_type == HYBRID) != metric.is_hybrid:
+            raise Conflict(
+                f"{metric.name} has the value type {metric.value_type}: a primitive metric does "
+                "not become a hybrid one, nor the other way."
+            )
+        related = metric.related_dimensions
+        if asked.related_dimensions is not None:
+            if metric.is_hybrid:
+                raise Refused("A hybrid metric has no related dimensions.")
+            related = tuple(sorted(set(asked.related_dimensions)))
+        number = metric.latest_version + 1
+        version = _version(asked, metric.name, number, related, user, timestamp(now))
+        return as_metric(version, metric.created_at, metric.created_by)
+
+    return revise
+
+
+def deprecation(asked: Deprecation, user: str, now: float) -> Revision:
+    def revise(metric: Metric) -> Metric:
+        _refuse_deprecated(metric)
+        time = timestamp(now)
+        fields = {name: getattr(metric, name) for name in Version.__struct_fields__}
+        version = Version(
+            **{
+                **fields,
+                "version": metric.latest_version + 1,
+                "updated_at": time,
+                "updated_by": user,
+                "deprecated_at": time,
+                "deprecated_by": user,
+                "deprecated_reason": asked.reason,
+            }
+        )
+        return as_metric(version, metric.created_at, metric.created_by)
+
+    return revise
+
+
+def _refuse_deprecated(metric: Metric) -> None:
+    if metric.deprecated_at is not None:
+        raise Conflict(f"{metric.name} was deprecated at {metric.deprecated_at}: it stays so.")
+
+
+def _version(
+    asked: NewMetric | Change,
+    name: str,
+    number: int,
+    related_dimensions: tuple[str, ...] | None,
+    user: str,
+    time: str,
+) -> Version:
+    return Version(
+        name=name,
+        version=number,
+        updated_at=time,
+        updated_by=user,
+        aggregation_style=asked.aggregation_style,
+        value_type=asked.value_type,
+        aggregation_param=_parameter(asked.aggregation_param),
+        chained_metric=asked.chained_metric,
+        chain_cutoff_date=_cutoff_date(asked, name),
+        hybrid_formula=asked.hybrid_formula,
+        consumed_metrics=_consumed(asked, name),
+        related_dimensions=related_dimensions,
+    )
+
+
+def _parameter(value: float | None) -> float | None:
+    if value is None:
+        return None
+    if round(value, PARAMETER_DECIMALS_MAX) != value:
+        raise Refused(f"aggregationParam may have {PARAMETER_DECIMALS_MAX} decimals, not {value}.")
+    return int(value) if value == int(value) else value
+
+
+def _cutoff_date(asked: NewMetric | Change, name: str) -> str | None:
+    if (asked.chained_metric is None) != (asked.chain_cutoff_date is None):
+        raise Refused("chainedMetric and chainCutoffDate go together.")
+    if asked.chain_cutoff_date is None:
+        return None
+    if asked.chained_metric == name:
+        raise Refused(f"{name} cannot be its own chained metric.")
+    return cutoff_time(asked.chain_cutoff_date, "chainCutoffDate")
+
+
+def cutoff_time(text: str, what: str) -> str:
+    """A date or time that somebody gave, in the form in which times are kept and compared."""
+    try:
+        return shown(parsed(text))
+    except (ValueError, OverflowError):
+        raise Refused(
+            f"{what} is a date or time such as 2019-01-01 or 2019-01-01T12:00:00Z, not {text!r}."
+        ) from None
+
+
+def _consumed(asked: NewMetric | Change, name: str) -> tuple[str, ...] | None:
+    if asked.value_type != HYBRID:
+        if asked.hybrid_formula is not None:
+            raise Refused("Only a metric with the value type HYBRID has a hybridFormula.")
+        return None
+    if asked.hybrid_formula is None:
+        raise Refused("A metric with the value type HYBRID needs a hybridFormula.")
+    consumed = consumed_metrics(asked.hybrid_formula)
+    if name in consumed:
+        raise Refused(f"{name} cannot be in its own formula.")
+    if len(consumed) > CONSUMED_METRICS_MAX:
+        raise Refused(
+            f"A formula may have {CONSUMED_METRICS_MAX} different metrics, not {len(consumed)}."
+        )
+    return consumed
+
+
+def added_references(previous: Metric | None, metric: Metric) -> set[str]:
+    """What has to be looked at before it is kept; what was there before has been looked at."""
+    return metric.references - (previous.references if previous is not None else set())
+
+
+def refuse_missing(kind: str, names: Iterable[str]) -> None:
+    missing = sorted(names)
+    if missing:
+        raise Refused(f"There is no {kind} {', '.join(missing)}.")
+
+
+def no_group(name: str) -> Refused:
+    return Refused(
+        f"A primitive metric needs a metric group of its name: add the group {name} first."
+    )
+
+
+async def refuse_cycle(name: str, added: set[str], references: References) -> None:
+    """Follow references: none may lead back to the metric."""
+    reached: set[str] = set()
+    waiting = sorted(added)
+    while waiting:
+        here = waiting.pop()
+        if here == name:
+            raise Refused(f"{name} would be computed from itself.")
+        if here in reached:
+            continue
+        reached.add(here)
+        if len(reached) > REACHED_METRICS_MAX:
+            raise Refused(f"{name} would be computed from more than {REACHED_METRICS_MAX} metrics.")
+        waiting += await references(here)
+
+
+async def resolve(metric: Metric, time: str, get: Callable[[str], Awaitable[Metric]]) -> Metric:
+    """The metric whose data is meant at a time: before the cutoff date it is the chained one."""
+    walked = {metric.name}
+    while metric.chain_cutoff_date is not None and time < metric.chain_cutoff_date:
+        assert metric.chained_metric is not None
+        metric = await get(metric.chained_metric)
+        if metric.name in walked:
+            raise Conflict(f"The chain of {metric.name} leads back to itself.")
+        walked.add(metric.name)
+    return metric

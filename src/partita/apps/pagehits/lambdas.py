@@ -1,0 +1,69 @@
+"""The parts as functions of AWS Lambda: settings and client are made once, and kept between calls.
+
+`PAGEHITS_CONFIG` names the settings; endpoint, region and credentials are those of the environment,
+as every AWS SDK takes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from base64 import b64decode
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from urllib.parse import urlencode
+
+from partita.apps.messages import Request, Response
+from partita.apps.pagehits.settings import Settings, load
+from partita.client import Client
+
+Answer = TypeVar("Answer")
+Part = TypeVar("Part")
+_parts: dict[Callable[..., Any], object] = {}
+
+
+def run(work: Callable[[Client, Settings], Coroutine[Any, Any, Answer]]) -> Answer:
+    """Within one call of a function."""
+    loop, client, settings = _environment()
+    return loop.run_until_complete(work(client, settings))
+
+
+def kept(part: Callable[[Client, Settings], Part]) -> Part:
+    """A part of the service, made at its first call."""
+    if part not in _parts:
+        _, client, settings = _environment()
+        _parts[part] = part(client, settings)
+    return cast(Part, _parts[part])
+
+
+@lru_cache(maxsize=1)
+def _environment() -> tuple[asyncio.AbstractEventLoop, Client, Settings]:
+    config = os.environ.get("PAGEHITS_CONFIG")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL")
+    client = Client(endpoint or None, region=os.environ.get("AWS_REGION", "us-east-1"))
+    return asyncio.new_event_loop(), client, load(Path(config) if config else None)
+
+
+def request_of(event: dict[str, Any]) -> Request:
+    """Of a proxy event of API Gateway (payload format 1.0)."""
+    query = event.get("multiValueQueryStringParameters") or {}
+    target = event["path"] + ("?" + urlencode(query, doseq=True) if query else "")
+    headers = {
+        name.lower().encode("latin-1"): value.encode("latin-1")
+        for name, value in (event.get("headers") or {}).items()
+    }
+    request = Request(event["httpMethod"].encode(), target.encode("latin-1"), headers)
+    body = event.get("body") or ""
+    request.body = b64decode(body) if event.get("isBase64Encoded") else body.encode()
+    return request
+
+
+def proxy_response(response: Response) -> dict[str, Any]:
+    return {
+        "statusCode": response.status,
+        "headers": {"content-type": response.content_type, **(response.headers or {})},
+        "body": response.body.decode(),
+        "isBase64Encoded": False,
+    }

@@ -1,0 +1,160 @@
+"""`pagehits.toml`: brands, periods, lateness, what is kept, and how fast it may be written."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from partita.apps.pagehits.spam.settings import SpamSettings
+from partita.errors import PartitaError
+
+DAY_SECONDS = 86_400
+NAME = r"^[A-Za-z0-9_.-]+$"
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A list that can be asked for, and the tumbling windows that it is the sum of."""
+
+    name: Annotated[str, Meta(pattern=NAME)]
+    code: Annotated[str, Meta(pattern=r"^[A-Z]$")]
+    """Stands for the period in hash keys."""
+    seconds: Annotated[int, Meta(ge=1, le=7 * DAY_SECONDS)]
+    """Of one window."""
+    count: Annotated[int, Meta(ge=1, le=100)]
+    """How many windows make the list."""
+    max_age_seconds: Annotated[int, Meta(ge=0)]
+    """How long a list may be kept by caches (Cache-Control)."""
+
+    def start(self, time: float) -> int:
+        """Of the window that holds a moment."""
+        return int(time // self.seconds) * self.seconds
+
+    def stamp(self, start: int) -> str:
+        """As in hash keys: 2020-05-06T11:05. Windows that do not start on a minute show more."""
+        text = datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return text.removesuffix(":00") if self.seconds % 60 == 0 else text
+
+    def hash_key(self, brand: str, start: int) -> str:
+        return f"{brand}#{self.code}#{self.stamp(start)}"
+
+
+JUST_NOW = Period(name="justnow", code="F", seconds=300, count=1, max_age_seconds=30)
+DAY = Period(name="day", code="H", seconds=3600, count=24, max_age_seconds=120)
+WEEK = Period(name="week", code="D", seconds=DAY_SECONDS, count=7, max_age_seconds=300)
+
+
+class Brand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    # Kinesis Analytics had four characters for it; hash keys only need it to be without "#".
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,32}$")]
+    hosts: tuple[str, ...] = ()
+    """Of its addresses: the brand of a visit to something that is not in the catalogue yet."""
+
+
+class UrlRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How an address in an access log names an asset: a pattern with the group `assetId`.
+
+    Groups `brand`, `sectionId`, `paidType` and `resourceType` may be there too; what neither a
+    group nor the catalogue says is taken from the rule.
+    """
+
+    pattern: str
+    brand: str | None = None
+    section_id: int = 0
+    paid_type: str = "free"
+    resource_type: str | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    brands: tuple[Brand, ...] = ()
+    """None named: every brand of the catalogue counts."""
+    periods: tuple[Period, ...] = (JUST_NOW, DAY, WEEK)
+    lateness_seconds: Annotated[float, Meta(ge=0, le=DAY_SECONDS)] = 3.0
+    """How long after the end of a window its visits may still arrive."""
+    future_seconds: Annotated[float, Meta(ge=0)] = 60.0
+    """How far ahead a visitor's clock may be."""
+    stream: Annotated[str, Meta(pattern=NAME)] = "pagehits"
+    shards: Annotated[int, Meta(ge=1, le=100)] = 2
+    table: Annotated[str, Meta(pattern=NAME)] = "pagehits"
+    assets_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-assets"
+    state_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-state"
+    windows_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-windows"
+    malformed_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-malformed"
+    kept_assets: Annotated[int, Meta(ge=1)] = 500
+    """Counts down to that of this many assets are stored."""
+    kept_rows_max: Annotated[int, Meta(ge=1, le=20_000)] = 10_000
+    """Of one window, however many assets share the lowest count that is kept."""
+    expires_after: Literal["list", "window"] = "list"
+    """What `expiration_grace_seconds` begin after: the last list that shows the window, or the
+    window itself."""
+    expiration_grace_seconds: Annotated[int, Meta(ge=0)] = 600
+    write_units: Annotated[float, Meta(gt=0)] = 50.0
+    """Capacity that storing may use in a second."""
+    spread: Annotated[float, Meta(gt=0, le=1)] = 0.8
+    """The share of the shortest window over which rows are stored."""
+    compression: bool = False
+    """Store a window as one compressed item instead of one item for each asset."""
+    catalogue_entries_max: Annotated[int, Meta(ge=1)] = 200_000
+    """Assets that the processor remembers."""
+    cached_windows_max: Annotated[int, Meta(ge=1)] = 1_000
+    cached_lists_max: Annotated[int, Meta(ge=1)] = 10_000
+    urls: tuple[UrlRule, ...] = ()
+    spam: SpamSettings = SpamSettings()
+
+    def period(self, name: str) -> Period | None:
+        return next((period for period in self.periods if period.name == name), None)
+
+    def expiration_time(self, period: Period, start: int) -> int:
+        """A list shows a window until the window after the list's last one has closed."""
+        shown = period.count if self.expires_after == "list" else 0
+        return start + (1 + shown) * period.seconds + self.expiration_grace_seconds
+
+
+def load(path: Path | None) -> Settings:
+    if path is None:
+        return Settings()
+    try:
+        with path.open("rb") as file:
+            settings = msgspec.convert(tomllib.load(file), Settings)
+    except OSError as error:
+        raise PartitaError(f"Cannot read the settings in {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise PartitaError(f"The settings in {path} are wrong: {error}.") from error
+    _check_periods(path, settings.periods)
+    _check_urls(path, settings.urls)
+    return settings
+
+
+def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
+    if not periods:
+        raise PartitaError(f"There is no period in {path}.")
+    for shorter, longer in pairwise(periods):
+        if longer.seconds % shorter.seconds or longer.seconds == shorter.seconds:
+            raise PartitaError(
+                f"The windows of {longer.name} in {path} have {longer.seconds} seconds, which is "
+                f"no multiple of the {shorter.seconds} of {shorter.name}: give periods from the "
+                "shortest window to the longest, each a multiple of the one before."
+            )
+    for names in ([p.name for p in periods], [p.code for p in periods]):
+        if len(set(names)) < len(names):
+            raise PartitaError(f"Two periods in {path} have the same name or code.")
+
+
+def _check_urls(path: Path, rules: tuple[UrlRule, ...]) -> None:
+    for rule in rules:
+        try:
+            groups = re.compile(rule.pattern).groupindex
+        except re.error as error:
+            raise PartitaError(
+                f"The pattern {rule.pattern!r} under [[urls]] in {path} is wrong: {error}."
+            ) from error
+        if "assetId" not in groups:
+            raise PartitaError(
+                f"The pattern {rule.pattern!r} under [[urls]] in {path} has no group assetId."
+            )

@@ -1,0 +1,44 @@
+"""Hits with a sign: how the filter and the quarantine change what was already counted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+PREFIX = b'{"adjustment":'
+
+
+class Row(NamedTuple):
+    """Hits of one key of the counter, at a time that tells their windows."""
+
+    brand: str
+    asset_id: int
+    section_id: int
+    paid_type: str
+    resource_type: str
+    time: int
+    hits: int
+
+
+class Adjustment(msgspec.Struct, frozen=True):
+    """A record of the stream. One that comes twice, by its id, counts once."""
+
+    id: str = msgspec.field(name="adjustment")
+    rows: tuple[Row, ...]
+
+    def encode(self) -> bytes:
+        return _encoder.encode(self)
+
+    @staticmethod
+    def decode(data: bytes) -> Adjustment:
+        return _decoder.decode(data)
+
+
+def is_adjustment(data: bytes) -> bool:
+    """Whether a record of the stream is one; the others are visits."""
+    return data.startswith(PREFIX)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Adjustment)

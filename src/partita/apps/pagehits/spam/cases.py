@@ -1,0 +1,98 @@
+"""A case: hits that one subject brought for one reason within an hour, kept out of the lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Literal, get_args
+
+from msgspec import Struct, field
+
+from partita.apps.pagehits.spam.adjustments import Row
+from partita.apps.pagehits.spam.forest import Explanation
+from partita.apps.pagehits.spam.visits import Visit
+
+Status = Literal["observed", "quarantined", "releasing", "released", "confirmed"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+HOUR_SECONDS = 3_600
+
+
+class SeenVisit(Struct, frozen=True, array_like=True):
+    """What is kept of a visit, for people to look at."""
+
+    time: float
+    asset_id: int
+    visitor: str
+    agent: str
+    source: str
+
+
+class Evidence(Struct, kw_only=True, rename="camel"):
+    """Hits of a case from one batch or interval. `rows` are what a release counts."""
+
+    rows: list[Row]
+    visits: list[SeenVisit]
+
+
+class Withheld(Struct, kw_only=True):
+    """Evidence on its way into a case."""
+
+    brand: str
+    reason: str
+    subject: str
+    time: int
+    evidence: Evidence
+    status: Status = "quarantined"
+    score: float | None = None
+    explanation: tuple[Explanation, ...] = ()
+
+    @property
+    def case_id(self) -> str:
+        """The same for a reason and a subject all the hour, also after a restart."""
+        hour = datetime.fromtimestamp(self.time // HOUR_SECONDS * HOUR_SECONDS, UTC)
+        return f"{hour:%Y-%m-%dT%H}-{self.reason}-{digest(self.subject)}"
+
+    @property
+    def hits(self) -> int:
+        return sum(row.hits for row in self.evidence.rows)
+
+
+class Case(Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """The head of a case, as it is shown."""
+
+    id: str
+    brand: str
+    reason: str
+    subject: str
+    status: Status
+    hits: int
+    first_time: int
+    last_time: int
+    score: float | None = None
+    explanation: list[Explanation] = field(default_factory=list)
+
+
+def digest(subject: str) -> str:
+    """Subjects may be longer than a key."""
+    return blake2b(subject.encode(), digest_size=8).hexdigest()
+
+
+def seen(visit: Visit) -> SeenVisit:
+    return SeenVisit(visit.time, visit.asset_id, visit.visitor, visit.agent, visit.source)
+
+
+def rows_of(visits: list[Visit], interval_seconds: int) -> list[Row]:
+    """Hits by what the counter counts, in steps of time that divide its windows."""
+    hits = Counter(
+        (
+            visit.brand,
+            visit.asset_id,
+            visit.section_id,
+            visit.paid_type,
+            visit.resource_type or "",
+            int(visit.time) // interval_seconds * interval_seconds,
+        )
+        for visit in visits
+    )
+    return [Row(*key, count) for key, count in hits.items()]

@@ -1,0 +1,321 @@
+"""The quarantine: a table of cases that people read, release or confirm.
+
+    hashKey                rangeKey                        what
+    cases#abc              2020-05-06T11-reload-1f…        the head of a case
+    evidence#abc#<case>    1588763100#<batch>              hits of it, compressed
+    decisions#abc          reload#<digest>                 what a person said about a subject
+    brands                 abc                             of which something was learned:
+    learned#abc            00, 01, ...                     compressed, in parts
+
+A release goes on the stream piece by piece, each piece under a name of its own, and the counter
+counts a name once: so a release that was interrupted is simply asked for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator
+from time import time as now
+from typing import Any
+from uuid import uuid4
+from zlib import compress, decompress
+
+import msgspec
+
+from partita.apps.pagehits.spam.adjustments import Adjustment
+from partita.apps.pagehits.spam.cases import Case, Evidence, Status, Withheld, digest
+from partita.apps.pagehits.spam.forest import Explanation
+from partita.apps.pagehits.spam.screen import Decisions, Screen
+from partita.apps.pagehits.spam.watch import Learned
+from partita.client import Client, ClientError
+from partita.errors import PartitaError
+
+TABLE = "pagehits-quarantine"
+DAY_SECONDS = 86_400
+RETENTION_DAYS = 7
+PART_BYTES_MAX = 300_000
+PARTS = 4
+"""Some 2,048 points of nine numbers and the usual hits of 5,000 cohorts fill half of them."""
+Item = dict[str, Any]
+
+
+class NoSuchCase(PartitaError):
+    pass
+
+
+class AlreadyReleased(PartitaError):
+    pass
+
+
+class Quarantine:
+    def __init__(
+        self,
+        client: Client,
+        table: str = TABLE,
+        stream: str = "pagehits",
+        retention_days: int = RETENTION_DAYS,
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._stream = stream
+        self._retention_seconds = retention_days * DAY_SECONDS
+
+    async def create(self) -> None:
+        """Its table, when there is none yet."""
+        try:
+            await self._client.call(
+                "dynamodb", "CreateTable", quarantine_description(self._table)
+            )
+        except ClientError as error:
+            if error.code != "ResourceInUseException":
+                raise
+            return
+        while (await self._call("DescribeTable"))["Table"]["TableStatus"] != "ACTIVE":
+            await asyncio.sleep(0.2)
+        await self._call(
+            "UpdateTimeToLive",
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": "expirationTime"},
+        )
+
+    async def keep(self, withheld: list[Withheld]) -> None:
+        """Two writes for a case: its head learns of more hits, what they were lies beside it."""
+        writes = (
+            write for one in withheld for write in (self._add_hits(one), self._add_evidence(one))
+        )
+        await asyncio.gather(*writes)
+
+    async def _add_hits(self, withheld: Withheld) -> None:
+        members = {
+            "subject": _text(withheld.subject),
+            "reason": _text(withheld.reason),
+            "lastTime": _number(withheld.time),
+            "expirationTime": self._expiration(),
+        }
+        if withheld.score is not None:
+            members["score"] = _number(withheld.score)
+            members["explanation"] = _text(msgspec.json.encode(withheld.explanation).decode())
+        once = {"status": _text(withheld.status), "firstTime": _number(withheld.time)}
+        sets = [f"#{name} = :{name}" for name in members]
+        sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in once]
+        await self._call(
+            "UpdateItem",
+            Key=_key(f"cases#{withheld.brand}", withheld.case_id),
+            UpdateExpression=f"SET {', '.join(sets)} ADD hits :hits",
+            ExpressionAttributeNames={f"#{name}": name for name in (*members, *once)},
+            ExpressionAttributeValues={
+                **{f":{name}": value for name, value in (members | once).items()},
+                ":hits": _number(withheld.hits),
+            },
+        )
+
+    async def _add_evidence(self, withheld: Withheld) -> None:
+        name = f"{withheld.time}#{uuid4().hex[:12]}"
+        await self._call(
+            "PutItem",
+            Item={
+                **_key(f"evidence#{withheld.brand}#{withheld.case_id}", name),
+                "evidence": _compressed(withheld.evidence),
+                "expirationTime": self._expiration(),
+            },
+        )
+
+    # Reading
+
+    async def cases(self, brand: str, status: Status | None = None, limit: int = 100) -> list[Case]:
+        """The newest first."""
+        found: list[Case] = []
+        async for item in self._items(f"cases#{brand}", forward=False):
+            case = _case(brand, item)
+            if status in (None, case.status):
+                found.append(case)
+                if len(found) == limit:
+                    break
+        return found
+
+    async def case(self, brand: str, case_id: str) -> Case:
+        answer = await self._call("GetItem", Key=_key(f"cases#{brand}", case_id))
+        if "Item" not in answer:
+            raise NoSuchCase(f"There is no case {case_id} of {brand} in the quarantine.")
+        return _case(brand, answer["Item"])
+
+    async def evidence(self, brand: str, case_id: str) -> dict[str, Evidence]:
+        """By the names of its pieces."""
+        return {
+            item["rangeKey"]["S"]: _expanded(item["evidence"])
+            async for item in self._items(f"evidence#{brand}#{case_id}")
+        }
+
+    # Deciding
+
+    async def release(self, brand: str, case_id: str) -> Case:
+        """Count what was withheld, in the windows that it belongs to."""
+        case = await self.case(brand, case_id)
+        if case.status in ("quarantined", "confirmed"):
+            case = await self._mark(case, "releasing", expected=case.status)
+        if case.status == "releasing":
+            for name, evidence in (await self.evidence(brand, case_id)).items():
+                await self._count(
+                    Adjustment(f"release:{brand}:{case_id}:{name}", tuple(evidence.rows))
+                )
+        return await self._decide(case, "released")
+
+    async def confirm(self, brand: str, case_id: str) -> Case:
+        """It is spam, and so is what the subject sends from now on."""
+        case = await self.case(brand, case_id)
+        if case.status in ("releasing", "released"):
+            raise AlreadyReleased(
+                f"The case {case_id} of {brand} was released: its hits are counted."
+            )
+        return await self._decide(case, "confirmed")
+
+    async def _decide(self, case: Case, status: Status) -> Case:
+        await self._call(
+            "PutItem",
+            Item={
+                **_key(f"decisions#{case.brand}", f"{case.reason}#{digest(case.subject)}"),
+                "reason": _text(case.reason),
+                "subject": _text(case.subject),
+                "isConfirmed": {"BOOL": status == "confirmed"},
+                "expirationTime": self._expiration(),
+            },
+        )
+        return await self._mark(case, status, expected=case.status)
+
+    async def _mark(self, case: Case, status: Status, expected: Status) -> Case:
+        answer = await self._call(
+            "UpdateItem",
+            Key=_key(f"cases#{case.brand}", case.id),
+            UpdateExpression="SET #status = :status",
+            ConditionExpression="#status = :expected",
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues={":status": _text(status), ":expected": _text(expected)},
+            ReturnValues="ALL_NEW",
+        )
+        return _case(case.brand, answer["Attributes"])
+
+    async def _count(self, adjustment: Adjustment) -> None:
+        await self._client.call(
+            "kinesis",
+            "PutRecord",
+            {
+                "StreamName": self._stream,
+                "PartitionKey": adjustment.rows[0].brand,
+                "Data": b64encode(adjustment.encode()).decode(),
+            },
+        )
+
+    # What a screen needs to go on after a restart
+
+    async def restore(self, screen: Screen) -> None:
+        """What a screen before this one had learned, and what people have decided."""
+        learned = {}
+        async for entry in self._items("brands"):
+            brand = entry["rangeKey"]["S"]
+            parts = [item async for item in self._items(f"learned#{brand}")]
+            content = b"".join(b64decode(part["content"]["B"]) for part in parts)
+            learned[brand] = msgspec.msgpack.decode(decompress(content), type=Learned)
+            screen.decide(brand, await self._decisions(brand))
+        screen.relearn(learned)
+
+    async def refresh(self, screen: Screen) -> None:
+        for brand in screen.brands:
+            screen.decide(brand, await self._decisions(brand))
+
+    async def _decisions(self, brand: str) -> Decisions:
+        return {
+            (item["reason"]["S"], item["subject"]["S"]): item["isConfirmed"]["BOOL"]
+            async for item in self._items(f"decisions#{brand}")
+        }
+
+    async def save(self, screen: Screen) -> None:
+        """What the screen has learned; in one transaction, so that no half of it is ever read."""
+        for brand, learned in screen.learned().items():
+            content = compress(msgspec.msgpack.encode(learned))
+            # As many parts as ever: a shorter one must not leave the end of a longer one behind.
+            items = [
+                {
+                    **_key(f"learned#{brand}", f"{number:02}"),
+                    "content": {"B": b64encode(content[first : first + PART_BYTES_MAX]).decode()},
+                }
+                for number, first in enumerate(range(0, PARTS * PART_BYTES_MAX, PART_BYTES_MAX))
+            ]
+            puts = [{"TableName": self._table, "Item": item} for item in items]
+            puts.append({"TableName": self._table, "Item": _key("brands", brand)})
+            await self._client.call(
+                "dynamodb", "TransactWriteItems", {"TransactItems": [{"Put": put} for put in puts]}
+            )
+
+    # Over the wire
+
+    async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
+        return await self._client.call("dynamodb", operation, {"TableName": self._table, **request})
+
+    async def _items(self, hash_key: str, forward: bool = True) -> AsyncIterator[Item]:
+        start = None
+        while True:
+            page = await self._call(
+                "Query",
+                KeyConditionExpression="hashKey = :hashKey",
+                ExpressionAttributeValues={":hashKey": _text(hash_key)},
+                ScanIndexForward=forward,
+                ConsistentRead=True,
+                **({"ExclusiveStartKey": start} if start else {}),
+            )
+            for item in page["Items"]:
+                yield item
+            start = page.get("LastEvaluatedKey")
+            if start is None:
+                return
+
+    def _expiration(self) -> dict[str, str]:
+        return _number(int(now()) + self._retention_seconds)
+
+
+def quarantine_description(table: str) -> dict[str, Any]:
+    """For CreateTable."""
+    keys = (("hashKey", "HASH"), ("rangeKey", "RANGE"))
+    return {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": "S"} for name, _ in keys
+        ],
+        "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+    }
+
+
+def _case(brand: str, item: Item) -> Case:
+    explanation = item.get("explanation", {"S": "[]"})["S"]
+    return Case(
+        id=item["rangeKey"]["S"],
+        brand=brand,
+        reason=item["reason"]["S"],
+        subject=item["subject"]["S"],
+        status=item["status"]["S"],
+        hits=int(item["hits"]["N"]),
+        first_time=int(item["firstTime"]["N"]),
+        last_time=int(item["lastTime"]["N"]),
+        score=float(item["score"]["N"]) if "score" in item else None,
+        explanation=msgspec.json.decode(explanation, type=list[Explanation]),
+    )
+
+
+def _key(hash_key: str, range_key: str) -> Item:
+    return {"hashKey": _text(hash_key), "rangeKey": _text(range_key)}
+
+
+def _text(value: str) -> dict[str, str]:
+    return {"S": value}
+
+
+def _number(value: float) -> dict[str, str]:
+    return {"N": str(value)}
+
+
+def _compressed(evidence: Evidence) -> dict[str, str]:
+    return {"B": b64encode(compress(msgspec.json.encode(evidence))).decode()}
+
+
+def _expanded(value: dict[str, str]) -> Evidence:
+    return msgspec.json.decode(decompress(b64decode(value["B"])), type=Evidence)

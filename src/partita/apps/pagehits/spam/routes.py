@@ -1,0 +1,122 @@
+"""The quarantine over HTTP: read, release and confirm cases; a summary for the dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from partita.apps.messages import Request, Response, json_response, problem
+from partita.apps.pagehits.spam.cases import STATUSES, Case, Status
+from partita.apps.pagehits.spam.quarantine import AlreadyReleased, NoSuchCase, Quarantine
+from partita.apps.pagehits.spam.screen import Screen
+from partita.apps.web import Web
+from partita.errors import PartitaError
+
+LIMIT = 100
+LIMIT_MAX = 1_000
+SUMMARY_CASES = 20
+
+
+class WrongQuery(PartitaError):
+    pass
+
+
+def add_quarantine_routes(web: Web, quarantine: Quarantine, screen: Screen | None) -> None:
+    """Without a screen, as where only the API runs, the summary has no counts."""
+
+    async def summary(request: Request) -> Response:
+        brand = _brand(request)
+        cases = await quarantine.cases(brand, limit=SUMMARY_CASES)
+        return json_response(
+            {
+                "mode": screen.mode if screen else None,
+                "counts": screen.withheld_hits(brand) if screen else {},
+                "perMinute": screen.withheld_by_minute(brand) if screen else [],
+                "cases": [_plain(case) for case in cases],
+            }
+        )
+
+    async def read_cases(request: Request) -> Response:
+        query = _single(request, "brand", "status", "limit")
+        cases = await quarantine.cases(
+            _brand(request), _status(query.get("status")), _limit(query.get("limit"))
+        )
+        return json_response({"cases": [_plain(case) for case in cases]})
+
+    async def read_case(request: Request) -> Response:
+        brand, case_id = _brand(request), request.parameters["case"]
+        case = await quarantine.case(brand, case_id)
+        pieces = (await quarantine.evidence(brand, case_id)).values()
+        rows = [row._asdict() for piece in pieces for row in piece.rows]
+        visits = [msgspec.structs.asdict(visit) for piece in pieces for visit in piece.visits]
+        return json_response({**_plain(case), "rows": rows, "visits": visits})
+
+    async def release(request: Request) -> Response:
+        case = await quarantine.release(_brand(request), request.parameters["case"])
+        return json_response(_plain(case))
+
+    async def confirm(request: Request) -> Response:
+        case = await quarantine.confirm(_brand(request), request.parameters["case"])
+        return json_response(_plain(case))
+
+    web.add("GET", "/quarantine/summary", _in_words(summary))
+    web.add("GET", "/quarantine", _in_words(read_cases))
+    web.add("GET", "/quarantine/{case}", _in_words(read_case))
+    web.add("POST", "/quarantine/{case}/release", _in_words(release))
+    web.add("POST", "/quarantine/{case}/confirm", _in_words(confirm))
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def _in_words(handler: Handler) -> Handler:
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except WrongQuery as error:
+            return problem(400, str(error))
+        except NoSuchCase as error:
+            return problem(404, str(error))
+        except AlreadyReleased as error:
+            return problem(409, str(error))
+
+    return handle
+
+
+def _brand(request: Request) -> str:
+    brand = dict(request.query).get("brand")
+    if not brand:
+        raise WrongQuery("Name the brand: ?brand=abc.")
+    return brand
+
+
+def _single(request: Request, *names: str) -> dict[str, str]:
+    query = dict(request.query)
+    for name in query:
+        if name not in names:
+            raise WrongQuery(f"There is no parameter {name}; there are {', '.join(names)}.")
+    return query
+
+
+def _status(text: str | None) -> Status | None:
+    if text is None:
+        return None
+    for status in STATUSES:
+        if status == text:
+            return status
+    raise WrongQuery(f"status is one of {', '.join(STATUSES)}, not {text!r}.")
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return LIMIT
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LIMIT_MAX):
+        raise WrongQuery(f"limit is a number from 1 to {LIMIT_MAX}, not {text!r}.")
+    return int(text)
+
+
+def _plain(case: Case) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(case)
+    return plain

@@ -1,0 +1,220 @@
+"""The filter as the processor sees it: judge a batch, and now and then settle what is over.
+
+Nothing here waits or writes. What is withheld goes to the quarantine, what is taken back to the
+stream; both are the caller's to do, before it answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from partita.apps.pagehits.spam.adjustments import Adjustment, Row
+from partita.apps.pagehits.spam.cases import Evidence, Withheld, rows_of, seen
+from partita.apps.pagehits.spam.memory import KINDS
+from partita.apps.pagehits.spam.settings import SpamSettings
+from partita.apps.pagehits.spam.visits import Visit
+from partita.apps.pagehits.spam.watch import (
+    ANOMALY,
+    BOT,
+    RATE,
+    RELOAD,
+    SOURCE,
+    Anomaly,
+    Learned,
+    Watch,
+)
+
+__all__ = ["Adjustment", "Judgement", "Row", "Screen", "Visit"]
+
+CONFIRMED = "confirmed"
+MINUTES_SHOWN = 60
+Decisions = dict[tuple[str, str], bool]
+"""By reason and subject: whether a person has confirmed it as spam, or released it."""
+
+
+class Judgement(Struct):
+    verdicts: list[str | None] | None = None
+    """Why each visit is withheld; None for those that pass, or in place of the list for all."""
+    adjustments: list[Adjustment] = []
+    """To go on the stream before the visits."""
+    withheld: list[Withheld] = []
+    """To be kept in the quarantine."""
+
+
+class Screen:
+    def __init__(self, settings: SpamSettings) -> None:
+        self._settings = settings
+        self._is_filtering = settings.mode == "filter"
+        self._watches: dict[str, Watch] = {}
+        self._learned: Mapping[str, Learned] = {}
+        self._decisions: dict[str, Decisions] = {}
+        self._withheld_hits: dict[str, Counter[str]] = {}
+        self._minutes: dict[str, deque[tuple[int, Counter[str]]]] = {}
+
+    def judge(self, visits: Sequence[Visit]) -> Judgement:
+        if self._settings.mode == "off":
+            return Judgement()
+        judgement = Judgement()
+        reasons: list[str | None] = []
+        brand, watch = None, None
+        for visit in visits:
+            if visit.brand != brand or watch is None:
+                brand = visit.brand
+                watch = self._watches.get(brand) or self._begin(brand)
+            if watch.is_past(visit.time):
+                self._close(brand, watch, visit.time, judgement)
+            reasons.append(watch.see(visit))
+        if self._decisions:
+            reasons = [
+                self._decided(visit, reason) for visit, reason in zip(visits, reasons, strict=True)
+            ]
+        if any(reasons):
+            self._withhold(visits, reasons, judgement)
+            if self._is_filtering:
+                judgement.verdicts = reasons
+        return judgement
+
+    def settle(self, time: float) -> Judgement:
+        """Close the intervals that are over though no visit came to tell."""
+        judgement = Judgement()
+        for brand, watch in self._watches.items():
+            if watch.is_over(time):
+                self._close(brand, watch, time, judgement)
+        return judgement
+
+    def _begin(self, brand: str) -> Watch:
+        watch = Watch(brand, self._settings, self._learned.get(brand))
+        self._watches[brand] = watch
+        return watch
+
+    def _decided(self, visit: Visit, reason: str | None) -> str | None:
+        """What a person has said about the subject counts for more than a rule."""
+        decisions = self._decisions.get(visit.brand)
+        if not decisions:
+            return reason
+        if reason is not None:
+            is_confirmed = decisions.get((reason, subject_of(visit, reason)))
+            return None if is_confirmed is False else reason
+        for rule in (RELOAD, RATE, SOURCE):
+            if decisions.get((rule, subject_of(visit, rule))):
+                return CONFIRMED
+        return None
+
+    def _withhold(
+        self, visits: Sequence[Visit], reasons: list[str | None], judgement: Judgement
+    ) -> None:
+        cases: dict[tuple[str, str, str], list[Visit]] = {}
+        for visit, reason in zip(visits, reasons, strict=True):
+            if reason is not None:
+                key = (visit.brand, reason, subject_of(visit, reason))
+                cases.setdefault(key, []).append(visit)
+        for (brand, reason, subject), found in cases.items():
+            rows = rows_of(found, self._settings.interval_seconds)
+            self._keep(
+                judgement,
+                Withheld(
+                    brand=brand,
+                    reason=reason,
+                    subject=subject,
+                    time=int(found[0].time),
+                    evidence=Evidence(rows=rows, visits=[seen(visit) for visit in found]),
+                ),
+            )
+
+    def _close(self, brand: str, watch: Watch, time: float, judgement: Judgement) -> None:
+        for anomaly in watch.close(time):
+            subject = f"{anomaly.cohort.asset_id} ({KINDS[anomaly.cohort.kind]})"
+            if self._decisions.get(brand, {}).get((ANOMALY, subject)) is False:
+                continue
+            rows = _excess_rows(brand, anomaly)
+            withheld = Withheld(
+                brand=brand,
+                reason=ANOMALY,
+                subject=subject,
+                time=anomaly.time,
+                evidence=Evidence(
+                    rows=rows, visits=[seen(visit) for visit in anomaly.cohort.examples]
+                ),
+                score=round(anomaly.score, 4),
+                explanation=anomaly.explanation,
+            )
+            self._keep(judgement, withheld)
+            if self._is_filtering:
+                taken_back = tuple(row._replace(hits=-row.hits) for row in rows)
+                name = f"withdraw:{withheld.case_id}:{brand}:{anomaly.time}"
+                judgement.adjustments = [*judgement.adjustments, Adjustment(name, taken_back)]
+
+    def _keep(self, judgement: Judgement, withheld: Withheld) -> None:
+        if not self._is_filtering:
+            withheld.status = "observed"
+        judgement.withheld = [*judgement.withheld, withheld]
+        self._note(withheld)
+
+    # What people see and decide
+
+    def _note(self, withheld: Withheld) -> None:
+        brand, reason, hits = withheld.brand, withheld.reason, withheld.hits
+        self._withheld_hits.setdefault(brand, Counter())[reason] += hits
+        minutes = self._minutes.setdefault(brand, deque(maxlen=MINUTES_SHOWN))
+        minute = withheld.time // 60 * 60
+        for start, counts in reversed(minutes):
+            if start == minute:
+                counts[reason] += hits
+                return
+        minutes.append((minute, Counter({reason: hits})))
+
+    @property
+    def mode(self) -> str:
+        return self._settings.mode
+
+    @property
+    def retention_days(self) -> int:
+        return self._settings.retention_days
+
+    def withheld_hits(self, brand: str) -> dict[str, int]:
+        """Since the start, by reason."""
+        return dict(self._withheld_hits.get(brand, {}))
+
+    def withheld_by_minute(self, brand: str) -> list[tuple[int, dict[str, int]]]:
+        minutes = sorted(self._minutes.get(brand, ()), key=lambda minute: minute[0])
+        return [(start, dict(counts)) for start, counts in minutes]
+
+    def decide(self, brand: str, decisions: Decisions) -> None:
+        if decisions:
+            self._decisions[brand] = decisions
+        else:
+            self._decisions.pop(brand, None)
+
+    @property
+    def brands(self) -> list[str]:
+        return list(self._watches)
+
+    def learned(self) -> dict[str, Learned]:
+        return {brand: watch.learned for brand, watch in self._watches.items()}
+
+    def relearn(self, learned: Mapping[str, Learned]) -> None:
+        """What a screen before this one has learned, for brands that have not begun."""
+        self._learned = learned
+
+
+def subject_of(visit: Visit, reason: str) -> str:
+    """Who or what a case is about."""
+    if reason == BOT:
+        return visit.agent
+    return visit.source if reason == SOURCE else visit.visitor
+
+
+def _excess_rows(brand: str, anomaly: Anomaly) -> list[Row]:
+    """The hits that are too many, in proportion where an asset has several sections or types."""
+    rows = []
+    left = anomaly.excess
+    for (section_id, paid_type, resource_type), hits in anomaly.cohort.keys.items():
+        taken = min(left, -(-anomaly.excess * hits // anomaly.cohort.hits))
+        if taken:
+            key = (brand, anomaly.cohort.asset_id, section_id, paid_type, resource_type)
+            rows.append(Row(*key, anomaly.time, taken))
+        left -= taken
+    return rows

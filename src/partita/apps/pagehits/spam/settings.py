@@ -1,0 +1,40 @@
+"""What `[spam]` in pagehits.toml says."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Mode = Literal["off", "observe", "filter"]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class SpamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    mode: Mode = "observe"
+    """observe writes cases and counts all the same; filter withholds."""
+    interval_seconds: Positive = 60
+    """How often the forest looks. It must divide every window."""
+    reload_hits: Positive = 3
+    """What one visitor may count for one asset within `reload_seconds`."""
+    reload_seconds: Positive = 300
+    visitor_hits_per_minute: Positive = 60
+    source_hits_per_minute: Positive = 600
+    """Many people may share an address."""
+    bots: tuple[str, ...] = ()
+    """More that betrays a bot in the agent's name, in any case."""
+    trees: Annotated[int, Meta(ge=1, le=500)] = 50
+    samples: Annotated[int, Meta(ge=16, le=4_096)] = 256
+    learning_points: Positive = 256
+    """The forest judges nothing before it has seen as many."""
+    cohort_hits_min: Positive = 20
+    """Fewer hits of a kind are too few to tell."""
+    score_min: Annotated[float, Meta(gt=0)] = 1.0
+    deviations: Annotated[float, Meta(gt=0)] = 3.0
+    """How far above the usual score an anomaly is, in standard deviations."""
+    visitors_max: Positive = 200_000
+    """Visitors, and pairs of visitor and asset, that are remembered of a brand."""
+    quarantine_table: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{3,255}$")] = (
+        "pagehits-quarantine"
+    )
+    retention_days: Positive = 7

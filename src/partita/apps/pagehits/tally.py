@@ -1,0 +1,181 @@
+"""What a record of the stream does to the counts: late, repeated, replayed, adjusted. No I/O.
+
+Whether a visit is late depends on nothing but its record: it counts in a window if the record
+arrived before the window's end plus the lateness. Of a replay (history, told in order) the same is
+true of its own clock, the latest time that it has told of.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from partita.apps.pagehits.segments import IDS, Amendment, Manifest, Replay, Segment
+from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.shards import Record
+from partita.apps.pagehits.spam.adjustments import Adjustment, is_adjustment
+from partita.apps.pagehits.visits import Unpacked, unpack
+from partita.apps.pagehits.windows import Facet, Window, Windows
+
+logger = logging.getLogger(__name__)
+
+REMEMBERED_SECONDS = 900.0
+"""How long a record is recognised when it comes again."""
+REPLAY_IDLE_SECONDS = 60.0
+"""How long windows wait for a replay that is silent."""
+REPLAYS_REMEMBERED_SECONDS = 7 * 86_400.0
+
+
+class Tally:
+    """The manifest, the windows that it stands for, and the ids that were seen lately."""
+
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.windows = Windows(settings.periods)
+        self.ids: dict[str, float] = {}
+        self.fresh_ids: list[str] = []
+        self._settings = settings
+        self._lateness = settings.lateness_seconds
+
+    def take(self, record: Record, watermark: float) -> None:
+        """All that arrived before the watermark was taken before."""
+        try:
+            if is_adjustment(record.data):
+                self._adjust(Adjustment.decode(record.data), record.arrived, watermark)
+                return
+            packed = unpack(record.data)
+        except msgspec.DecodeError as error:
+            logger.warning("Record %s is none of ours: %s.", record.sequence_number, error)
+            self.manifest.malformed += 1
+            return
+        if packed.replay:
+            self._replay(packed, record.arrived)
+        elif self._is_first(packed.id, record.arrived):
+            self._count(packed, record.arrived - self._lateness)
+
+    def _count(self, packed: Unpacked, ended_by: float) -> None:
+        """Windows that had ended by a moment are closed for these visits."""
+        closed, end = self.manifest.closed, self.windows.end
+        self.manifest.late += self.windows.count(
+            packed.visits, lambda window: end(window) > ended_by and window not in closed
+        )
+        self.manifest.counted += len(packed.visits)
+
+    def _replay(self, packed: Unpacked, arrived: float) -> None:
+        replays = self.manifest.replays
+        replay = replays.get(packed.replay)
+        if replay is None:
+            replay = replays[packed.replay] = Replay(-1, 0.0, arrived, arrived)
+        if packed.number <= replay.number:
+            self.manifest.repeated += 1
+            return
+        self._count(packed, replay.clock - self._lateness)
+        replay.number = packed.number
+        replay.clock = max(replay.clock, *(visit.time for visit in packed.visits), 0.0)
+        replay.heard = arrived
+        replay.is_done = packed.is_last
+
+    def _adjust(self, adjustment: Adjustment, arrived: float, watermark: float) -> None:
+        """Hits go to the shortest window that is open, and are owed to those that are closed."""
+        manifest = self.manifest
+        if adjustment.id in manifest.adjustments:
+            manifest.repeated += 1
+            return
+        manifest.adjustments[adjustment.id] = arrived
+        for number, row in enumerate(adjustment.rows):
+            facet = Facet(row.brand, row.section_id, row.paid_type, row.resource_type)
+            for window in self.windows.windows_of(row.time):
+                if self._is_open(window, watermark):
+                    self.windows.add(window, row.asset_id, facet, row.hits)
+                    break
+                name = f"{adjustment.id}/{number}"
+                manifest.amendments.append(Amendment(name, window, row.asset_id, facet, row.hits))
+
+    def _is_open(self, window: Window, watermark: float) -> bool:
+        if window in self.manifest.closed:
+            return False
+        return (
+            window in self.windows.open_windows()
+            or self.windows.end(window) + self._lateness > watermark
+        )
+
+    def _is_first(self, record_id: str, arrived: float) -> bool:
+        if record_id in self.ids:
+            self.manifest.repeated += 1
+            return False
+        self.ids[record_id] = arrived
+        self.fresh_ids.append(record_id)
+        return True
+
+    # Closing.
+
+    def closable(self, watermark: float) -> set[Window]:
+        """Windows that nothing can be added to any more; with one, all the shorter in it."""
+        windows = self.windows
+        ended = {
+            window
+            for window in windows.open_windows()
+            if windows.end(window) + self._lateness <= watermark
+        }
+        closable = {window for window in ended if not self._is_held(window, watermark)}
+        return closable | {
+            window
+            for window in ended - closable
+            if any(self._is_within(window, longer) for longer in closable)
+        }
+
+    def _is_held(self, window: Window, watermark: float) -> bool:
+        """Whether a replay may still tell of a window that had ended when the replay began."""
+        end = self.windows.end(window)
+        return any(
+            end <= replay.began and replay.clock < end + self._lateness
+            for replay in self.manifest.replays.values()
+            if not replay.is_done and replay.heard > watermark - REPLAY_IDLE_SECONDS
+        )
+
+    def _is_within(self, window: Window, longer: Window) -> bool:
+        return window.level < longer.level and longer.start <= window.start < self.windows.end(
+            longer
+        )
+
+    # Forgetting.
+
+    def forget(self, now: float) -> set[int]:
+        """What nobody will ask for or repeat; returns the numbers of segments to delete."""
+        manifest = self.manifest
+        for record_id, arrived in list(self.ids.items()):
+            if arrived >= now - REMEMBERED_SECONDS:
+                break
+            del self.ids[record_id]
+        longest = self._settings.periods[-1].seconds + self._lateness
+        manifest.adjustments = _later(manifest.adjustments, now - longest)
+        manifest.replays = {
+            name: replay
+            for name, replay in manifest.replays.items()
+            if replay.heard > now - REPLAYS_REMEMBERED_SECONDS
+        }
+        periods = self._settings.periods
+        manifest.closed = {
+            window
+            for window in manifest.closed
+            if window in self.windows.kept
+            or self._settings.expiration_time(periods[window.level], window.start) > now
+        }
+        return self._drop_segments(
+            lambda segment: segment.level == IDS and segment.start < now - REMEMBERED_SECONDS
+        )
+
+    def drop_segments(self, window: Window) -> set[int]:
+        return self._drop_segments(lambda segment: segment.window == window)
+
+    def _drop_segments(self, is_dropped: Callable[[Segment], bool]) -> set[int]:
+        segments = self.manifest.segments
+        dropped = {segment.number for segment in segments if is_dropped(segment)}
+        self.manifest.segments = [s for s in segments if s.number not in dropped]
+        return dropped
+
+
+def _later(arrivals: dict[str, float], than: float) -> dict[str, float]:
+    return {name: arrived for name, arrived in arrivals.items() if arrived > than}

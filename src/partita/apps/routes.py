@@ -1,0 +1,66 @@
+"""Which handler answers a request: by its method and the segments of its path."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from partita.apps.messages import Request, Response, decoded, problem
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Route(NamedTuple):
+    literals: tuple[tuple[int, str], ...]
+    """Segments that must be there, with their places."""
+    parameters: tuple[tuple[int, str], ...]
+    handlers: dict[str, Handler]
+    """By method."""
+
+
+class Routes:
+    """Routes of as many segments are tried in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._routes: dict[int, dict[str, Route]] = {}
+
+    def add(self, method: str, path: str, handler: Handler) -> None:
+        segments = path.split("/")
+        routes = self._routes.setdefault(len(segments), {})
+        if path not in routes:
+            routes[path] = _route(segments)
+        routes[path].handlers[method] = handler
+
+    def find(self, request: Request) -> Handler | Response:
+        """The handler, with the request's parameters set; else the answer: 404, 405, 400."""
+        segments = request.path.split("/")
+        for route in self._routes.get(len(segments), {}).values():
+            if all(segments[place] == literal for place, literal in route.literals):
+                return _choose(route, segments, request)
+        return problem(404, f"There is nothing at {request.path}.")
+
+
+def _route(segments: list[str]) -> Route:
+    places = list(enumerate(segments))
+    return Route(
+        tuple((place, text) for place, text in places if not text.startswith("{")),
+        tuple((place, text.strip("{}")) for place, text in places if text.startswith("{")),
+        {},
+    )
+
+
+def _choose(route: Route, segments: list[str], request: Request) -> Handler | Response:
+    for place, name in route.parameters:
+        value = decoded(segments[place])
+        if not value:
+            return problem(400, f"The {name} in {request.path} is empty or not UTF-8.")
+        request.parameters[name] = value
+    handler = route.handlers.get("GET" if request.method == "HEAD" else request.method)
+    if handler is not None:
+        return handler
+    allowed = ", ".join(sorted({*route.handlers, *(["HEAD"] if "GET" in route.handlers else [])}))
+    if request.method == "OPTIONS":
+        return Response(204, headers={"allow": allowed})
+    return problem(
+        405, f"{request.path} takes {allowed}, not {request.method}.", headers={"allow": allowed}
+    )

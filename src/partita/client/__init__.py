@@ -1,0 +1,10 @@
+"""A small client for everything that speaks AWS JSON: DynamoDB and its streams, Kinesis, Step
+Functions. Signed, so that the same code runs against Amazon."""
+
+from __future__ import annotations
+
+from partita.client.client import Client
+from partita.client.failures import ClientError, Unreachable
+from partita.client.signing import Credentials
+
+__all__ = ["Client", "ClientError", "Credentials", "Unreachable"]

@@ -1,0 +1,63 @@
+"""What a call can end with instead of an answer, and which of it is worth another try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from partita.errors import PartitaError
+
+# As in botocore's retry rules.
+THROTTLING = {
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+    "TransactionInProgressException",
+}
+UNREACHABLE = "EndpointUnreachable"
+
+
+class ClientError(PartitaError):
+    """The service refused a request. `code` is AWS's name for the reason."""
+
+    def __init__(self, code: str, message: str, status: int, body: dict[str, Any]) -> None:
+        super().__init__(f"{code}: {message}" if message else code)
+        self.code = code
+        self.message = message
+        self.status = status
+        self.body = body
+        """The whole answer: CancellationReasons, Item, ..."""
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may succeed a little later."""
+        return self.status >= 500 or self.code in THROTTLING
+
+
+class Unreachable(ClientError):
+    """No answer came. Whether the request was carried out is not known."""
+
+    def __init__(self, endpoint: str, reason: object) -> None:
+        super().__init__(UNREACHABLE, f"No answer from {endpoint}: {reason}.", 0, {})
+
+    @property
+    def is_passing(self) -> bool:
+        return True
+
+
+def refusal(status: int, content: bytes) -> ClientError:
+    """The error that an answer other than 200 stands for."""
+    try:
+        body = orjson.loads(content)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        text = content[:200].decode("utf-8", "replace")
+        return ClientError(f"Http{status}", text, status, {})
+    code = str(body.get("__type", f"Http{status}")).rpartition("#")[2]
+    message = body.get("message") or body.get("Message") or ""
+    return ClientError(code, str(message), status, body)

@@ -1,0 +1,33 @@
+"""What tells one AWS service from another on the wire. (botocore's service descriptions)"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Service(NamedTuple):
+    target: str
+    """What goes before the operation's name in X-Amz-Target."""
+    content_type: str
+    host: str
+    """Of Amazon's endpoint in a region."""
+    signing_name: str
+
+
+JSON_1_0 = "application/x-amz-json-1.0"
+JSON_1_1 = "application/x-amz-json-1.1"
+
+SERVICES = {
+    "dynamodb": Service("DynamoDB_20120810", JSON_1_0, "dynamodb.{}.amazonaws.com", "dynamodb"),
+    "dynamodbstreams": Service(
+        "DynamoDBStreams_20120810", JSON_1_0, "streams.dynamodb.{}.amazonaws.com", "dynamodb"
+    ),
+    "kinesis": Service("Kinesis_20131202", JSON_1_1, "kinesis.{}.amazonaws.com", "kinesis"),
+    "states": Service("AWSStepFunctions", JSON_1_0, "states.{}.amazonaws.com", "states"),
+}
+
+REQUEST_TOKENS = {
+    ("dynamodb", "TransactWriteItems"): "ClientRequestToken",
+    ("dynamodb", "ExecuteTransaction"): "ClientRequestToken",
+}
+"""Members that make a repeated request count once; filled in where the caller has not."""

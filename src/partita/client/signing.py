@@ -1,0 +1,112 @@
+"""Signature Version 4, as AWS's documentation gives it for a POST with a JSON body."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from partita.client.services import Service
+from partita.errors import PartitaError
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+UNVERIFIED_DATE = "20000101T000000Z"
+
+
+class Credentials(NamedTuple):
+    access_key_id: str
+    secret_access_key: str
+    session_token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.access_key_id!r}, ...)"
+
+
+Provider = Callable[[], Credentials]
+
+
+def find_credentials(
+    is_local: bool, environment: Mapping[str, str] = os.environ
+) -> Provider | None:
+    """Those of the environment; for Amazon, wherever boto3 finds them too. None needs none."""
+    if environment.get("AWS_ACCESS_KEY_ID") and environment.get("AWS_SECRET_ACCESS_KEY"):
+        found = Credentials(
+            environment["AWS_ACCESS_KEY_ID"],
+            environment["AWS_SECRET_ACCESS_KEY"],
+            environment.get("AWS_SESSION_TOKEN"),
+        )
+        return lambda: found
+    return None if is_local else _botocore_credentials()
+
+
+def _botocore_credentials() -> Provider:
+    # Imported late: it takes long, and only Amazon's own endpoints need it.
+    from botocore.session import get_session
+
+    found = get_session().get_credentials()
+    if found is None:
+        raise PartitaError(
+            "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
+
+    def provide() -> Credentials:
+        # Those of a role are renewed here before they expire.
+        frozen = found.get_frozen_credentials()
+        return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
+
+    return provide
+
+
+def unverified_headers(service: Service, region: str) -> dict[str, str]:
+    """For servers that want to see a signature and do not verify it."""
+    scope = f"{UNVERIFIED_DATE[:8]}/{region}/{service.signing_name}/aws4_request"
+    return {
+        "X-Amz-Date": UNVERIFIED_DATE,
+        "Authorization": (
+            f"{ALGORITHM} Credential=partita/{scope}, SignedHeaders=host;x-amz-date, Signature=0"
+        ),
+    }
+
+
+def signed_headers(
+    service: Service,
+    region: str,
+    credentials: Credentials,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: float,
+) -> dict[str, str]:
+    """What to send besides `headers`, all of which are signed."""
+    date = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    added = {"X-Amz-Date": date}
+    if credentials.session_token:
+        added["X-Amz-Security-Token"] = credentials.session_token
+    signed = sorted((name.lower(), value) for name, value in {**headers, **added}.items())
+    names = ";".join(name for name, _ in signed)
+    lines = "".join(f"{name}:{value}\n" for name, value in signed)
+    request = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    scope = f"{date[:8]}/{region}/{service.signing_name}/aws4_request"
+    digest = hashlib.sha256(request.encode()).hexdigest()
+    key = _signing_key(credentials.secret_access_key, date[:8], region, service.signing_name)
+    signature = _hmac(key, f"{ALGORITHM}\n{date}\n{scope}\n{digest}").hex()
+    added["Authorization"] = (
+        f"{ALGORITHM} Credential={credentials.access_key_id}/{scope}, "
+        f"SignedHeaders={names}, Signature={signature}"
+    )
+    return added
+
+
+@lru_cache(maxsize=16)
+def _signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+    key = f"AWS4{secret}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = _hmac(key, part)
+    return key
+
+
+def _hmac(key: bytes, text: str) -> bytes:
+    return hmac.digest(key, text.encode(), "sha256")

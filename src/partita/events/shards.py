@@ -1,0 +1,148 @@
+"""Shards: the ranges of hash keys that a stream is cut into, and how they split and merge.
+
+A record belongs to the open shard in whose range the hash of its partition key lies. A shard that
+is split or merged closes, and its children go on: a reader that finishes parents before children
+sees the records of every partition key in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+HASH_KEYS = 1 << 128
+HASH_KEY_BYTES = 16
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    number: int
+    hash_keys: tuple[str, str]
+    """The first and the last, in decimal: JSON as it is read here has no such large numbers."""
+    opened_at: float
+    parent: int | None = None
+    adjacent_parent: int | None = None
+    closed_at: float | None = None
+    last: int | None = None
+    """The last sequence number in it, once it is closed."""
+    trimmed: int = 0
+    """The highest sequence number that was removed for its age."""
+
+    @property
+    def shard_id(self) -> str:
+        return shard_id(self.number)
+
+    @property
+    def is_open(self) -> bool:
+        return self.closed_at is None
+
+    @property
+    def first_hash_key(self) -> int:
+        return int(self.hash_keys[0])
+
+    @property
+    def last_hash_key(self) -> int:
+        return int(self.hash_keys[1])
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        both = (self.parent, self.adjacent_parent)
+        return tuple(number for number in both if number is not None)
+
+
+def shard_id(number: int) -> str:
+    return f"shardId-{number:012d}"
+
+
+def even_bounds(count: int) -> list[int]:
+    """Where each of so many ranges of one size begins; the last one takes what is left over."""
+    size = HASH_KEYS // count
+    return [position * size for position in range(count)]
+
+
+def first_shards(count: int, now: float) -> tuple[Shard, ...]:
+    bounds = even_bounds(count)
+    ranges = zip(bounds, [*bounds[1:], HASH_KEYS], strict=True)
+    return tuple(
+        Shard(number=number, hash_keys=_hash_keys(first, after), opened_at=now)
+        for number, (first, after) in enumerate(ranges)
+    )
+
+
+class Cut:
+    """The shards of a stream while they are being split and merged."""
+
+    def __init__(
+        self, shards: Sequence[Shard], lasts: dict[int, int], next_number: int, now: float
+    ) -> None:
+        """`lasts` are the last sequence numbers of those shards that are open."""
+        self.next_number = next_number
+        self._shards = {shard.number: shard for shard in shards}
+        self._open = open_shards(shards)
+        self._starts = [shard.first_hash_key for shard in self._open]
+        self._lasts = lasts
+        self._now = now
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        return tuple(self._shards.values())
+
+    def split(self, shard: Shard, hash_key: int) -> None:
+        """Let two shards go on where there was one, the second from a hash key on."""
+        first, after = shard.first_hash_key, shard.last_hash_key + 1
+        self._close(shard)
+        self._add(first, hash_key, parent=shard.number)
+        self._add(hash_key, after, parent=shard.number)
+
+    def merge(self, lower: Shard, upper: Shard) -> None:
+        """Let one shard go on where there were two beside each other."""
+        first, after = lower.first_hash_key, upper.last_hash_key + 1
+        self._close(lower)
+        self._close(upper)
+        self._add(first, after, parent=lower.number, adjacent_parent=upper.number)
+
+    def resize(self, count: int) -> None:
+        """As many shards as asked for, of one size, by splits and merges."""
+        bounds = even_bounds(count)
+        for bound in bounds:
+            shard = self._holding(bound)
+            if shard.first_hash_key != bound:
+                self.split(shard, bound)
+        for first, after in zip(bounds, [*bounds[1:], HASH_KEYS], strict=True):
+            lower = self._holding(first)
+            while lower.last_hash_key + 1 < after:
+                self.merge(lower, self._holding(lower.last_hash_key + 1))
+                lower = self._holding(first)
+
+    def _holding(self, hash_key: int) -> Shard:
+        return self._open[bisect_right(self._starts, hash_key) - 1]
+
+    def _close(self, shard: Shard) -> None:
+        place = bisect_left(self._starts, shard.first_hash_key)
+        del self._starts[place], self._open[place]
+        last = self._lasts.get(shard.number, 0)
+        self._shards[shard.number] = replace(shard, closed_at=self._now, last=last)
+
+    def _add(self, first: int, after: int, **parents: int) -> None:
+        child = Shard(
+            number=self.next_number,
+            hash_keys=_hash_keys(first, after),
+            opened_at=self._now,
+            **parents,
+        )
+        place = bisect_left(self._starts, first)
+        self._starts.insert(place, first)
+        self._open.insert(place, child)
+        self._shards[child.number] = child
+        self.next_number += 1
+
+
+def open_shards(shards: Sequence[Shard]) -> list[Shard]:
+    """In the order of their hash keys."""
+    return sorted((shard for shard in shards if shard.is_open), key=lambda one: one.first_hash_key)
+
+
+def _hash_keys(first: int, after: int) -> tuple[str, str]:
+    return str(first), str(after - 1)

@@ -1,0 +1,1 @@
+"""Functions: Python callables `handler(event, context)`, called as AWS Lambda calls them."""

@@ -1,0 +1,157 @@
+"""One process of a function, started when it is first called, and called once at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from partita.functions import worker
+from partita.functions.worker import LOADED, RESULT_BYTES_MAX, STARTED
+
+LINE_BYTES_MAX = 2 * RESULT_BYTES_MAX
+START_SECONDS_MAX = 60.0
+"""For an interpreter on a busy machine, and once more for what the function imports."""
+EXIT_ERROR, TIMED_OUT, UNKNOWN = "Runtime.ExitError", "Sandbox.Timedout", "Runtime.Unknown"
+"""Lambda's names for a process that ended, one that took too long, and one that talks nonsense."""
+
+
+class FunctionError(Exception):
+    """The function did not succeed; says why, in Lambda's shape."""
+
+    def __init__(self, error_type: str, message: str, content: Mapping[str, Any] = {}) -> None:
+        super().__init__(f"{error_type}: {message}")
+        self.error_type = error_type
+        self.content = {"errorMessage": message, "errorType": error_type, **content}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What there is to know of a function before it is called."""
+
+    name: str
+    handler: str
+    """module:callable, looked for in the folder first."""
+    folder: Path
+    timeout_seconds: float
+    arn: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class FunctionProcess:
+    """Processes with the same `starts` start one after the other: interpreters that all start at
+    once would leave no time for anything else."""
+
+    def __init__(self, function: Function, starts: asyncio.Lock | None = None) -> None:
+        self._function = function
+        self._starts = starts or asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def call(self, event: bytes) -> Any:
+        """The result of the function; a FunctionError when it has none."""
+        request_id, seconds = str(uuid.uuid4()), self._function.timeout_seconds
+        head = json.dumps({"request_id": request_id, "seconds": seconds})[:-1].encode()
+        try:
+            process = self._process
+            # One that died since its last call has not failed this one.
+            if process is None or process.returncode is not None:
+                process = await self._start(request_id)
+            async with _timeout(seconds, request_id):
+                await _send(process, b'%b,"event":%b}\n' % (head, event))
+                answer = _answer(await _line(process, request_id), request_id)
+        except BaseException:
+            # Whatever stopped us, nobody may take the late answer for that of the next call.
+            await self.close()
+            raise
+        if "errorType" in answer:
+            raise FunctionError(answer["errorType"], answer["errorMessage"], answer)
+        return answer["result"]
+
+    async def _start(self, request_id: str) -> asyncio.subprocess.Process:
+        """A process that waits for its first call. None of this is the function's own time."""
+        async with self._starts, _timeout(START_SECONDS_MAX, request_id):
+            process = self._process = await self._spawn()
+            _expect(STARTED, await _line(process, request_id), request_id)
+        async with _timeout(START_SECONDS_MAX, request_id):
+            _expect(LOADED, await _line(process, request_id), request_id)
+        return process
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        function = self._function
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", worker.__file__),
+            *(function.handler, function.name, function.arn),
+            cwd=function.folder,
+            env={**os.environ, **function.environment},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES_MAX,
+        )
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            # It may have ended by itself meanwhile.
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def _timeout(seconds: float, request_id: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        text = f"RequestId: {request_id} Error: Task timed out after {seconds:.2f} seconds"
+        raise FunctionError(TIMED_OUT, text) from None
+
+
+async def _send(process: asyncio.subprocess.Process, line: bytes) -> None:
+    assert process.stdin is not None
+    # Why a process does not listen is told when it is asked for its answer.
+    with suppress(ConnectionError):
+        process.stdin.write(line)
+        await process.stdin.drain()
+
+
+async def _line(process: asyncio.subprocess.Process, request_id: str) -> bytes:
+    """What the process says next."""
+    assert process.stdout is not None
+    try:
+        line = await process.stdout.readline()
+    except ValueError:
+        raise _nonsense(request_id) from None
+    if not line.endswith(b"\n"):
+        code = await process.wait()
+        text = f"RequestId: {request_id} Error: Runtime exited with error: exit status {code}"
+        raise FunctionError(EXIT_ERROR, text)
+    return line
+
+
+def _answer(line: bytes, request_id: str) -> dict[str, Any]:
+    """Of this very call: a function may have written into the pipe of its results."""
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _nonsense(request_id) from None
+    if not isinstance(answer, dict) or answer.get("requestId") != request_id:
+        raise _nonsense(request_id)
+    return answer
+
+
+def _expect(word: bytes, line: bytes, request_id: str) -> None:
+    if line != word:
+        raise _nonsense(request_id)
+
+
+def _nonsense(request_id: str) -> FunctionError:
+    text = f"RequestId: {request_id} Error: The function wrote into the pipe of its results"
+    return FunctionError(UNKNOWN, text)

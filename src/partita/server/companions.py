@@ -1,0 +1,122 @@
+"""A companion: a process beside the server that answers the requests of another service.
+
+It is started with the first request for it, and again when it ends. A request that it has not
+answered when it ends is answered with a 500, which clients try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable
+from itertools import count
+
+from partita.server.messages import JSON_1_0, HttpResponse
+from partita.workflows import frames
+
+logger = logging.getLogger(__name__)
+
+Reply = Callable[[HttpResponse], None]
+
+REST_SECONDS, REST_SECONDS_MAX = 0.2, 30.0
+"""Before a companion is started again that ended by itself: longer if it never answered."""
+STOP_SECONDS_MAX = 5.0
+GONE = b'{"__type":"InternalServerError","message":"The process that runs workflows has ended."}'
+
+
+class Companion:
+    """`module` is run as a process; `first` is what it is told at its start."""
+
+    def __init__(self, module: str, first: Callable[[], bytes]) -> None:
+        self._module = module
+        self._first = first
+        self._numbers = count(1)
+        self._unsent: list[bytes] = []
+        self._replies: dict[int, Reply] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._has_answered = False
+        self._is_stopping = False
+
+    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None:
+        if self._is_stopping:
+            reply(HttpResponse(500, GONE, JSON_1_0))
+            return
+        number = next(self._numbers) & 0xFFFFFFFF
+        self._replies[number] = reply
+        request = frames.request(number, operation, body)
+        if self._writer is None:
+            self._unsent.append(request)
+            self.start()
+        else:
+            self._writer.write(request)
+
+    def start(self) -> None:
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Let it answer what it can answer at once."""
+        self._is_stopping = True
+        if self._running is None:
+            return
+        if self._writer is None:
+            self._running.cancel()
+        else:
+            self._writer.write_eof()
+        await asyncio.wait([self._running], timeout=STOP_SECONDS_MAX)
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        rest = REST_SECONDS
+        while not self._is_stopping:
+            self._has_answered = False
+            try:
+                await self._live()
+            except OSError as error:
+                logger.error("%s could not be started: %s.", self._module, error)
+            if self._is_stopping:
+                return
+            rest = REST_SECONDS if self._has_answered else min(2 * rest, REST_SECONDS_MAX)
+            logger.error("%s has ended; it is started again.", self._module)
+            await asyncio.sleep(rest)
+
+    async def _live(self) -> None:
+        """From the start of a process to its end."""
+        ours, theirs = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", self._module, str(os.getpid())), stdin=theirs.fileno()
+            )
+        finally:
+            theirs.close()
+        try:
+            reader, self._writer = await asyncio.open_connection(sock=ours)
+            self._writer.write(frames.encode(frames.Frame(0, 0, self._first())))
+            unsent, self._unsent = self._unsent, []
+            self._writer.writelines(unsent)
+            while (frame := await frames.read(reader)) is not None:
+                self._has_answered = True
+                reply = self._replies.pop(frame.number, None)
+                if reply is not None:
+                    reply(HttpResponse(frame.code, frame.content, JSON_1_0))
+        finally:
+            await self._end(process)
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+        replies, self._replies = self._replies, {}
+        for reply in replies.values():
+            reply(HttpResponse(500, GONE, JSON_1_0))
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()

@@ -1,0 +1,1 @@
+"""Workflows: Amazon States Language machines, run durably over the wire of a database."""

@@ -1,0 +1,162 @@
+"""Executions: start, describe, list, read their history, stop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from partita.errors import (
+    ExecutionDoesNotExist,
+    StateMachineTypeNotSupported,
+    ValidationException,
+)
+from partita.workflows.api import pages
+from partita.workflows.api.service import Answer, Request, Service
+from partita.workflows.language import Stopped
+from partita.workflows.running import arns
+from partita.workflows.running.records import EXPRESS, RUNNING, Execution, Machine
+
+NOT_REDRIVABLE = "This server does not redrive executions"
+NOT_SUPPORTED = "This operation is not supported by this type of state machine"
+DATA_MEMBERS = ("input", "output", "parameters")
+
+
+async def start_execution(service: Service, request: Request) -> Answer:
+    return await service.executions.start(
+        request["stateMachineArn"],
+        request.get("name"),
+        request.get("input", "{}"),
+        request.get("traceHeader"),
+    )
+
+
+async def start_sync_execution(service: Service, request: Request) -> Answer:
+    machine = await service.executions.machine(request["stateMachineArn"])
+    if machine.type != EXPRESS:
+        raise StateMachineTypeNotSupported(NOT_SUPPORTED)
+    live = await service.executions.run(
+        machine, request.get("name"), request.get("input", "{}"), request.get("traceHeader")
+    )
+    execution = await asyncio.shield(live.finished)
+    assert execution.stopped_at is not None
+    seconds = execution.stopped_at - execution.started_at
+    answer = _outcome(execution)
+    answer["billingDetails"] = {
+        "billedMemoryUsedInMB": 64,
+        "billedDurationInMilliseconds": 100 * (int(seconds * 10) + 1),
+    }
+    return answer
+
+
+async def describe_execution(service: Service, request: Request) -> Answer:
+    execution = await find(service, request["executionArn"])
+    is_running = execution.status == RUNNING
+    reason = "Execution is RUNNING and cannot be redriven" if is_running else NOT_REDRIVABLE
+    redrive = {
+        "redriveCount": 0,
+        "redriveStatus": "NOT_REDRIVABLE",
+        "redriveStatusReason": reason,
+    }
+    return {**_outcome(execution), **redrive}
+
+
+async def list_executions(service: Service, request: Request) -> Answer:
+    if "stateMachineArn" not in request or "mapRunArn" in request:
+        raise ValidationException("A stateMachineArn must be given; there are no map runs here.")
+    machine = await _standard(service, request["stateMachineArn"])
+    if request.get("redriveFilter") == "REDRIVEN":
+        return {"executions": []}
+    after = pages.place(request, dict[str, dict[str, str]])
+    listed, last = await service.store.executions(
+        machine.name, request.get("statusFilter"), pages.limit_of(request), after
+    )
+    return {
+        "executions": [_listed(machine, entry) for entry in listed],
+        **pages.more(last),
+    }
+
+
+def _listed(machine: Machine, entry: dict[str, Any]) -> Answer:
+    stopped = {} if entry["stopped_at"] is None else {"stopDate": entry["stopped_at"]}
+    return {
+        "executionArn": entry["arn"],
+        "stateMachineArn": arns.machine_arn(machine.name),
+        "name": entry["name"],
+        "status": entry["status"],
+        "startDate": entry["started_at"],
+        **stopped,
+        "redriveCount": 0,
+    }
+
+
+async def _standard(service: Service, machine_arn: str) -> Machine:
+    machine = await service.executions.machine(machine_arn)
+    if machine.type == EXPRESS:
+        raise StateMachineTypeNotSupported(NOT_SUPPORTED)
+    return machine
+
+
+async def get_execution_history(service: Service, request: Request) -> Answer:
+    execution = await find(service, request["executionArn"])
+    limit, is_reverse = pages.limit_of(request), request.get("reverseOrder", False)
+    count = await service.store.event_count(execution.arn)
+    first = pages.place(request, int) or (count if is_reverse else 1)
+    has_data = request.get("includeExecutionData", True)
+    events: list[dict[str, Any]] = []
+    async for event in service.store.events(execution.arn, first, is_reverse=is_reverse):
+        if event["id"] > count:
+            break
+        if len(events) == limit:
+            return {"events": events, **pages.more(event["id"])}
+        events.append(event if has_data else _without_data(event))
+    return {"events": events}
+
+
+def _without_data(event: dict[str, Any]) -> dict[str, Any]:
+    def stripped(details: Any) -> Any:
+        if not isinstance(details, dict):
+            return details
+        return {name: value for name, value in details.items() if name not in DATA_MEMBERS}
+
+    return {name: stripped(value) for name, value in event.items()}
+
+
+async def stop_execution(service: Service, request: Request) -> Answer:
+    execution = await find(service, request["executionArn"])
+    live = service.engine.live(execution.arn)
+    if live is not None:
+        await service.engine.deliver(live, Stopped(request.get("error"), request.get("cause")))
+        execution = live.execution
+    return {"stopDate": execution.stopped_at or service.clock()}
+
+
+async def find(service: Service, arn: str) -> Execution:
+    execution_arn = arns.execution_arn(arns.execution_name(arn))
+    live = service.engine.live(execution_arn)
+    execution = live.execution if live else await service.store.execution(execution_arn)
+    if execution is None:
+        raise ExecutionDoesNotExist(f"Execution Does Not Exist: '{arn}'")
+    return execution
+
+
+def _outcome(execution: Execution) -> Answer:
+    outcome: Answer = {
+        "executionArn": execution.arn,
+        "stateMachineArn": arns.machine_arn(execution.machine),
+        "name": execution.name,
+        "status": execution.status,
+        "startDate": execution.started_at,
+        "input": execution.input,
+        "inputDetails": {"included": True},
+    }
+    if execution.output is not None:
+        outcome |= {"output": execution.output, "outputDetails": {"included": True}}
+    for name, value in (
+        ("stopDate", execution.stopped_at),
+        ("error", execution.error),
+        ("cause", execution.cause),
+        ("traceHeader", execution.trace_header),
+    ):
+        if value is not None:
+            outcome[name] = value
+    return outcome

@@ -1,0 +1,222 @@
+"""State machines: create, update, delete, describe, list, validate."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import msgspec
+
+from partita.errors import (
+    InvalidEncryptionConfiguration,
+    InvalidLoggingConfiguration,
+    InvalidStateMachineDefinition,
+    InvalidTracingConfiguration,
+    MissingRequiredParameter,
+    StateMachineAlreadyExists,
+    StateMachineDeleting,
+    StateMachineDoesNotExist,
+    ValidationException,
+)
+from partita.workflows.api import pages, tags
+from partita.workflows.api.service import Answer, Request, Service
+from partita.workflows.language import Diagnostic, InvalidDefinition, diagnose, parse
+from partita.workflows.running import arns
+from partita.workflows.running.commits import Conflict
+from partita.workflows.running.integrations import check_resources
+from partita.workflows.running.items import MACHINES
+from partita.workflows.running.records import DELETING, STANDARD, Machine
+
+DIAGNOSTICS_MAX = 100
+_removals: set[asyncio.Task[None]] = set()
+
+
+async def create_state_machine(service: Service, request: Request) -> Answer:
+    arns.check_name(request["name"])
+    _check_configurations(request)
+    now = service.clock()
+    machine = Machine(
+        name=request["name"],
+        type=request.get("type", STANDARD),
+        definition=request["definition"],
+        role_arn=request["roleArn"],
+        created_at=now,
+        updated_at=now,
+        logging=request.get("loggingConfiguration"),
+        tracing=request.get("tracingConfiguration"),
+        tags=tags.given(request),
+    )
+    _check_definition(machine.definition, machine.type)
+    try:
+        await service.store.put_machine(machine, is_new=True)
+    except Conflict:
+        machine = await _same(service, machine)
+    return {"stateMachineArn": arns.machine_arn(machine.name), "creationDate": machine.created_at}
+
+
+async def _same(service: Service, machine: Machine) -> Machine:
+    """The machine of that name, if creating it again changes nothing. (API reference)"""
+    arn = arns.machine_arn(machine.name)
+    there = await service.executions.machine(arn)
+    if there.status == DELETING:
+        raise StateMachineDeleting(f"State Machine Deleting: '{arn}'")
+    for name in ("definition", "type", "logging", "tracing"):
+        if getattr(there, name) != getattr(machine, name):
+            raise StateMachineAlreadyExists(f"State Machine Already Exists: '{arn}'")
+    return there
+
+
+async def update_state_machine(service: Service, request: Request) -> Answer:
+    changed = [name for name in _CHANGES if name in request]
+    if not changed:
+        raise MissingRequiredParameter(
+            "Either the definition, the role ARN, the LoggingConfiguration, or the "
+            "TracingConfiguration must be specified"
+        )
+    _check_configurations(request)
+    machine = await service.executions.machine(request["stateMachineArn"])
+    if machine.status == DELETING:
+        raise StateMachineDeleting(f"State Machine Deleting: '{request['stateMachineArn']}'")
+    if "definition" in request:
+        _check_definition(request["definition"], machine.type)
+    for name in changed:
+        setattr(machine, _CHANGES[name], request[name])
+    machine.updated_at, machine.revision_id = service.clock(), str(uuid.uuid4())
+    try:
+        await service.store.put_machine(machine, is_new=False)
+    except Conflict:
+        text = f"State Machine Does Not Exist: '{request['stateMachineArn']}'"
+        raise StateMachineDoesNotExist(text) from None
+    return {"updateDate": machine.updated_at, "revisionId": machine.revision_id}
+
+
+_CHANGES = {
+    "definition": "definition",
+    "roleArn": "role_arn",
+    "loggingConfiguration": "logging",
+    "tracingConfiguration": "tracing",
+}
+
+
+async def delete_state_machine(service: Service, request: Request) -> Answer:
+    machine = await service.store.machine(arns.machine_name(request["stateMachineArn"]))
+    if machine is not None and machine.status != DELETING:
+        machine.status = DELETING
+        await service.store.put_machine(machine, is_new=False)
+        remove_later(service, machine.name)
+    return {}
+
+
+def remove_later(service: Service, name: str) -> None:
+    """Stop and remove the executions of a deleted machine, and then itself."""
+
+    async def remove() -> None:
+        await service.engine.stop_all(name)
+        await service.store.remove_executions(name)
+        await service.store.remove(MACHINES, name)
+
+    removal = asyncio.create_task(remove())
+    _removals.add(removal)
+    removal.add_done_callback(_removals.discard)
+
+
+async def describe_state_machine(service: Service, request: Request) -> Answer:
+    machine = await service.executions.machine(request["stateMachineArn"])
+    return {**_described(machine), "status": machine.status, "creationDate": machine.created_at}
+
+
+async def describe_state_machine_for_execution(service: Service, request: Request) -> Answer:
+    from partita.workflows.api.executions import find
+
+    execution = await find(service, request["executionArn"])
+    definition = await service.store.definition(execution.digest)
+    answer = {
+        "stateMachineArn": arns.machine_arn(execution.machine),
+        "name": execution.machine,
+        "definition": definition,
+        "roleArn": execution.role_arn,
+        "updateDate": execution.machine_updated_at,
+        "loggingConfiguration": {"level": "OFF", "includeExecutionData": False},
+        "tracingConfiguration": {"enabled": False},
+    }
+    if execution.revision_id is not None:
+        answer["revisionId"] = execution.revision_id
+    return answer
+
+
+async def list_state_machines(service: Service, request: Request) -> Answer:
+    limit, after = pages.limit_of(request), pages.place(request, str)
+    machines, last = await service.store.page(MACHINES, Machine, limit, after)
+    listed = [
+        {
+            "stateMachineArn": arns.machine_arn(machine.name),
+            "name": machine.name,
+            "type": machine.type,
+            "creationDate": machine.created_at,
+        }
+        for machine in machines
+    ]
+    return {"stateMachines": listed, **pages.more(last)}
+
+
+async def validate_state_machine_definition(service: Service, request: Request) -> Answer:
+    found = diagnose(request["definition"])
+    if all(one.severity != "ERROR" for one in found):
+        try:
+            check_resources(parse(request["definition"]), request.get("type", STANDARD))
+        except InvalidDefinition as error:
+            found += error.diagnostics
+    if request.get("severity", "ERROR") == "ERROR":
+        found = [one for one in found if one.severity == "ERROR"]
+    limit = request.get("maxResults") or DIAGNOSTICS_MAX
+    return {
+        "result": "FAIL" if any(one.severity == "ERROR" for one in found) else "OK",
+        "diagnostics": [_diagnostic(one) for one in found[:limit]],
+        "truncated": len(found) > limit,
+    }
+
+
+def _diagnostic(diagnostic: Diagnostic) -> Answer:
+    found: Answer = msgspec.structs.asdict(diagnostic)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _described(machine: Machine) -> Answer:
+    described: Answer = {
+        "stateMachineArn": arns.machine_arn(machine.name),
+        "name": machine.name,
+        "definition": machine.definition,
+        "roleArn": machine.role_arn,
+        "type": machine.type,
+        "loggingConfiguration": machine.logging or {"level": "OFF", "includeExecutionData": False},
+        "tracingConfiguration": machine.tracing or {"enabled": False},
+        "encryptionConfiguration": {"type": "AWS_OWNED_KEY"},
+    }
+    if machine.revision_id is not None:
+        described["revisionId"] = machine.revision_id
+    return described
+
+
+def _check_definition(definition: str, type: str) -> None:
+    try:
+        check_resources(parse(definition), type)
+    except InvalidDefinition as error:
+        raise InvalidStateMachineDefinition(str(error)) from error
+
+
+def _check_configurations(request: Request) -> None:
+    """What is accepted is honoured; these are not built."""
+    if request.get("publish") or "versionDescription" in request:
+        raise ValidationException("Versions of state machines are not kept by this server.")
+    if request.get("loggingConfiguration", {}).get("level", "OFF") != "OFF":
+        raise InvalidLoggingConfiguration(
+            "Invalid Logging Configuration: 'This server keeps histories, not logs: use level OFF.'"
+        )
+    if request.get("tracingConfiguration", {}).get("enabled"):
+        raise InvalidTracingConfiguration(
+            "Invalid Tracing Configuration: 'This server has no tracing.'"
+        )
+    if request.get("encryptionConfiguration", {}).get("type", "AWS_OWNED_KEY") != "AWS_OWNED_KEY":
+        raise InvalidEncryptionConfiguration(
+            "Invalid Encryption Configuration: 'This server has no keys of customers.'"
+        )

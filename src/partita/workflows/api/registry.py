@@ -1,0 +1,73 @@
+"""Which function answers which operation, and the way of a request through its checks."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from partita.errors import (
+    DynamoDBError,
+    InternalServerError,
+    SerializationException,
+    UnknownOperationException,
+)
+from partita.protocol import codec
+from partita.protocol.envelope import error_body
+from partita.protocol.model import STEP_FUNCTIONS
+from partita.protocol.validation import compile_service
+from partita.workflows.api import executions, machines, tags, tasks
+from partita.workflows.api.service import Operation, Service
+
+logger = logging.getLogger(__name__)
+
+OPERATIONS: dict[str, Operation] = {
+    "CreateActivity": tasks.create_activity,
+    "CreateStateMachine": machines.create_state_machine,
+    "DeleteActivity": tasks.delete_activity,
+    "DeleteStateMachine": machines.delete_state_machine,
+    "DescribeActivity": tasks.describe_activity,
+    "DescribeExecution": executions.describe_execution,
+    "DescribeStateMachine": machines.describe_state_machine,
+    "DescribeStateMachineForExecution": machines.describe_state_machine_for_execution,
+    "GetActivityTask": tasks.get_activity_task,
+    "GetExecutionHistory": executions.get_execution_history,
+    "ListActivities": tasks.list_activities,
+    "ListExecutions": executions.list_executions,
+    "ListStateMachines": machines.list_state_machines,
+    "ListTagsForResource": tags.list_tags_for_resource,
+    "SendTaskFailure": tasks.send_task_failure,
+    "SendTaskHeartbeat": tasks.send_task_heartbeat,
+    "SendTaskSuccess": tasks.send_task_success,
+    "StartExecution": executions.start_execution,
+    "StartSyncExecution": executions.start_sync_execution,
+    "StopExecution": executions.stop_execution,
+    "TagResource": tags.tag_resource,
+    "UntagResource": tags.untag_resource,
+    "UpdateStateMachine": machines.update_state_machine,
+    "ValidateStateMachineDefinition": machines.validate_state_machine_definition,
+}
+
+
+class Api:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._validators = compile_service(STEP_FUNCTIONS, OPERATIONS)
+
+    async def answer(self, name: str, body: bytes) -> tuple[int, bytes]:
+        """The status and the body of the answer to a request."""
+        try:
+            operation = OPERATIONS.get(name)
+            if operation is None:
+                raise UnknownOperationException
+            if not body:
+                raise SerializationException
+            request = codec.decode(body)
+            self._validators[name](request)
+            return 200, msgspec.json.encode(await operation(self._service, request))
+        except DynamoDBError as error:
+            return error.status, error_body(error)
+        except Exception:
+            logger.exception("%s failed unexpectedly", name)
+            failed = InternalServerError("The request failed for an unknown reason.")
+            return failed.status, error_body(failed)

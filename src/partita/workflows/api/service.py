@@ -1,0 +1,28 @@
+"""What an operation is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from partita.clock import Clock
+from partita.workflows.running.activities import Activities
+from partita.workflows.running.engine import Engine
+from partita.workflows.running.executions import Executions
+from partita.workflows.running.store import Store
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    store: Store
+    engine: Engine
+    executions: Executions
+    activities: Activities
+    clock: Clock
+
+
+Operation = Callable[[Service, Request], Awaitable[Answer]]

@@ -1,0 +1,62 @@
+"""Tags of machines and activities."""
+
+from __future__ import annotations
+
+from partita.errors import InvalidArn, ResourceNotFound, TooManyTags
+from partita.limits import TAGS_PER_RESOURCE_MAX
+from partita.workflows.api.service import Answer, Request, Service
+from partita.workflows.running import arns
+from partita.workflows.running.records import Activity, Machine
+
+
+def given(request: Request) -> dict[str, str]:
+    tags = {tag.get("key", ""): tag.get("value", "") for tag in request.get("tags", ())}
+    _check_count(tags)
+    return tags
+
+
+async def tag_resource(service: Service, request: Request) -> Answer:
+    resource = await _resource(service, request["resourceArn"])
+    resource.tags = {**resource.tags, **given(request)}
+    _check_count(resource.tags)
+    await _keep(service, resource)
+    return {}
+
+
+async def untag_resource(service: Service, request: Request) -> Answer:
+    resource = await _resource(service, request["resourceArn"])
+    removed = request["tagKeys"]
+    resource.tags = {key: value for key, value in resource.tags.items() if key not in removed}
+    await _keep(service, resource)
+    return {}
+
+
+async def list_tags_for_resource(service: Service, request: Request) -> Answer:
+    resource = await _resource(service, request["resourceArn"])
+    return {"tags": [{"key": key, "value": value} for key, value in resource.tags.items()]}
+
+
+def _check_count(tags: dict[str, str]) -> None:
+    if len(tags) > TAGS_PER_RESOURCE_MAX:
+        raise TooManyTags(f"A resource has {TAGS_PER_RESOURCE_MAX} tags at most")
+
+
+async def _resource(service: Service, arn: str) -> Machine | Activity:
+    kind = arns.kind_of(arn)
+    found: Machine | Activity | None
+    if kind == arns.MACHINE:
+        found = await service.store.machine(arns.machine_name(arn))
+    elif kind == arns.ACTIVITY:
+        found = await service.store.activity(arns.activity_name(arn))
+    else:
+        raise InvalidArn(f"Invalid Arn: 'Resource type not valid in this context: {kind or arn}'")
+    if found is None:
+        raise ResourceNotFound(f"Resource not found: '{arn}'", resourceName=arn)
+    return found
+
+
+async def _keep(service: Service, resource: Machine | Activity) -> None:
+    if isinstance(resource, Machine):
+        await service.store.put_machine(resource, is_new=False)
+    else:
+        await service.store.put_activity(resource, is_new=False)

@@ -1,0 +1,113 @@
+"""Tasks that others carry out: activities and their workers, and answers to task tokens."""
+
+from __future__ import annotations
+
+from partita.errors import (
+    ActivityDoesNotExist,
+    InvalidOutput,
+    InvalidToken,
+    TaskDoesNotExist,
+    TaskTimedOut,
+)
+from partita.workflows.api import pages, tags
+from partita.workflows.api.service import Answer, Request, Service
+from partita.workflows.language import TaskFailed, TaskSucceeded, task_of_token
+from partita.workflows.language.limits import DATA_BYTES_MAX
+from partita.workflows.language.values import json_text, parse_json
+from partita.workflows.running import arns
+from partita.workflows.running.activities import POLL_SECONDS
+from partita.workflows.running.commits import Conflict
+from partita.workflows.running.engine import Live
+from partita.workflows.running.items import ACTIVITIES
+from partita.workflows.running.records import Activity
+
+
+async def create_activity(service: Service, request: Request) -> Answer:
+    arns.check_name(request["name"])
+    activity = Activity(name=request["name"], created_at=service.clock(), tags=tags.given(request))
+    try:
+        await service.store.put_activity(activity, is_new=True)
+    except Conflict:
+        activity = await _activity(service, arns.activity_arn(activity.name))
+    return {"activityArn": arns.activity_arn(activity.name), "creationDate": activity.created_at}
+
+
+async def delete_activity(service: Service, request: Request) -> Answer:
+    await service.store.remove(ACTIVITIES, arns.activity_name(request["activityArn"]))
+    return {}
+
+
+async def describe_activity(service: Service, request: Request) -> Answer:
+    return _described(await _activity(service, request["activityArn"]))
+
+
+async def list_activities(service: Service, request: Request) -> Answer:
+    limit, after = pages.limit_of(request), pages.place(request, str)
+    activities, last = await service.store.page(ACTIVITIES, Activity, limit, after)
+    return {"activities": [_described(one) for one in activities], **pages.more(last)}
+
+
+async def get_activity_task(service: Service, request: Request) -> Answer:
+    activity = await _activity(service, request["activityArn"])
+    task = await service.activities.take(activity.name, request.get("workerName"), POLL_SECONDS)
+    if task is None:
+        return {"taskToken": None}
+    return {"taskToken": task.token, "input": json_text(task.input)}
+
+
+async def send_task_success(service: Service, request: Request) -> Answer:
+    text = request["output"]
+    try:
+        output = parse_json(text)
+    except ValueError as error:
+        raise InvalidOutput(f"Invalid Output: '{error}'") from error
+    if len(text.encode()) > DATA_BYTES_MAX:
+        raise InvalidOutput(f"Invalid Output: 'It is longer than {DATA_BYTES_MAX} bytes'")
+    live, id = _task(service, request["taskToken"])
+    await service.engine.deliver(live, TaskSucceeded(id, output))
+    return {}
+
+
+async def send_task_failure(service: Service, request: Request) -> Answer:
+    live, id = _task(service, request["taskToken"])
+    failed = TaskFailed(id, request.get("error"), request.get("cause"))
+    await service.engine.deliver(live, failed)
+    return {}
+
+
+async def send_task_heartbeat(service: Service, request: Request) -> Answer:
+    live, id = _task(service, request["taskToken"])
+    service.engine.heartbeat(live, id)
+    return {}
+
+
+def _task(service: Service, token: str) -> tuple[Live, str]:
+    """The execution that waits for an answer to a token, and the id of its task."""
+    found = task_of_token(token)
+    if found is None:
+        raise InvalidToken("Invalid Token: 'Invalid token'")
+    arn, id = found
+    live = service.engine.live(arn)
+    if live is None:
+        raise TaskTimedOut("Task Timed Out: 'Provided task does not exist anymore'")
+    task = live.tasks.get(id)
+    if task is None:
+        raise TaskTimedOut("Task Timed Out: 'Provided task does not exist anymore'")
+    if task.command.token != token:
+        raise TaskDoesNotExist("Task Does Not Exist: 'Provided task does not exist'")
+    return live, id
+
+
+async def _activity(service: Service, arn: str) -> Activity:
+    activity = await service.store.activity(arns.activity_name(arn))
+    if activity is None:
+        raise ActivityDoesNotExist(f"Activity Does Not Exist: '{arn}'")
+    return activity
+
+
+def _described(activity: Activity) -> Answer:
+    return {
+        "activityArn": arns.activity_arn(activity.name),
+        "name": activity.name,
+        "creationDate": activity.created_at,
+    }

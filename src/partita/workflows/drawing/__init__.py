@@ -1,0 +1,29 @@
+"""Machines drawn: in characters for a terminal, as SVG, and as Mermaid for documents."""
+
+from __future__ import annotations
+
+from partita.errors import PartitaError
+from partita.workflows.drawing.mermaid import mermaid
+from partita.workflows.drawing.svg import svg
+from partita.workflows.drawing.text import text
+from partita.workflows.language import StateMachine
+
+
+def _page(machine: StateMachine) -> str:
+    return f"```mermaid\n{mermaid(machine)}```\n"
+
+
+_FORMATS = {".svg": svg, ".mmd": mermaid, ".md": _page}
+
+
+def for_file(machine: StateMachine, suffix: str) -> str:
+    """The drawing that a file with such a name holds."""
+    draw = _FORMATS.get(suffix)
+    if draw is None:
+        raise PartitaError(
+            f"A drawing goes into a file with {', '.join(_FORMATS)}, not {suffix!r}."
+        )
+    return draw(machine)
+
+
+__all__ = ["for_file", "mermaid", "svg", "text"]

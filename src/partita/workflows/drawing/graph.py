@@ -1,0 +1,137 @@
+"""States as a graph that flows downwards: what leads where, and on which row everything is.
+
+States are on even rows. What leads from one to another passes through every row between them, with
+a node of its own on each; on the first of these stands when that way is taken. Ways back up are
+notes of the state they start from: lines upwards make a drawing hard to read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from partita.workflows.language import State, States
+
+START, END = "Start", "End"
+SWEEPS = 4
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    text: str
+    """Of a state its name; of a node between states when its way is taken, often nothing."""
+    row: int
+    state: State | None = None
+    is_between: bool = False
+    notes: list[str] = field(default_factory=list)
+    above: list[Node] = field(default_factory=list)
+    below: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Graph:
+    rows: list[list[Node]]
+
+
+def graph(states: States) -> Graph:
+    nodes = {name: Node(name, 0, state) for name, state in states.states.items()}
+    start, end = Node(START, 0), Node(END, 0)
+    ways = [(start, nodes[states.start_at], "")]
+    for node in nodes.values():
+        assert node.state is not None
+        ways += [(node, nodes[target], label) for label, target in node.state.transitions()]
+        if node.state.fields.get("End"):
+            ways.append((node, end, ""))
+    down = _downwards(start, ways)
+    _set_rows(start, down)
+    last = max(source.row for source, _, _ in down) + 2
+    end.row = max(end.row, last) if any(target is end for _, target, _ in down) else end.row
+    used = {id(node): node for way in down for node in way[:2]}
+    found: list[Node] = list(used.values())
+    for source, target, label in down:
+        found += _connect(source, target, label)
+    rows: list[list[Node]] = [[] for _ in range(max(node.row for node in found) + 1)]
+    for node in found:
+        rows[node.row].append(node)
+    for _ in range(SWEEPS):
+        _sort(rows[1:], "above", rows)
+        _sort(rows[-2::-1], "below", rows)
+    _sort(rows[1:], "above", rows)
+    return Graph(rows)
+
+
+Way = tuple[Node, Node, str]
+
+
+def _downwards(start: Node, ways: list[Way]) -> list[Way]:
+    """All ways but those that lead back to where one came from, which become notes."""
+    leaving: dict[int, list[Way]] = {}
+    for way in ways:
+        leaving.setdefault(id(way[0]), []).append(way)
+    down: list[Way] = []
+    done: set[int] = set()
+    path: set[int] = {id(start)}
+    waiting = [(start, iter(leaving.get(id(start), ())))]
+    while waiting:
+        node, rest = waiting[-1]
+        following = next(rest, None)
+        if following is None:
+            waiting.pop()
+            path.discard(id(node))
+            done.add(id(node))
+            continue
+        _, target, label = following
+        if id(target) in path:
+            node.notes.append(f"↑ {target.text}" + (f" ({label})" if label else ""))
+            continue
+        down.append(following)
+        if id(target) not in done:
+            path.add(id(target))
+            waiting.append((target, iter(leaving.get(id(target), ()))))
+    return down
+
+
+def _set_rows(start: Node, down: list[Way]) -> None:
+    """Each state below everything that leads to it."""
+    entering: dict[int, int] = {}
+    for _, target, _ in down:
+        entering[id(target)] = entering.get(id(target), 0) + 1
+    ready = [start]
+    while ready:
+        node = ready.pop()
+        for source, target, _ in down:
+            if source is node:
+                target.row = max(target.row, node.row + 2)
+                entering[id(target)] -= 1
+                if not entering[id(target)]:
+                    ready.append(target)
+
+
+def _connect(source: Node, target: Node, label: str) -> list[Node]:
+    between: list[Node] = []
+    above = source
+    for row in range(source.row + 1, target.row):
+        node = Node(label if not between else "", row, is_between=True)
+        between.append(node)
+        _join(above, node)
+        above = node
+    _join(above, target)
+    return between
+
+
+def _join(above: Node, below: Node) -> None:
+    above.below.append(below)
+    below.above.append(above)
+
+
+def _sort(rows: list[list[Node]], towards: str, all_rows: list[list[Node]]) -> None:
+    """Bring neighbours over each other: the mean place of those above, or below."""
+    for row in rows:
+        places = {id(node): place for other in all_rows for place, node in enumerate(other)}
+
+        def mean(node: Node, places: dict[int, int] = places) -> float:
+            others: list[Node] = getattr(node, towards)
+            if not others:
+                return places[id(node)]
+            return sum(places[id(other)] for other in others) / len(others)
+
+        row.sort(key=mean)

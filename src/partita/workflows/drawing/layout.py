@@ -1,0 +1,164 @@
+"""Where everything of a drawing lies, in units that a kind of drawing chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from partita.workflows.drawing.graph import Graph, Node, graph
+from partita.workflows.language import States
+
+PASSES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Sizes: of a character, of what is around texts and boxes, and of lanes between rows."""
+
+    char: float
+    line: float
+    pad_x: float
+    pad_y: float
+    gap: float
+    lane: float
+
+
+@dataclass(slots=True, eq=False)
+class Box:
+    node: Node
+    width: float
+    height: float
+    lines: list[str]
+    inner: list[Layout]
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width // 2
+
+
+@dataclass(slots=True)
+class Route:
+    """From the bottom of a box, across in a lane, to the top of one in the row below."""
+
+    source: Box
+    target: Box
+    lane_y: float = 0.0
+
+
+@dataclass(slots=True)
+class Layout:
+    boxes: list[Box] = field(default_factory=list)
+    routes: list[Route] = field(default_factory=list)
+    width: float = 0.0
+    height: float = 0.0
+
+
+def lay_out(states: States, units: Units) -> Layout:
+    found: Graph = graph(states)
+    boxes = {id(node): _box(node, units) for row in found.rows for node in row}
+    rows = [[boxes[id(node)] for node in row] for row in found.rows]
+    _place_across(rows, boxes, units)
+    layout = Layout([box for row in rows for box in row])
+    y = 0.0
+    is_told = [any(box.node.text for box in row) for row in rows]
+    for row, has_text, is_next_told in zip(rows, is_told, [*is_told[1:], True], strict=True):
+        # Lines pass a row without a word at once.
+        height = max(box.height for box in row) if has_text else 0.0
+        for box in row:
+            box.y = y
+            if box.node.is_between:
+                # Its line goes all the way down, whatever stands beside it.
+                box.height = height
+        routes = [Route(box, boxes[id(below)]) for box in row for below in box.node.below]
+        lanes = _set_lanes(routes, y + height, units)
+        layout.routes += routes
+        y += height + (lanes + 1 if is_next_told else lanes) * units.lane
+    layout.height = max(box.y + box.height for box in layout.boxes)
+    layout.width = max(box.x + box.width for box in layout.boxes)
+    return layout
+
+
+def _box(node: Node, units: Units) -> Box:
+    if node.is_between:
+        return Box(node, (len(node.text) + 2) * units.char, units.line, [node.text], [])
+    lines = [node.text, *([node.state.type] if node.state else []), *node.notes]
+    inner = [lay_out(branch, units) for branch in (node.state.branches if node.state else ())]
+    width = max(map(len, lines)) * units.char
+    inner_width = sum(one.width for one in inner) + units.gap * max(0, len(inner) - 1)
+    height = len(lines) * units.line + 2 * units.pad_y
+    if inner:
+        height += max(one.height for one in inner) + units.pad_y
+    return Box(node, max(width, inner_width) + 2 * units.pad_x, height, lines, inner)
+
+
+def _place_across(rows: list[list[Box]], boxes: dict[int, Box], units: Units) -> None:
+    """Boxes side by side, each as near as may be to the middle of what it is joined to."""
+    for row in rows:
+        x = 0.0
+        for box in row:
+            box.x = x
+            x += box.width + units.gap
+    for number in range(PASSES):
+        is_down = number % 2 == 0
+        for row in rows if is_down else reversed(rows):
+            wanted = []
+            for box in row:
+                others = box.node.above if is_down else box.node.below
+                middles = [boxes[id(other)].middle for other in others]
+                wanted.append(sum(middles) / len(middles) if middles else box.middle)
+            _settle(row, wanted, units.gap)
+    left = min(box.x for row in rows for box in row)
+    for row in rows:
+        for box in row:
+            box.x = float(round(box.x - left))
+    for row in rows[1::2]:
+        _straighten(row, boxes, units)
+
+
+def _settle(row: list[Box], wanted: list[float], gap: float) -> None:
+    """As wanted from the left, pushed right where there is no room; then all back by the mean."""
+    x = float("-inf")
+    for box, middle in zip(row, wanted, strict=True):
+        box.x = max(middle - box.width // 2, x)
+        x = box.x + box.width + gap
+    pushed = [box.middle - middle for box, middle in zip(row, wanted, strict=True)]
+    back = sum(pushed) / len(pushed)
+    for box in row:
+        box.x -= back
+
+
+def _straighten(row: list[Box], boxes: dict[int, Box], units: Units) -> None:
+    """Move what stands between states a little, where that makes a line straight."""
+    for place, box in enumerate(row):
+        left = row[place - 1].x + row[place - 1].width if place else 0.0
+        right = row[place + 1].x if place + 1 < len(row) else float("inf")
+        for other in (*box.node.above, *box.node.below):
+            x = box.x + boxes[id(other)].middle - box.middle
+            if abs(x - box.x) <= 2 * units.char and left <= x and x + box.width <= right:
+                box.x = x
+                break
+
+
+def _set_lanes(routes: list[Route], top: float, units: Units) -> int:
+    """A lane for each route, so that none lies on another's; how many lanes that takes."""
+    lanes: list[list[tuple[float, float, Box]]] = []
+    across = [route for route in routes if route.source.middle != route.target.middle]
+    for route in sorted(across, key=lambda route: abs(route.source.middle - route.target.middle)):
+        left, right = sorted((route.source.middle, route.target.middle))
+        # Ways that end at the same box may share their last part.
+        free = (
+            number
+            for number, lane in enumerate(lanes)
+            if all(
+                right < start or end < left or route.target is target for start, end, target in lane
+            )
+        )
+        number = next(free, len(lanes))
+        if number == len(lanes):
+            lanes.append([])
+        lanes[number].append((left, right, route.target))
+        route.lane_y = top + (number + 1) * units.lane
+    for route in routes:
+        route.lane_y = route.lane_y or top
+    return len(lanes)

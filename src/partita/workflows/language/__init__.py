@@ -1,0 +1,65 @@
+"""The States Language, as those who run machines use it: everything from one place."""
+
+from __future__ import annotations
+
+from partita.workflows.language.definition import State, StateMachine, States
+from partita.workflows.language.errors import Diagnostic, InvalidDefinition
+from partita.workflows.language.happenings import (
+    CancelTask,
+    CancelTimer,
+    Command,
+    ExecutionTimedOut,
+    Happening,
+    HeartbeatMissed,
+    StartTask,
+    StartTimer,
+    Stopped,
+    TaskFailed,
+    TaskStarted,
+    TaskSubmitted,
+    TaskSucceeded,
+    TaskTimedOut,
+    TimerFired,
+)
+from partita.workflows.language.interpreter import Progress, advance, begin, outstanding
+from partita.workflows.language.run import Run, decode_run, encode_run
+from partita.workflows.language.scope import Moment
+from partita.workflows.language.source import strip_comments, substitute
+from partita.workflows.language.tokens import task_of_token
+from partita.workflows.language.validation import diagnose, parse
+
+__all__ = [
+    "CancelTask",
+    "CancelTimer",
+    "Command",
+    "Diagnostic",
+    "ExecutionTimedOut",
+    "Happening",
+    "HeartbeatMissed",
+    "InvalidDefinition",
+    "Moment",
+    "Progress",
+    "Run",
+    "StartTask",
+    "StartTimer",
+    "State",
+    "StateMachine",
+    "States",
+    "Stopped",
+    "TaskFailed",
+    "TaskStarted",
+    "TaskSubmitted",
+    "TaskSucceeded",
+    "TaskTimedOut",
+    "TimerFired",
+    "advance",
+    "begin",
+    "decode_run",
+    "diagnose",
+    "encode_run",
+    "outstanding",
+    "parse",
+    "strip_comments",
+    "substitute",
+    "task_of_token",
+]

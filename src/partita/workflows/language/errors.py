@@ -1,0 +1,87 @@
+"""Errors of the language: why a definition is refused, and why a state failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from partita.errors import PartitaError
+
+ALL = "States.ALL"
+TASK_FAILED = "States.TaskFailed"
+TIMEOUT = "States.Timeout"
+HEARTBEAT_TIMEOUT = "States.HeartbeatTimeout"
+RUNTIME = "States.Runtime"
+DATA_LIMIT_EXCEEDED = "States.DataLimitExceeded"
+NO_CHOICE_MATCHED = "States.NoChoiceMatched"
+PARAMETER_PATH_FAILURE = "States.ParameterPathFailure"
+RESULT_PATH_MATCH_FAILURE = "States.ResultPathMatchFailure"
+INTRINSIC_FAILURE = "States.IntrinsicFailure"
+QUERY_EVALUATION_ERROR = "States.QueryEvaluationError"
+BRANCH_FAILED = "States.BranchFailed"
+EXCEED_TOLERATED_FAILURE_THRESHOLD = "States.ExceedToleratedFailureThreshold"
+
+PREDEFINED = frozenset(
+    {
+        ALL,
+        TASK_FAILED,
+        TIMEOUT,
+        HEARTBEAT_TIMEOUT,
+        RUNTIME,
+        DATA_LIMIT_EXCEEDED,
+        NO_CHOICE_MATCHED,
+        PARAMETER_PATH_FAILURE,
+        RESULT_PATH_MATCH_FAILURE,
+        INTRINSIC_FAILURE,
+        QUERY_EVALUATION_ERROR,
+        BRANCH_FAILED,
+        EXCEED_TOLERATED_FAILURE_THRESHOLD,
+        "States.Permissions",
+        "States.ItemReaderFailed",
+        "States.ResultWriterFailed",
+        "States.Http.Socket",
+    }
+)
+
+
+class StateError(Exception):
+    """A state failed: the name of its error and its cause, for retriers and catchers to match."""
+
+    def __init__(
+        self,
+        error: str | None,
+        cause: str | None = None,
+        *,
+        aliases: Sequence[str] = (),
+        location: str | None = None,
+    ) -> None:
+        super().__init__(error, cause)
+        self.error = error
+        self.cause = cause
+        self.aliases = tuple(aliases)
+        """Other names that the documentation has for it, which retriers and catchers may use."""
+        self.location = location
+        """The field whose JSONata expression failed."""
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
+    """One finding in a definition, as ValidateStateMachineDefinition shows it."""
+
+    severity: str
+    code: str
+    message: str
+    location: str | None = None
+
+    def __str__(self) -> str:
+        place = f" at {self.location}" if self.location is not None else ""
+        return f"{self.code}: {self.message}{place}"
+
+
+class InvalidDefinition(PartitaError):
+    """A definition that cannot run; knows everything that is wrong with it."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = list(diagnostics)
+        findings = ", ".join(f"'{diagnostic}'" for diagnostic in self.diagnostics)
+        super().__init__(f"Invalid State Machine Definition: {findings}")

@@ -1,0 +1,134 @@
+"""The items of a Map state: which there are, in which batches, and how many may fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from partita.workflows.language import data_flow
+from partita.workflows.language.definition import State
+from partita.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
+from partita.workflows.language.run import Item, Line
+from partita.workflows.language.scope import Scope
+from partita.workflows.language.templates import fill_query_template, fill_template, find_path
+from partita.workflows.language.values import Json, is_number, json_text, type_name
+
+if TYPE_CHECKING:
+    from partita.workflows.language.walk import Walk
+
+
+def item_input(walk: Walk, line: Line, iteration: Line, state: State) -> Json:
+    """What an iteration begins with."""
+    item = iteration.item
+    assert item is not None
+    if "ItemBatcher" in state.fields:
+        # The selector was applied to each item before they were put into batches.
+        return item.value
+    return _selected(walk, line, state, item)
+
+
+def _selected(walk: Walk, line: Line, state: State, item: Item) -> Json:
+    template = state.fields.get("ItemSelector", state.fields.get("Parameters"))
+    if template is None:
+        if item.key is not None:
+            return {"Key": item.key, "Value": item.value}
+        return item.value
+    scope = data_flow.selected(state, walk.scope(line))
+    context = {**scope.context, "Map": {"Item": item_context(item)}}
+    scope = scope._replace(context=context)
+    if state.is_jsonata:
+        return fill_query_template(template, scope, "ItemSelector")
+    return fill_template(template, scope)
+
+
+def item_context(item: Item) -> dict[str, Json]:
+    """`$$.Map.Item` of an iteration."""
+    found = {"Index": item.index, "Value": item.value}
+    return found if item.key is None else {**found, "Key": item.key}
+
+
+def items_of(walk: Walk, line: Line, state: State, scope: Scope) -> list[Item]:
+    """What the iterations work on, one for each."""
+    items = _items(state, scope)
+    if "ItemBatcher" in state.fields:
+        return _batches(walk, line, state, scope, items)
+    return items
+
+
+def _items(state: State, scope: Scope) -> list[Item]:
+    found = _array(state, scope)
+    if isinstance(found, dict):
+        return [
+            Item(number=number, index=number, value=value, key=key)
+            for number, (key, value) in enumerate(found.items())
+        ]
+    return [Item(number=number, index=number, value=value) for number, value in enumerate(found)]
+
+
+def _array(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
+    if state.is_jsonata:
+        field = "Items"
+        found = fill_query_template(state.fields.get(field, scope.data), scope, field)
+    else:
+        field = "ItemsPath"
+        found = find_path(state.fields.get(field, "$"), scope, field)
+    if isinstance(found, list) or (isinstance(found, dict) and state.is_jsonata):
+        return found
+    raise StateError(
+        QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
+        f'Reference path "{state.fields.get(field, "$")}" must point to array, and not to '
+        f"{type_name(found)}.",
+        location=field if state.is_jsonata else None,
+    )
+
+
+def _batches(walk: Walk, line: Line, state: State, scope: Scope, items: list[Item]) -> list[Item]:
+    """Items put together, as many as the batcher says, or as many as fit into its bytes."""
+    batcher = State(state.name, "ItemBatcher", state.fields["ItemBatcher"], state.query_language)
+    items_max = data_flow.number_of(batcher, "MaxItemsPerBatch", scope) or len(items)
+    bytes_max = data_flow.number_of(batcher, "MaxInputBytesPerBatch", scope)
+    frame: dict[str, Json] = {}
+    if "BatchInput" in batcher.fields:
+        frame["BatchInput"] = _batch_input(batcher, scope)
+    batches: list[Item] = []
+    gathered: list[Json] = []
+    size = 0
+    for item in items:
+        value = _selected(walk, line, state, item)
+        grown = size + len(json_text(value).encode())
+        is_too_large = bytes_max is not None and gathered and grown > bytes_max
+        if len(gathered) >= items_max or is_too_large:
+            batches.append(_batch(len(batches), item.index - len(gathered), frame, gathered))
+            gathered, size = [], 0
+            grown = len(json_text(value).encode())
+        gathered.append(value)
+        size = grown
+    if gathered:
+        batches.append(_batch(len(batches), len(items) - len(gathered), frame, gathered))
+    return batches
+
+
+def _batch(number: int, index: int, frame: dict[str, Json], values: list[Json]) -> Item:
+    return Item(number=number, index=index, value={**frame, "Items": values})
+
+
+def _batch_input(batcher: State, scope: Scope) -> Json:
+    template = batcher.fields["BatchInput"]
+    if batcher.is_jsonata:
+        return fill_query_template(template, scope, "ItemBatcher/BatchInput")
+    return fill_template(template, scope)
+
+
+def tolerated(state: State, scope: Scope, total: int) -> int | None:
+    """How many items may fail; the smaller when a count and a percentage are given."""
+    count = data_flow.number_of(state, "ToleratedFailureCount", scope)
+    percentage = data_flow.scalar_of(state, "ToleratedFailurePercentage", scope)
+    bounds = [] if count is None else [count]
+    if percentage is not None:
+        if not is_number(percentage) or not 0 <= percentage <= 100:
+            raise StateError(
+                QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
+                "The value for the field 'ToleratedFailurePercentage' must be from 0 to 100, but "
+                f"was {json_text(percentage)[:80]}.",
+            )
+        bounds.append(int(total * percentage // 100))
+    return min(bounds, default=None)

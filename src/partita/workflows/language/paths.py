@@ -1,0 +1,230 @@
+"""JSONPath as the States Language uses it: finding a value, and placing a result.
+
+A path that names one value (`$.a.b[0]['c d']`) gives that value or fails; one that may match many
+(`$..a`, `$.a[*]`, `$.a[?@.b > 1]`) gives an array, which may be empty. The first kind is all that
+most machines use and is read here; the second goes to a library, with a bound on how much of its
+input a path may look at, because `$..*..*..*` would look at everything many times over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import jsonpath
+from jsonpath.exceptions import JSONPathError
+
+from partita.workflows.language.errors import RESULT_PATH_MATCH_FAILURE, StateError
+from partita.workflows.language.limits import PATH_NODES_MAX
+from partita.workflows.language.values import Json, is_number
+
+Step = str | int
+
+_ROOT = re.compile(r"\$(?P<context>\$)?(?P<variable>[^\W\d]\w*)?", re.UNICODE)
+_STEP = re.compile(
+    r"""
+    \.(?P<name>[^\s.\[\]()*?,:@'"\\|&<>=!~+/{}]+)   # .name, which may have dashes in it
+    | \[\s*(?P<index>-?\d{1,15})\s*\]
+    | \[\s*'(?P<single>(?:[^'\\]|\\.)*)'\s*\]
+    | \[\s*"(?P<double>(?:[^"\\]|\\.)*)"\s*\]
+    """,
+    re.VERBOSE,
+)
+_FUNCTION = re.compile(r"\.(\w+)\(\)$")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+class PathNotFound(Exception):
+    """A path that names one value, and its input has none there."""
+
+
+class PathSyntaxError(ValueError):
+    """Not a path; says why."""
+
+
+class Path:
+    """A parsed path: where it starts, and how it goes on from there."""
+
+    def __init__(self, text: str) -> None:
+        root = _ROOT.match(text)
+        if root is None:
+            raise PathSyntaxError(f"a path begins with $, and '{text[:80]}' does not")
+        if root["context"] and root["variable"]:
+            raise PathSyntaxError(f"'{text[:80]}' mixes the context object with a variable")
+        self.text = text
+        self.is_context = bool(root["context"])
+        self.variable: str | None = root["variable"]
+        rest = text[root.end() :]
+        self.function = _function_at_end(rest)
+        if self.function is not None:
+            rest = rest[: rest.rindex(".")]
+        self.steps = _steps(rest)
+        self._search = None if self.steps is not None else _search("$" + rest)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it names exactly one place, so that a result can be put there."""
+        return self.steps is not None and self.function is None
+
+    def find(self, data: Json) -> Json:
+        """What it selects in the data; PathNotFound when there is nothing at its one place."""
+        if self.steps is not None:
+            found = _follow(data, self.steps)
+        else:
+            assert self._search is not None
+            found = _matches(self._search, data)
+        return found if self.function is None else _apply(self.function, found)
+
+
+@lru_cache(maxsize=4096)
+def parse_path(text: str) -> Path:
+    return Path(text)
+
+
+def resolve(text: str, data: Json, context: Json, variables: Mapping[str, Json]) -> Json:
+    """What a path selects: in the data, in the context object (`$$`) or in a variable (`$name`)."""
+    path = parse_path(text)
+    if path.is_context:
+        return path.find(context)
+    if path.variable is None:
+        return path.find(data)
+    if path.variable not in variables:
+        raise PathNotFound(text)
+    return path.find(variables[path.variable])
+
+
+def place(text: str, data: Json, value: Json) -> Json:
+    """The data with the value put where a reference path says; objects on the way are created."""
+    path = parse_path(text)
+    assert path.steps is not None
+    return _placed(data, path.steps, value, text)
+
+
+def _placed(data: Json, steps: tuple[Step, ...], value: Json, text: str) -> Json:
+    # Along the path everything is copied: the data may be in use elsewhere.
+    if not steps:
+        return value
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str) and isinstance(data, dict):
+        return {**data, step: _placed(data.get(step, {}), rest, value, text)}
+    if isinstance(step, int) and isinstance(data, list) and -len(data) <= step < len(data):
+        copy = list(data)
+        copy[step] = _placed(data[step], rest, value, text)
+        return copy
+    raise StateError(
+        RESULT_PATH_MATCH_FAILURE, f"Unable to apply step '{step}' of the path '{text}' to input."
+    )
+
+
+def _steps(rest: str) -> tuple[Step, ...] | None:
+    """The names and indexes of a path that has nothing else; None for other paths."""
+    steps: list[Step] = []
+    position = 0
+    while position < len(rest):
+        match = _STEP.match(rest, position)
+        if match is None:
+            return None
+        position = match.end()
+        kind = match.lastgroup
+        assert kind is not None
+        found = match[kind]
+        if kind == "index":
+            steps.append(int(found))
+        else:
+            steps.append(found if kind == "name" else _ESCAPE.sub(r"\1", found))
+    return tuple(steps)
+
+
+def _follow(data: Json, steps: tuple[Step, ...]) -> Json:
+    for step in steps:
+        if not _has_steps(data, step):
+            raise PathNotFound
+        try:
+            data = data[step]
+        except (KeyError, IndexError):
+            raise PathNotFound from None
+    return data
+
+
+def _has_steps(data: Json, step: Step) -> bool:
+    return isinstance(data, dict if isinstance(step, str) else list)
+
+
+class _Allowance:
+    """How many more values a search may look at."""
+
+    def __init__(self) -> None:
+        self.nodes = PATH_NODES_MAX
+
+    def spend(self) -> None:
+        self.nodes -= 1
+        if self.nodes < 0:
+            raise PathNotFound
+
+
+class _CountedMatch(jsonpath.JSONPathMatch):
+    def __init__(self, **members: Any) -> None:
+        super().__init__(**members)
+        members["filter_context"]["allowance"].spend()
+
+
+class _Environment(jsonpath.JSONPathEnvironment):
+    match_class = _CountedMatch
+    max_recursion_depth = 200
+
+    def setup_function_extensions(self) -> None:
+        """None: regular expressions in them could take for ever."""
+
+
+_environment = _Environment(strict=True)
+
+
+def _search(text: str) -> jsonpath.JSONPath:
+    try:
+        found = _environment.compile(text)
+    except (JSONPathError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
+        raise PathSyntaxError(f"'{text[:80]}' is not a JSONPath: {reason}") from None
+    assert isinstance(found, jsonpath.JSONPath)
+    return found
+
+
+def _matches(search: jsonpath.JSONPath, data: Json) -> list[Json]:
+    allowance = {"allowance": _Allowance()}
+    try:
+        return [match.obj for match in search.finditer(data, filter_context=allowance)]
+    except (JSONPathError, RecursionError, TypeError) as error:
+        raise PathNotFound from error
+
+
+def _function_at_end(rest: str) -> str | None:
+    match = _FUNCTION.search(rest)
+    if match is None:
+        return None
+    if match[1] not in _FUNCTIONS:
+        raise PathSyntaxError(f"there is no path function {match[1]}()")
+    return match[1]
+
+
+def _apply(function: str, found: Json) -> Json:
+    if function == "length":
+        if isinstance(found, list | dict | str):
+            return len(found)
+    elif function == "keys":
+        if isinstance(found, dict):
+            return list(found)
+    elif isinstance(found, list) and found and all(map(is_number, found)):
+        return _FUNCTIONS[function](found)
+    raise PathNotFound
+
+
+_FUNCTIONS: dict[str, Callable[[Any], Json]] = {
+    "length": len,
+    "keys": list,
+    "min": min,
+    "max": max,
+    "sum": sum,
+    "avg": lambda numbers: sum(numbers) / len(numbers),
+}

@@ -1,0 +1,27 @@
+"""What an expression can see: its data, the context object, variables, and the moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from partita.workflows.language.values import Json
+
+
+class Moment(NamedTuple):
+    """Time and chance, passed in: nothing in the language reads a clock."""
+
+    now: float
+    random: random.Random
+
+
+class Scope(NamedTuple):
+    data: Json
+    """What `$` is."""
+    context: Json
+    """What `$$` and `$states.context` are."""
+    variables: Mapping[str, Json]
+    moment: Moment
+    states: Mapping[str, Json]
+    """`$states` of JSONata, apart from the context: input, result, errorOutput."""

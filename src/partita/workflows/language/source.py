@@ -1,0 +1,31 @@
+"""The text of a definition, before it is JSON: comments and substitutions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_COMMENT = re.compile(
+    r"""
+    "(?:[^"\\\n]|\\.)*"     # a string, which may look like a comment inside
+    | //[^\n]* | \#[^\n]*   # to the end of the line
+    | /\*.*?\*/             # over lines
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_:.-]+)\}")
+
+
+def strip_comments(text: str) -> str:
+    """The text without comments; what stays keeps its line and column."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match[0]
+        return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
+
+    return _COMMENT.sub(blank, text)
+
+
+def substitute(text: str, values: Mapping[str, str]) -> str:
+    """The text with `${Name}` replaced, as CloudFormation's DefinitionSubstitutions does it."""
+    return _SUBSTITUTION.sub(lambda match: values.get(match[1], match[0]), text)

@@ -1,0 +1,74 @@
+"""JSON values: their text, their size, and which of Python's values they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from partita.workflows.language.errors import DATA_LIMIT_EXCEEDED, StateError
+from partita.workflows.language.limits import DATA_BYTES_MAX
+
+Json = Any
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+
+
+def json_text(value: Json) -> str:
+    """Compact JSON, as the history and States.JsonToString show it."""
+    return _encoder.encode(value).decode()
+
+
+def parse_json(text: str | bytes) -> Json:
+    """The value of a JSON text; a ValueError for what is none, such as NaN or too deep nesting."""
+    try:
+        return _decoder.decode(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
+
+
+def is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_integer(value: Json) -> bool:
+    """Whether it is a whole number, which JSON may also write as 3.0."""
+    return is_number(value) and value == value // 1
+
+
+def type_name(value: Json) -> str:
+    if value is None:
+        return "null"
+    return _TYPE_NAMES[type(value)]
+
+
+_TYPE_NAMES = {
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+def is_equal(left: Json, right: Json) -> bool:
+    """Equality of JSON, in which true is not 1."""
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(is_equal, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(is_equal(left[key], right[key]) for key in left)
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+
+
+def check_size(value: Json, what: str) -> None:
+    """A StateError when a value is more than states may hand on."""
+    if len(_encoder.encode(value)) > DATA_BYTES_MAX:
+        raise StateError(
+            DATA_LIMIT_EXCEEDED,
+            f"The state/task '{what}' returned a result with a size exceeding the maximum number "
+            "of bytes service limit.",
+        )

@@ -1,0 +1,43 @@
+"""A machine in a file: States Language in JSON, comments allowed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from partita.errors import PartitaError
+from partita.workflows.language import (
+    InvalidDefinition,
+    StateMachine,
+    parse,
+    strip_comments,
+)
+from partita.workflows.running.integrations import check_resources
+
+_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def read(path: Path) -> str:
+    """The definition, without its comments."""
+    try:
+        return strip_comments(path.read_text())
+    except OSError as error:
+        raise PartitaError(f"Cannot read {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise PartitaError(f"{path} is not a text in UTF-8.") from error
+
+
+def machine(path: Path, type: str) -> StateMachine:
+    """The machine of a file; what is wrong with it is an InvalidDefinition."""
+    parsed = parse(read(path))
+    check_resources(parsed, type)
+    return parsed
+
+
+def name(path: Path) -> str:
+    """What the machine of a file is called: as the file is."""
+    return _NAME.sub("-", path.name.partition(".")[0])[:80] or "machine"
+
+
+def findings(error: InvalidDefinition) -> list[str]:
+    return [f"{one.severity.lower()}: {one}" for one in error.diagnostics]

@@ -1,0 +1,1 @@
+"""Running machines: executions that survive their process, and what their tasks call."""

@@ -1,0 +1,92 @@
+"""Names of machines, executions, activities and functions, as ARNs.
+
+There is one shared database whatever the region: of an ARN that is given, only the kind and the
+names count; ARNs that are told have always the same region and account.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from partita.errors import InvalidArn, InvalidName
+
+REGION, ACCOUNT = "us-east-1", "123456789012"
+MACHINE, EXECUTION, EXPRESS, ACTIVITY = "stateMachine", "execution", "express", "activity"
+
+_ARN = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(\w+):(.+)", re.DOTALL)
+_FUNCTION = re.compile(
+    r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d+:)?(?:function:)?([\w-]+)(:[$\w-]+)?"
+)
+_SUBSTITUTION = re.compile(r"\$\{(\w+?)(?:Arn)?\}")
+# (API reference, CreateStateMachine: "A name must not contain")
+_STRANGE = re.compile(r"""[\s<>{}\[\]?*"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]""")
+
+
+class ExecutionName(NamedTuple):
+    machine: str
+    name: str
+
+
+def machine_arn(name: str) -> str:
+    return _arn(MACHINE, name)
+
+
+def execution_arn(execution: ExecutionName) -> str:
+    return _arn(EXECUTION, f"{execution.machine}:{execution.name}")
+
+
+def express_arn(execution: ExecutionName, run_id: str) -> str:
+    return _arn(EXPRESS, f"{execution.machine}:{execution.name}:{run_id}")
+
+
+def activity_arn(name: str) -> str:
+    return _arn(ACTIVITY, name)
+
+
+def function_arn(name: str) -> str:
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+
+
+def machine_name(arn: str) -> str:
+    return _name(arn, MACHINE)
+
+
+def activity_name(arn: str) -> str:
+    return _name(arn, ACTIVITY)
+
+
+def execution_name(arn: str) -> ExecutionName:
+    machine, _, name = _name(arn, EXECUTION).partition(":")
+    if not machine or not name:
+        raise InvalidArn(f"Invalid Arn: 'Invalid ARN: {arn}'")
+    return ExecutionName(machine, name)
+
+
+def kind_of(arn: str) -> str:
+    match = _ARN.fullmatch(arn)
+    return match[1] if match else ""
+
+
+def function_name(resource: str) -> str | None:
+    """The function that an ARN, a name, or a template's `${NameArn}` stands for."""
+    match = _SUBSTITUTION.fullmatch(resource) or _FUNCTION.fullmatch(resource)
+    return match[1] if match else None
+
+
+def check_name(name: str) -> None:
+    if _STRANGE.search(name):
+        raise InvalidName(f"Invalid Name: '{name}'")
+
+
+def _arn(kind: str, name: str) -> str:
+    return f"arn:aws:states:{REGION}:{ACCOUNT}:{kind}:{name}"
+
+
+def _name(arn: str, kind: str) -> str:
+    match = _ARN.fullmatch(arn)
+    if match is None:
+        raise InvalidArn(f"Invalid Arn: 'Invalid ARN prefix: {arn}'")
+    if match[1] != kind:
+        raise InvalidArn(f"Invalid Arn: 'Resource type not valid in this context: {match[1]}'")
+    return match[2]

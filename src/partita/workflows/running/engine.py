@@ -1,0 +1,408 @@
+"""Executions at work: each step is decided, written down with its events, and only then acted on.
+
+So a process may be killed at any moment: what was written is found again, timers are set again and
+tasks that were under way are started again. A step is never lost, and its events are never written
+twice, because a write says which revision of the state it goes on from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from partita.clock import Clock
+from partita.workflows.language import (
+    CancelTask,
+    CancelTimer,
+    Command,
+    ExecutionTimedOut,
+    Happening,
+    HeartbeatMissed,
+    Moment,
+    Progress,
+    Run,
+    StartTask,
+    StartTimer,
+    StateMachine,
+    Stopped,
+    TaskFailed,
+    TaskSucceeded,
+    TaskTimedOut,
+    TimerFired,
+    advance,
+    begin,
+    errors,
+    outstanding,
+    parse,
+)
+from partita.workflows.language.timestamps import format_timestamp
+from partita.workflows.language.values import json_text
+from partita.workflows.running.arns import machine_arn
+from partita.workflows.running.commits import Conflict
+from partita.workflows.running.records import EXPRESS, RUNNING, Execution
+from partita.workflows.running.store import Store
+from partita.workflows.running.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+LOADS_AT_ONCE = 64
+MACHINES_KEPT = 512
+SLEEP_SECONDS_MAX = 24 * 3600.0
+"""Longer waits are looked at again after so long, as loops do not take any number of seconds."""
+EXPRESS_SECONDS_MAX = 300
+"""How long an express execution may take. (guide)"""
+EXECUTION_TIMER = "execution"
+
+
+@dataclass(slots=True, eq=False)
+class StartedTask:
+    command: StartTask
+    call: asyncio.Task[None] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Live:
+    """An execution in memory."""
+
+    execution: Execution
+    machine: StateMachine
+    run: Run
+    finished: asyncio.Future[Execution]
+    revision: int = 1
+    is_kept: bool = True
+    """Whether it is written down: synchronous ones are not."""
+    inbox: list[tuple[Happening, float, asyncio.Future[None] | None]] = field(default_factory=list)
+    draining: asyncio.Task[None] | None = None
+    tasks: dict[str, StartedTask] = field(default_factory=dict)
+    timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+
+    def quiet(self) -> None:
+        """Wait for nothing any more."""
+        for timer in self.timers.values():
+            timer.cancel()
+        self.timers.clear()
+        for id in list(self.tasks):
+            self.drop_task(id)
+
+    def drop_task(self, id: str) -> None:
+        task = self.tasks.pop(id, None)
+        if task is not None and task.call is not None and task.call is not asyncio.current_task():
+            task.call.cancel()
+        for name in (_timeout(id), _heartbeat(id)):
+            self.drop_timer(name)
+
+    def drop_timer(self, id: str) -> None:
+        timer = self.timers.pop(id, None)
+        if timer is not None:
+            timer.cancel()
+
+
+class Engine:
+    """All executions that run. `tasks` carries out what they ask for."""
+
+    def __init__(
+        self,
+        store: Store,
+        tasks: Tasks,
+        clock: Clock,
+        time_scale: float = 1.0,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._clock = clock
+        self._time_scale = time_scale
+        self._chance = chance or random.SystemRandom()
+        self._live: dict[str, Live] = {}
+        self._machines: dict[str, StateMachine] = {}
+
+    # What the API asks for.
+
+    def live(self, arn: str) -> Live | None:
+        return self._live.get(arn)
+
+    async def start(self, execution: Execution, definition: str, *, is_kept: bool = True) -> Live:
+        """Begin an execution; it is durable on return. A Conflict when there is one of its name."""
+        machine = self.machine(execution.digest, definition)
+        progress = begin(
+            machine, msgspec.json.decode(execution.input), _context(execution), self._moment()
+        )
+        finished = asyncio.get_running_loop().create_future()
+        live = Live(execution, machine, progress.run, finished, is_kept=is_kept)
+        live.execution = _told(execution, progress, self._clock())
+        if is_kept:
+            await self._store.begin(live.execution, progress.run, progress.events)
+        if live.execution.status != RUNNING:
+            finished.set_result(live.execution)
+            return live
+        self._live[execution.arn] = live
+        self._act(live, progress.commands)
+        self._limit(live)
+        return live
+
+    def machine(self, digest: str, definition: str) -> StateMachine:
+        machine = self._machines.get(digest)
+        if machine is None:
+            if len(self._machines) >= MACHINES_KEPT:
+                self._machines.clear()
+            machine = self._machines[digest] = parse(definition)
+        return machine
+
+    async def deliver(self, live: Live, *happenings: Happening) -> None:
+        """Returns when what has happened is durable."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._post(live, happenings, done)
+        await done
+
+    def heartbeat(self, live: Live, id: str) -> None:
+        """A worker is still at it."""
+        self._expect_heartbeat(live, live.tasks[id].command)
+
+    async def stop_all(self, machine: str) -> None:
+        """Those of a machine that is deleted."""
+        running = [live for live in self._live.values() if live.execution.machine == machine]
+        await asyncio.gather(*(self.deliver(live, Stopped()) for live in running))
+
+    async def recover(self) -> None:
+        """Take up all executions that run."""
+        turns = asyncio.Semaphore(LOADS_AT_ONCE)
+
+        async def load(arn: str) -> None:
+            async with turns:
+                await self._load(arn)
+
+        await asyncio.gather(*[load(arn) async for arn in self._store.running()])
+
+    async def close(self) -> None:
+        for live in self._live.values():
+            live.quiet()
+            if live.draining is not None:
+                live.draining.cancel()
+        self._live.clear()
+
+    # One execution.
+
+    async def _load(self, arn: str) -> None:
+        execution, state = await self._store.execution(arn), await self._store.state(arn)
+        if execution is None or state is None:
+            return
+        if execution.digest in self._machines:
+            machine = self._machines[execution.digest]
+        else:
+            definition = await self._store.definition(execution.digest)
+            machine = self.machine(execution.digest, definition)
+        revision, run = state
+        finished = asyncio.get_running_loop().create_future()
+        live = self._live[arn] = Live(execution, machine, run, finished, revision)
+        self._act(live, outstanding(run))
+        self._limit(live)
+
+    def _post(
+        self,
+        live: Live,
+        happenings: tuple[Happening, ...],
+        done: asyncio.Future[None] | None = None,
+        began: float | None = None,
+    ) -> None:
+        """`began` is when all but the last of them happened."""
+        now = self._clock()
+        *before, last = happenings
+        live.inbox += [(happening, began or now, None) for happening in before]
+        live.inbox.append((last, now, done))
+        if live.draining is None:
+            live.draining = asyncio.create_task(self._drain(live))
+
+    async def _drain(self, live: Live) -> None:
+        """Everything that happened meanwhile is one step."""
+        try:
+            while live.inbox:
+                gathered, live.inbox = live.inbox, []
+                waiting = [done for _, _, done in gathered if done is not None]
+                try:
+                    await self._step(live, [(what, when) for what, when, _ in gathered])
+                except Exception as error:
+                    _settle(waiting, error)
+                    raise
+                _settle(waiting)
+        except Conflict:
+            logger.warning("%s was changed by somebody else; reading it again.", live.execution.arn)
+            live.quiet()
+            await self._load(live.execution.arn)
+        except Exception as error:
+            logger.exception("%s cannot go on.", live.execution.arn)
+            await self._abandon(live, error)
+        finally:
+            live.draining = None
+            _settle([done for *_, done in live.inbox if done is not None], Conflict())
+            live.inbox.clear()
+
+    async def _abandon(self, live: Live, error: Exception) -> None:
+        """End what cannot be written down as it is, such as too much data for a transaction."""
+        stopped = Stopped(errors.RUNTIME, f"{type(error).__name__}: {error}")
+        try:
+            await self._step(live, [(stopped, self._clock())])
+        except Exception:
+            logger.exception("%s cannot be ended either.", live.execution.arn)
+            live.quiet()
+
+    async def _step(self, live: Live, happenings: list[tuple[Happening, float]]) -> None:
+        run, events, commands = live.run, [], list[Command]()
+        for happening, when in happenings:
+            progress = advance(live.machine, run, happening, Moment(when, self._chance))
+            run = progress.run
+            events += progress.events
+            commands += progress.commands
+            self._forget(live, happening)
+        if run is live.run:
+            return
+        if len(happenings) > 1:
+            wanted = {command.id for command in outstanding(run)}
+            commands = [
+                one
+                for one in commands
+                if isinstance(one, CancelTask | CancelTimer) or one.id in wanted
+            ]
+        execution = _told(live.execution, progress, self._clock())
+        if live.is_kept:
+            if execution.status == RUNNING:
+                await self._store.advance(execution, live.revision, run, events)
+            else:
+                await self._store.finish(execution, live.revision, run, events)
+        live.run, live.execution = run, execution
+        live.revision += 1
+        if execution.status == RUNNING:
+            self._act(live, commands)
+        else:
+            live.quiet()
+            self._live.pop(execution.arn, None)
+            live.finished.set_result(execution)
+
+    def _forget(self, live: Live, happening: Happening) -> None:
+        """What has ended is waited for no longer."""
+        if isinstance(happening, TimerFired):
+            live.drop_timer(happening.id)
+        elif isinstance(happening, ENDINGS):
+            live.drop_task(happening.id)
+
+    def _act(self, live: Live, commands: list[Command]) -> None:
+        for command in commands:
+            if isinstance(command, StartTask):
+                self._start_task(live, command)
+            elif isinstance(command, StartTimer):
+                self._set_timer(live, command.id, command.until, TimerFired(command.id))
+            elif isinstance(command, CancelTask):
+                live.drop_task(command.id)
+            else:
+                live.drop_timer(command.id)
+
+    def _start_task(self, live: Live, command: StartTask) -> None:
+        task = live.tasks[command.id] = StartedTask(command)
+        if command.timeout_seconds is not None:
+            until = command.scheduled_at + command.timeout_seconds
+            self._set_timer(live, _timeout(command.id), until, TaskTimedOut(command.id))
+        self._expect_heartbeat(live, command)
+        task.call = asyncio.create_task(self._call(live, command))
+
+    async def _call(self, live: Live, command: StartTask) -> None:
+        began = self._clock()
+
+        def report(*happenings: Happening) -> None:
+            self._post(live, happenings, began=began)
+
+        async def note(*happenings: Happening) -> None:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._post(live, happenings, done, began)
+            await done
+
+        try:
+            await self._tasks.carry_out(command, live.execution.arn, report, note)
+        except errors.StateError as error:
+            report(TaskFailed(command.id, error.error, error.cause))
+        except Exception as error:
+            logger.exception("A task of %s failed unexpectedly.", live.execution.arn)
+            report(TaskFailed(command.id, errors.RUNTIME, f"{type(error).__name__}: {error}"))
+
+    # Time.
+
+    def _moment(self) -> Moment:
+        return Moment(self._clock(), self._chance)
+
+    def _limit(self, live: Live) -> None:
+        seconds = live.machine.timeout_seconds
+        if live.execution.type == EXPRESS:
+            seconds = min(seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
+        if seconds is not None:
+            until = live.execution.started_at + seconds
+            self._set_timer(live, EXECUTION_TIMER, until, ExecutionTimedOut())
+
+    def _expect_heartbeat(self, live: Live, command: StartTask) -> None:
+        if command.heartbeat_seconds is not None:
+            name = _heartbeat(command.id)
+            live.drop_timer(name)
+            until = self._clock() + command.heartbeat_seconds
+            self._set_timer(live, name, until, HeartbeatMissed(command.id))
+
+    def _set_timer(self, live: Live, name: str, until: float, happening: Happening) -> None:
+        """Seconds of the machine, which may pass faster than ours."""
+        remaining = (until - self._clock()) / self._time_scale
+        loop = asyncio.get_running_loop()
+        action: Callable[[], None]
+        if remaining > SLEEP_SECONDS_MAX:
+            action = lambda: self._set_timer(live, name, until, happening)  # noqa: E731
+        else:
+            action = lambda: self._post(live, (happening,))  # noqa: E731
+        delay = min(max(remaining, 0.0), SLEEP_SECONDS_MAX)
+        live.timers[name] = loop.call_later(delay, action)
+
+
+ENDINGS = (TaskSucceeded, TaskFailed, TaskTimedOut, HeartbeatMissed)
+
+
+def _timeout(id: str) -> str:
+    return f"timeout of {id}"
+
+
+def _heartbeat(id: str) -> str:
+    return f"heartbeat of {id}"
+
+
+def _context(execution: Execution) -> dict[str, Any]:
+    return {
+        "Execution": {
+            "Id": execution.arn,
+            "Name": execution.name,
+            "RoleArn": execution.role_arn,
+            "StartTime": format_timestamp(execution.started_at),
+        },
+        "StateMachine": {"Id": machine_arn(execution.machine), "Name": execution.machine},
+    }
+
+
+def _told(execution: Execution, progress: Progress, now: float) -> Execution:
+    """The execution as it stands after a step."""
+    if progress.status == RUNNING:
+        return execution
+    return msgspec.structs.replace(
+        execution,
+        status=progress.status,
+        stopped_at=now,
+        output=json_text(progress.output) if progress.status == "SUCCEEDED" else None,
+        error=progress.error,
+        cause=progress.cause,
+    )
+
+
+def _settle(waiting: list[asyncio.Future[None]], error: Exception | None = None) -> None:
+    for done in waiting:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

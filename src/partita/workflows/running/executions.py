@@ -1,0 +1,112 @@
+"""Starting executions of machines that are kept, and waiting for their end."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+from partita.clock import Clock
+from partita.errors import (
+    ExecutionAlreadyExists,
+    ExecutionDoesNotExist,
+    InvalidExecutionInput,
+    StateMachineDeleting,
+    StateMachineDoesNotExist,
+)
+from partita.workflows.language.limits import DATA_BYTES_MAX
+from partita.workflows.language.values import parse_json
+from partita.workflows.running import arns
+from partita.workflows.running.arns import ExecutionName
+from partita.workflows.running.commits import Conflict
+from partita.workflows.running.engine import Engine, Live
+from partita.workflows.running.records import DELETING, EXPRESS, RUNNING, Execution, Machine
+from partita.workflows.running.store import Store
+
+
+class Executions:
+    def __init__(self, store: Store, engine: Engine, clock: Clock) -> None:
+        self._store = store
+        self._engine = engine
+        self._clock = clock
+
+    async def machine(self, arn: str) -> Machine:
+        machine = await self._store.machine(arns.machine_name(arn))
+        if machine is None:
+            raise StateMachineDoesNotExist(f"State Machine Does Not Exist: '{arn}'")
+        return machine
+
+    async def start(
+        self,
+        machine_arn: str,
+        name: str | None = None,
+        input: str = "{}",
+        trace_header: str | None = None,
+    ) -> dict[str, Any]:
+        """StartExecution's answer."""
+        machine = await self.machine(machine_arn)
+        execution = self._new(machine, name, input, trace_header)
+        try:
+            await self._engine.start(execution, machine.definition)
+        except Conflict:
+            execution = await self._same(execution)
+        return {"executionArn": execution.arn, "startDate": execution.started_at}
+
+    async def run(self, machine: Machine, name: str | None, input: str, trace: str | None) -> Live:
+        """An execution that nobody but its caller will ask for, and that is not kept."""
+        execution = self._new(machine, name, input, trace)
+        return await self._engine.start(execution, machine.definition, is_kept=False)
+
+    async def finished(self, arn: str) -> Execution:
+        live = self._engine.live(arn)
+        if live is not None:
+            return await asyncio.shield(live.finished)
+        execution = await self._store.execution(arn)
+        if execution is None or execution.status == RUNNING:
+            raise ExecutionDoesNotExist(f"Execution Does Not Exist: '{arn}'")
+        return execution
+
+    def _new(self, machine: Machine, name: str | None, input: str, trace: str | None) -> Execution:
+        if machine.status == DELETING:
+            raise StateMachineDeleting(
+                f"State Machine Deleting: '{arns.machine_arn(machine.name)}'"
+            )
+        check_input(input)
+        if name is not None:
+            arns.check_name(name)
+        named = ExecutionName(machine.name, name or str(uuid.uuid4()))
+        is_express = machine.type == EXPRESS
+        return Execution(
+            arn=arns.express_arn(named, str(uuid.uuid4()))
+            if is_express
+            else arns.execution_arn(named),
+            name=named.name,
+            machine=machine.name,
+            type=machine.type,
+            digest=machine.digest,
+            role_arn=machine.role_arn,
+            revision_id=machine.revision_id,
+            machine_updated_at=machine.updated_at,
+            started_at=self._clock(),
+            input=input,
+            trace_header=trace,
+        )
+
+    async def _same(self, execution: Execution) -> Execution:
+        """The one of that name, if starting it again is the same as having started it."""
+        there = await self._store.execution(execution.arn)
+        if there is None or there.status != RUNNING or there.input != execution.input:
+            raise ExecutionAlreadyExists(f"Execution Already Exists: '{execution.arn}'")
+        return there
+
+
+def check_input(text: str) -> None:
+    try:
+        parse_json(text)
+    except ValueError as error:
+        raise InvalidExecutionInput(f"Invalid State Machine Execution Input: '{error}'") from error
+    if len(text.encode()) > DATA_BYTES_MAX:
+        raise InvalidExecutionInput(
+            "Invalid State Machine Execution Input: "
+            f"'The input is longer than {DATA_BYTES_MAX} bytes'"
+        )

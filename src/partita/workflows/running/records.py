@@ -1,0 +1,60 @@
+"""What is kept of machines, activities and executions."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+
+STANDARD, EXPRESS = "STANDARD", "EXPRESS"
+ACTIVE, DELETING = "ACTIVE", "DELETING"
+RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+
+
+class Machine(msgspec.Struct, kw_only=True):
+    name: str
+    type: str
+    definition: str
+    role_arn: str
+    created_at: float
+    updated_at: float
+    revision_id: str | None = None
+    """None until the first update, as in the service."""
+    status: str = ACTIVE
+    logging: dict[str, object] | None = None
+    tracing: dict[str, object] | None = None
+    tags: dict[str, str] = {}
+
+    @property
+    def digest(self) -> str:
+        """Under which its definition is kept for the executions that began with it."""
+        return blake2b(self.definition.encode(), digest_size=16).hexdigest()
+
+
+class Activity(msgspec.Struct, kw_only=True):
+    name: str
+    created_at: float
+    tags: dict[str, str] = {}
+
+
+class Execution(msgspec.Struct, kw_only=True):
+    """An execution as DescribeExecution shows it; how far it is stands elsewhere."""
+
+    arn: str
+    name: str
+    machine: str
+    """The machine's name."""
+    type: str
+    digest: str
+    """Of the definition that it runs."""
+    role_arn: str
+    revision_id: str | None
+    machine_updated_at: float
+    started_at: float
+    input: str
+    trace_header: str | None = None
+    status: str = RUNNING
+    stopped_at: float | None = None
+    output: str | None = None
+    error: str | None = None
+    cause: str | None = None

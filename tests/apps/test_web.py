@@ -1,0 +1,234 @@
+"""The small HTTP service, asked over sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from partita.apps import web as web_module
+from partita.apps.web import Request, Response, Web, json_response
+
+Story = Callable[[int], Awaitable[None]]
+
+
+def serving(story: Story, **options: Any) -> None:
+    async def run() -> None:
+        web = Web(**options)
+        web.add("GET", "/echo/{name}", echo)
+        web.add("PUT", "/echo/{name}", echo)
+        web.add("GET", "/echo/{name}/slow", slow)
+        web.add("GET", "/bug", bug)
+        port = await web.start("127.0.0.1", 0)
+        try:
+            await story(port)
+        finally:
+            await web.stop()
+
+    asyncio.run(run())
+
+
+async def echo(request: Request) -> Response:
+    return json_response(
+        {
+            "name": request.parameters["name"],
+            "query": request.query,
+            "agent": request.headers.get("user-agent"),
+            "body": request.body.decode(),
+        },
+        headers={"etag": '"1"'},
+    )
+
+
+async def slow(request: Request) -> Response:
+    await asyncio.sleep(0.1)
+    return await echo(request)
+
+
+async def bug(request: Request) -> Response:
+    raise ZeroDivisionError
+
+
+async def exchange(port: int, *parts: bytes) -> bytes:
+    """All that comes back until the server closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for part in parts:
+        writer.write(part)
+        await writer.drain()
+        await asyncio.sleep(0.02)
+    async with asyncio.timeout(20):
+        content = await reader.read()
+    writer.close()
+    return content
+
+
+def get(path: str, *headers: str, method: str = "GET") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: here", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def last(path: str, *headers: str, method: str = "GET") -> bytes:
+    return get(path, "Connection: close", *headers, method=method)
+
+
+def parsed(content: bytes) -> tuple[int, str, Any]:
+    head, _, body = content.partition(b"\r\n\r\n")
+    return int(head.split()[1]), head.decode().lower(), json.loads(body) if body else None
+
+
+def test_parameters_query_headers_and_body_reach_the_handler() -> None:
+    async def story(port: int) -> None:
+        request = last("/echo/a%2Fb%20%C3%A9?x=1&x=&y=%26", "User-Agent: me", "Content-Length: 2")
+        status, head, body = parsed(await exchange(port, request + b"hi"))
+        assert status == 200
+        assert 'etag: "1"' in head
+        assert body["name"] == "a/b é"
+        assert body["query"] == [["x", "1"], ["x", ""], ["y", "&"]]
+        assert (body["agent"], body["body"]) == ("me", "hi")
+
+    serving(story)
+
+
+def test_a_body_may_come_in_pieces_and_chunks() -> None:
+    async def story(port: int) -> None:
+        head = last("/echo/a", "Transfer-Encoding: chunked", method="PUT")
+        answer = await exchange(port, head, b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n")
+        assert parsed(answer)[2]["body"] == "abcde"
+
+    serving(story)
+
+
+def test_answers_keep_the_order_of_their_requests() -> None:
+    async def story(port: int) -> None:
+        requests = [get("/echo/0/slow"), *(get(f"/echo/{n}") for n in range(1, 100)), last("/bug")]
+        content = await exchange(port, b"".join(requests))
+        names = [int(part.split(b'"')[0]) for part in content.split(b'"name":"')[1:]]
+        assert names == list(range(100))
+
+    serving(story)
+
+
+def test_a_slow_request_holds_up_no_other_connection() -> None:
+    async def story(port: int) -> None:
+        slow_one = asyncio.ensure_future(exchange(port, last("/echo/a/slow")))
+        await asyncio.sleep(0.03)
+        assert parsed(await exchange(port, last("/echo/b")))[0] == 200
+        assert not slow_one.done()
+        await slow_one
+
+    serving(story)
+
+
+def test_what_is_not_there_is_said_in_words() -> None:
+    async def story(port: int) -> None:
+        status, head, body = parsed(await exchange(port, last("/nothing")))
+        assert (status, body["detail"]) == (404, "There is nothing at /nothing.")
+        assert "application/problem+json" in head
+        status, head, body = parsed(await exchange(port, last("/echo/a", method="DELETE")))
+        assert (status, "allow: get, head, put" in head) == (405, True)
+        assert body["detail"] == "/echo/a takes GET, HEAD, PUT, not DELETE."
+        assert parsed(await exchange(port, last("/echo/%FF")))[0] == 400
+
+    serving(story)
+
+
+def test_head_and_options_come_with_get() -> None:
+    async def story(port: int) -> None:
+        status, head, body = parsed(await exchange(port, last("/echo/a", method="HEAD")))
+        assert (status, body) == (200, None)
+        assert "content-length: 46" in head
+        status, head, _ = parsed(await exchange(port, last("/echo/a", method="OPTIONS")))
+        assert (status, "allow: get, head, put" in head) == (204, True)
+
+    serving(story)
+
+
+def test_a_bug_is_one_answer_and_the_connection_goes_on() -> None:
+    async def story(port: int) -> None:
+        content = await exchange(port, get("/bug") + last("/echo/a"))
+        assert content.startswith(b"HTTP/1.1 500 ")
+        assert b'"name":"a"' in content
+
+    serving(story)
+
+
+def test_bodies_and_headers_have_a_limit() -> None:
+    async def story(port: int) -> None:
+        declared = get("/echo/a", "Content-Length: 11", method="PUT")
+        assert parsed(await exchange(port, declared))[0] == 413
+        chunked = get("/echo/a", "Transfer-Encoding: chunked", method="PUT")
+        large = chunked + b"40\r\n" + b"x" * 64 + b"\r\n"
+        assert parsed(await exchange(port, large))[0] == 413
+        long = f"X-Long: {'x' * 20_000}"
+        assert parsed(await exchange(port, last("/echo/a", long)))[0] == 431
+        assert parsed(await exchange(port, get("/echo/a", long)[:-4], b"y" * 100))[0] == 431
+
+    serving(story, body_bytes_max=10)
+
+
+def test_what_is_no_http_is_refused_after_what_came_before() -> None:
+    async def story(port: int) -> None:
+        content = await exchange(port, get("/echo/a") + b"\x16\x03\x01 nonsense\r\n\r\n")
+        assert content.startswith(b"HTTP/1.1 200 ")
+        assert b"HTTP/1.1 400 " in content
+
+    serving(story)
+
+
+def test_an_offer_of_http_2_is_answered_in_http_1() -> None:
+    async def story(port: int) -> None:
+        upgrade = get("/echo/a", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
+        assert parsed(await exchange(port, upgrade))[0] == 200
+
+    serving(story)
+
+
+def test_a_request_that_does_not_end_is_given_up(monkeypatch: Any) -> None:
+    monkeypatch.setattr(web_module, "REQUEST_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(web_module, "SWEEP_SECONDS", 0.1)
+
+    async def story(port: int) -> None:
+        assert parsed(await exchange(port, b"GET /echo/a HTTP/1.1\r\n"))[0] == 408
+
+    serving(story)
+
+
+def test_a_stop_lets_the_answer_go_out_first() -> None:
+    answers: list[asyncio.Task[bytes]] = []
+
+    async def story(port: int) -> None:
+        answers.append(asyncio.create_task(exchange(port, get("/echo/a/slow"))))
+        await asyncio.sleep(0.05)
+
+    async def check() -> None:
+        web = Web()
+        web.add("GET", "/echo/{name}/slow", slow)
+        await story(await web.start("127.0.0.1", 0))
+        await web.stop()
+        assert parsed(await answers[0])[0] == 200
+
+    asyncio.run(check())
+
+
+def test_what_a_handler_began_it_finishes_when_its_client_leaves() -> None:
+    finished: list[str] = []
+
+    async def write_twice(request: Request) -> Response:
+        await asyncio.sleep(0.1)
+        finished.append(request.parameters["name"])
+        return Response(204)
+
+    async def check() -> None:
+        web = Web()
+        web.add("PUT", "/things/{name}", write_twice)
+        port = await web.start("127.0.0.1", 0)
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(get("/things/a", method="PUT"))
+        await asyncio.sleep(0.03)
+        writer.transport.abort()
+        await asyncio.sleep(0.2)
+        await web.stop()
+        assert finished == ["a"]
+
+    asyncio.run(check())

@@ -1,0 +1,106 @@
+"""Whatever is killed whenever: every window equals a recount of the visits."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from .pipeline import (
+    Pipeline,
+    down_to,
+    make_visits,
+    put_assets,
+    recount,
+    running,
+    stream_visits,
+)
+
+SEED_VARIABLE = "PARTITA_FAULT_SEED"
+LENGTHS = {"F": 300, "H": 3600, "D": 86_400}
+ASSETS = 2_000
+KEPT_ASSETS = 100
+BATCH = 100
+SETTINGS = f"""
+kept_assets = {KEPT_ASSETS}
+expiration_grace_seconds = 864000
+write_units = 100000
+spread = 0.001
+[spam]
+mode = "off"
+"""
+KILLED = ("database", "processor", "counter", "consumer", "api")
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    seed = int(os.environ.get(SEED_VARIABLE) or random.SystemRandom().randrange(1 << 32))
+    sys.stdout.write(f"{SEED_VARIABLE}={seed}\n")
+    return random.Random(seed)
+
+
+@contextmanager
+def killing(
+    pipeline: Pipeline, chance: random.Random, kills: int, seconds: float
+) -> Iterator[list[str]]:
+    """Each part as many times, in any order, over some seconds."""
+    order = list(KILLED) * kills
+    chance.shuffle(order)
+    pauses = [chance.uniform(0, 2 * seconds / len(order)) for _ in order]
+    killed: list[str] = []
+
+    def kill_all() -> None:
+        for name, pause in zip(order, pauses, strict=True):
+            time.sleep(pause)
+            pipeline.kill(name)
+            killed.append(name)
+
+    thread = threading.Thread(target=kill_all)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        thread.join()
+
+
+def replay_with_kills(folder: Path, chance: random.Random, count: int, kills: int) -> None:
+    """Two days of a week ago, told as fast as they are taken."""
+    began = int(time.time()) // 86_400 * 86_400 - 7 * 86_400
+    step = 2 * 86_400 / count
+    visits = list(make_visits(chance, count, ASSETS, lambda number: began + number * step))
+    with running(folder, SETTINGS) as pipeline:
+        put_assets(pipeline.client(), ASSETS)
+        with killing(pipeline, chance, kills, seconds=count / 2_000) as killed:
+            for first in range(0, count, BATCH):
+                batch = {
+                    "replay": "week-ago",
+                    "number": first,
+                    "events": visits[first : first + BATCH],
+                    "isLast": first + BATCH >= count,
+                }
+                answer = pipeline.post_until_taken(batch)
+                assert answer["accepted"] == len(batch["events"])
+        assert len(killed) == kills * len(KILLED)
+        expected = down_to(recount(visits, LENGTHS), KEPT_ASSETS)
+        pipeline.wait_for_windows(expected)
+        assert pipeline.windows() == expected
+
+
+def test_windows_of_a_replay_equal_a_recount_after_kills(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    replay_with_kills(tmp_path, chance, count=50_000, kills=1)
+
+
+@pytest.mark.soak
+def test_windows_of_a_million_visits_equal_a_recount_after_ten_kills_of_each_part(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    replay_with_kills(tmp_path, chance, count=1_000_000, kills=10)

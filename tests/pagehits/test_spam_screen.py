@@ -1,0 +1,259 @@
+"""What the spam filter lets pass, withholds and takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.spam import PERIODS, deviations, measure
+from benchmarks.visits import ATTACKS, START, MadeVisit, visits
+from partita.apps.pagehits.spam.adjustments import Adjustment, Row, is_adjustment
+from partita.apps.pagehits.spam.screen import Judgement, Screen
+from partita.apps.pagehits.spam.settings import Mode, SpamSettings
+
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+def visit(
+    asset: int = 1, visitor: str = "ann", seconds: float = 0, agent: str = BROWSER, source: str = ""
+) -> MadeVisit:
+    return MadeVisit("abc", asset, 5, "free", "article", visitor, agent, source, START + seconds)
+
+
+def screen(mode: Mode = "filter", **settings: int) -> Screen:
+    return Screen(SpamSettings(mode=mode, **settings))
+
+
+def verdicts(judged: Judgement) -> list[str | None]:
+    assert judged.verdicts is not None
+    return judged.verdicts
+
+
+# Rules
+
+
+def test_who_reloads_a_page_counts_three_times():
+    judged = screen().judge([visit(seconds=second) for second in range(6)])
+    assert verdicts(judged) == [None, None, None, "reload", "reload", "reload"]
+    assert [(case.reason, case.subject, case.hits) for case in judged.withheld] == [
+        ("reload", "ann", 3)
+    ]
+
+
+def test_who_comes_back_after_a_while_counts_again():
+    watched = screen()
+    for second in (0, 1, 2, 700, 701, 702):
+        assert watched.judge([visit(seconds=second)]).verdicts is None
+
+
+def test_visitors_of_many_assets_do_not_reload():
+    assert screen().judge([visit(asset=number) for number in range(1, 30)]).verdicts is None
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+        "curl/8.5.0",
+        "python-requests/2.32",
+        "Mozilla/5.0 (X11; Linux x86_64) HeadlessChrome/130.0",
+    ],
+)
+def test_bots_that_say_so_do_not_count(agent):
+    assert verdicts(screen().judge([visit(agent=agent)])) == ["bot"]
+
+
+@pytest.mark.parametrize("agent", [BROWSER, "Mozilla/5.0 (Linux; Android 11; CUBOT X50)", ""])
+def test_people_are_no_bots(agent):
+    assert screen().judge([visit(agent=agent)]).verdicts is None
+
+
+def test_bots_of_the_settings_do_not_count():
+    watched = Screen(SpamSettings(mode="filter", bots=("Partner-Check",)))
+    assert verdicts(watched.judge([visit(agent="partner-check 1.0")])) == ["bot"]
+
+
+def test_a_visitor_has_so_many_hits_a_minute():
+    judged = screen(visitor_hits_per_minute=10).judge(
+        [visit(asset=number, seconds=number) for number in range(1, 13)]
+    )
+    assert verdicts(judged) == [None] * 10 + ["rate"] * 2
+
+
+def test_a_source_has_so_many_hits_a_minute():
+    watched = screen(source_hits_per_minute=10)
+    judged = watched.judge(
+        [visit(asset=n, visitor=f"v{n}", source="192.0.2.1") for n in range(1, 13)]
+    )
+    assert verdicts(judged) == [None] * 10 + ["source"] * 2
+    later = [visit(asset=50, visitor="v50", source="192.0.2.1", seconds=60)]
+    assert watched.judge(later).verdicts is None
+
+
+def test_visits_without_visitor_agent_and_source_pass():
+    blank = [visit(visitor="", agent="") for _ in range(100)]
+    assert screen().judge(blank).verdicts is None
+
+
+# Modes
+
+
+def test_observing_notes_and_counts_all_the_same():
+    judged = screen("observe").judge([visit(seconds=second) for second in range(6)])
+    assert judged.verdicts is None
+    assert [(case.status, case.hits) for case in judged.withheld] == [("observed", 3)]
+
+
+def test_a_filter_that_is_off_does_nothing():
+    judged = screen("off").judge([visit() for _ in range(100)])
+    assert (judged.verdicts, judged.withheld, judged.adjustments) == (None, [], [])
+
+
+# What people have decided
+
+
+def test_a_released_visitor_is_let_pass_and_a_confirmed_one_is_not():
+    watched = screen()
+    watched.decide("abc", {("reload", "ann"): False, ("reload", "bob"): True})
+    assert watched.judge([visit(seconds=second) for second in range(6)]).verdicts is None
+    judged = watched.judge([visit(visitor="bob")])
+    assert verdicts(judged) == ["confirmed"]
+    assert judged.withheld[0].subject == "bob"
+
+
+# Memory
+
+
+def test_memory_of_visitors_is_bounded():
+    watched = screen(visitors_max=1_000)
+    for first in range(0, 20_000, 100):
+        batch = [visit(visitor=f"v{n}", seconds=first) for n in range(first, first + 100)]
+        watched.judge(batch)
+    brand = watched._watches["abc"]
+    assert len(brand._visitors) <= 20_000 * 60 // 100
+    assert len(brand._visitors) + len(brand._pairs) < 10_000
+
+
+def test_made_up_agents_cost_little_memory():
+    watched = screen()
+    for number in range(12_000):
+        watched.judge([visit(asset=number + 1, visitor=f"v{number}", agent=f"agent {number}")])
+    assert len(watched._watches["abc"]._agents._agents) == 10_000
+
+
+# The forest
+
+
+class Judged(NamedTuple):
+    screen: Screen
+    adjustments: list[Adjustment]
+    judgements: list[Judgement]
+
+
+def judge_all(watched: Screen, made: Iterable[MadeVisit]) -> Judged:
+    made = list(made)
+    judgements = [watched.judge(made[n : n + 100]) for n in range(0, len(made), 100)]
+    judgements.append(watched.settle(made[-1].time + 300))
+    return Judged(watched, [a for j in judgements for a in j.adjustments], judgements)
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Judged:
+    return judge_all(screen(), visits(minutes=60, per_second=20, seed=5, attacks=ATTACKS[1:2]))
+
+
+def test_a_wave_on_one_asset_is_taken_back_with_an_explanation(attacked):
+    anomalies = [
+        case
+        for judged in attacked.judgements
+        for case in judged.withheld
+        if case.reason == "anomaly"
+    ]
+    waves = [case for case in anomalies if case.subject.startswith("132000030 ")]
+    assert {case.subject for case in waves} == {"132000030 (first visit)"}
+    assert len({case.case_id for case in waves}) == 1
+    worst = max(waves, key=lambda case: case.score or 0)
+    assert worst.score is not None and worst.score > 2
+    reasons = {part.feature: part for part in worst.explanation}
+    assert {part.feature for part in worst.explanation[:4]} <= {
+        "hits",
+        "share",
+        "surge",
+        "stays",
+        "kind",
+    }
+    assert reasons["share"].direction == reasons["surge"].direction == "high"
+    assert 0.8 < reasons["share"].strength <= 1
+    assert sum(part.attribution for part in worst.explanation) == pytest.approx(
+        worst.score, rel=0.01
+    )
+
+
+def test_what_is_taken_back_has_a_sign_and_a_time_within_the_wave(attacked):
+    rows = [row for one in attacked.adjustments for row in one.rows if row.asset_id == 132_000_030]
+    assert 2_900 < -sum(row.hits for row in rows) < 3_100
+    assert all(row.hits < 0 and 2_700 <= row.time - START < 2_880 for row in rows)
+    names = [one.id for one in attacked.adjustments]
+    assert len(set(names)) == len(names)
+
+
+def test_nothing_is_taken_back_while_observing():
+    made = visits(minutes=50, per_second=20, seed=5, attacks=ATTACKS[1:2])
+    judged = judge_all(screen("observe"), made)
+    assert judged.adjustments == []
+    assert any(case.reason == "anomaly" for j in judged.judgements for case in j.withheld)
+
+
+def test_what_was_learned_outlives_the_screen():
+    quiet = visits(minutes=30, per_second=20, seed=6)
+    before = judge_all(screen(), quiet).screen
+    after = screen()
+    after.relearn(before.learned())
+    new = [f"wave-{number}" for number in range(600)]
+    wave = [visit(asset=132_000_030, visitor=v, seconds=1_860 + n / 20) for n, v in enumerate(new)]
+    honest = [v for v in visits(minutes=34, per_second=20, seed=6) if v.time >= START + 1_800]
+    made = sorted([*honest, *wave], key=lambda one: one.time)
+    taken = [row for one in judge_all(after, made).adjustments for row in one.rows]
+    assert 500 < -sum(row.hits for row in taken if row.asset_id == 132_000_030) <= 630
+    untaught = [row for one in judge_all(screen(), made).adjustments for row in one.rows]
+    assert untaught == []
+
+
+def test_a_clock_that_is_fast_does_not_end_the_interval():
+    made = visits(minutes=60, per_second=20, seed=5, attacks=ATTACKS[1:2])
+    fast = [
+        one._replace(time=one.time + 59, visitor=f"fast-{place}")
+        for place, one in enumerate(made)
+        if place % 100 == 0
+    ]
+    judged = judge_all(screen(), sorted([*made, *fast], key=lambda one: one.time))
+    rows = [row for one in judged.adjustments for row in one.rows if row.asset_id == 132_000_030]
+    assert -sum(row.hits for row in rows) > 2_800
+
+
+def test_attacks_are_found_and_lists_are_as_without_them():
+    outcome = measure(visits(per_second=30, seed=7, attacks=ATTACKS), SpamSettings(mode="filter"))
+    assert outcome.found["reload"] / outcome.spam["reload"] > 0.98
+    assert outcome.found["wave"] / outcome.spam["wave"] > 0.98
+    assert outcome.found["slow"] / outcome.spam["slow"] > 0.90
+    assert outcome.taken / outcome.honest < 0.001
+    for period in PERIODS:
+        found = deviations(outcome, period)
+        assert max(one.attacked for one in found) > 0.02
+        assert max(one.filtered for one in found) < 0.02
+
+
+# On the stream
+
+
+def test_an_adjustment_is_told_from_visits_and_read_again():
+    adjustment = Adjustment("release:abc:1", (Row("abc", 7, 5, "free", "article", START, -3),))
+    data = adjustment.encode()
+    assert is_adjustment(data)
+    assert not is_adjustment(b'{"id":"1","visits":[]}')
+    assert Adjustment.decode(data) == adjustment
+    assert data == (
+        b'{"adjustment":"release:abc:1","rows":[["abc",7,5,"free","article",%d,-3]]}' % START
+    )

@@ -1,0 +1,242 @@
+"""A journal in front of the tree: what is committed is there again, whatever was cut short."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from shutil import copytree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partita import compiled
+from partita.errors import StorageError
+from partita.storage.engine import Changes
+from partita.storage.journal import HEADER_BYTES, Journal, read_journal
+from partita.storage.journaled import JOURNALS, JournaledEngine, open_relaxed, opened_for_reading
+
+EVERYTHING = (b"", b"\xff" * 8)
+
+
+FOLD_BYTES = 2000
+"""So that a few commits are enough for a fold."""
+
+
+def commit(engine: JournaledEngine, changes: Changes) -> None:
+    engine.commit(changes)
+    engine.refresh()
+
+
+def shown(engine: JournaledEngine) -> dict[bytes, bytes]:
+    return dict(engine.snapshot().range(*EVERYTHING))
+
+
+def left_behind(folder: Path, copy: Path) -> dict[bytes, bytes]:
+    """What a process that died now would leave, read by the next one and by `check`."""
+    copytree(folder, copy)
+    with opened_for_reading(copy) as snapshot:
+        read = dict(snapshot.range(*EVERYTHING))
+    engine = JournaledEngine(copy)
+    assert shown(engine) == read
+    engine.close()
+    again = JournaledEngine(copy)
+    assert shown(again) == read
+    again.close()
+    return read
+
+
+def random_changes(random: Random) -> dict[bytes, bytes | None]:
+    keys = [b"%03d" % random.randrange(200) for _ in range(random.randrange(1, 9))]
+    return {
+        key: None if random.random() < 0.3 else os.urandom(random.randrange(200)) for key in keys
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_commits_survive_a_death_at_any_commit_before_during_and_after_folds(
+    tmp_path: Path, seed: int
+) -> None:
+    random = Random(seed)
+    expected: dict[bytes, bytes] = {}
+    engine = JournaledEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    for number in range(150):
+        changes = random_changes(random)
+        commit(engine, changes)
+        for key, value in changes.items():
+            if value is None:
+                expected.pop(key, None)
+            else:
+                expected[key] = value
+        assert shown(engine) == expected
+        if number % 10 == 0:
+            assert left_behind(tmp_path / "data", tmp_path / f"copy-{number}") == expected
+    engine.close()
+    assert left_behind(tmp_path / "data", tmp_path / "copy") == expected
+    assert all(not read_journal(tmp_path / "data" / name).commits for name in JOURNALS)
+
+
+def test_a_fold_puts_what_is_committed_into_the_tree_and_clears_its_journal(
+    tmp_path: Path,
+) -> None:
+    engine = JournaledEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    for number in range(2000):
+        commit(engine, {b"%04d" % number: b"x" * 100})
+    assert len(engine._snapshot.newest.values) + len(engine._snapshot.folding.values) < 200
+    assert sum(len(read_journal(tmp_path / name).commits) for name in JOURNALS) < 200
+    assert len(shown(engine)) == 2000
+    engine.close()
+
+
+def cut(path: Path, end: int) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:end] + bytes(len(content) - end))
+
+
+def journal_with(path: Path, count: int) -> list[int]:
+    """Where each of so many records ends."""
+    journal = Journal(path, read_journal(path))
+    journal.begin(1)
+    ends = []
+    for number in range(count):
+        journal.append({b"key": b"value %d" % number})
+        ends.append(read_journal(path).end)
+    journal.close()
+    return ends
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_record_that_was_cut_off_is_as_if_it_had_never_been(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("journal") / "journal.0"
+    ends = journal_with(path, 3)
+    cut(path, data.draw(st.integers(ends[1] + 1, ends[2] - 1)))
+    contents = read_journal(path)
+    assert [commit[b"key"] for commit in contents.commits] == [b"value 0", b"value 1"]
+    assert contents.end == ends[1]
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_spoiled_byte_before_the_last_record_is_damage(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("journal") / "journal.0"
+    ends = journal_with(path, 3)
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, ends[1] - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=r"journal\.0 (is damaged at|was written by another)"):
+        read_journal(path)
+
+
+def test_records_of_an_earlier_generation_are_not_taken_for_new_ones(tmp_path: Path) -> None:
+    path = tmp_path / "journal.0"
+    journal_with(path, 5)
+    journal = Journal(path, read_journal(path))
+    journal.begin(2)
+    journal.append({b"key": b"value 9"})
+    contents = read_journal(path)
+    assert (contents.generation, contents.commits) == (2, ({b"key": b"value 9"},))
+    journal.clear()
+    assert read_journal(path)[:3:2] == (2, ())
+    journal.close()
+
+
+def test_damage_in_a_journal_refuses_the_folder_in_words(tmp_path: Path) -> None:
+    engine = JournaledEngine(tmp_path / "data")
+    commit(engine, {b"a": b"1"})
+    commit(engine, {b"b": b"2"})
+    copytree(tmp_path / "data", tmp_path / "copy")
+    engine.close()
+    journal = next(path for path in (tmp_path / "copy").glob("journal.*") if path.stat().st_size)
+    content = bytearray(journal.read_bytes())
+    content[HEADER_BYTES + 3] ^= 1
+    journal.write_bytes(content)
+    sentence = f"Cannot open the data folder .*copy: {journal.name} is damaged at byte"
+    for opened in (JournaledEngine, open_relaxed):
+        with pytest.raises(StorageError, match=sentence):
+            opened(tmp_path / "copy")
+    with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
+        pass
+
+
+def test_a_relaxed_engine_begins_with_what_a_durable_one_left(tmp_path: Path) -> None:
+    engine = JournaledEngine(tmp_path / "data")
+    commit(engine, {b"a": b"1", b"b": b"2"})
+    copytree(tmp_path / "data", tmp_path / "copy")
+    engine.close()
+    relaxed = open_relaxed(tmp_path / "copy")
+    assert dict(relaxed.snapshot().range(*EVERYTHING)) == {b"a": b"1", b"b": b"2"}
+    relaxed.commit({b"a": None})
+    relaxed.close()
+    again = JournaledEngine(tmp_path / "copy")
+    assert shown(again) == {b"b": b"2"}
+    again.close()
+
+
+@pytest.fixture
+def failing_sync(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Syncs of journals fail while the list has a member."""
+    faults: list[bool] = []
+    sync = os.fdatasync
+
+    def failing(file: int) -> None:
+        if faults:
+            raise OSError(5, "Input/output error")
+        sync(file)
+
+    monkeypatch.setattr(os, "fdatasync", failing)
+    return iter([faults])
+
+
+def test_a_commit_whose_sync_failed_does_not_come_back(
+    tmp_path: Path, failing_sync: Iterator[list[bool]]
+) -> None:
+    faults = next(failing_sync)
+    engine = JournaledEngine(tmp_path / "data")
+    commit(engine, {b"a": b"1"})
+    for _ in range(3):
+        faults.append(True)
+        for key in (b"lost", b"lost too"):
+            with pytest.raises(StorageError, match="could not be written: Input/output error"):
+                engine.commit({key: b"x"})
+            engine.refresh()
+        assert b"lost" not in shown(engine)
+        faults.clear()
+        commit(engine, {b"b": b"2"})
+        assert shown(engine) == {b"a": b"1", b"b": b"2"}
+    assert left_behind(tmp_path / "data", tmp_path / "copy") == {b"a": b"1", b"b": b"2"}
+    engine.close()
+
+
+@pytest.mark.skipif(
+    compiled.is_used(), reason="a compiled engine cannot be told to fail; runs on plain Python"
+)
+def test_memory_is_bounded_while_the_tree_takes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = JournaledEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    begin = engine._tree.begin_commit
+
+    def refuse() -> None:
+        raise StorageError("The tree is tired.")
+
+    monkeypatch.setattr(engine._tree, "begin_commit", refuse)
+    expected = {}
+    with pytest.raises(StorageError, match="does not get into the tree"):
+        for number in range(1000):
+            commit(engine, {b"%04d" % number: b"x" * 100})
+            expected[b"%04d" % number] = b"x" * 100
+    assert 20 < len(expected) < 300
+    assert shown(engine) == expected
+    assert left_behind(tmp_path / "data", tmp_path / "copy") == expected
+    monkeypatch.setattr(engine._tree, "begin_commit", begin)
+    engine.close()
+    again = JournaledEngine(tmp_path / "data")
+    assert shown(again) == expected
+    again.close()
