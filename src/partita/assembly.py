@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,13 +21,13 @@ from partita.server.dispatch import Dispatcher
 from partita.server.http import Listener
 from partita.settings import Function, Trigger
 from partita.storage.engine import Engine
-from partita.storage.journaled import JournaledEngine, open_relaxed, opened_for_reading
+from partita.storage.journaled import JournaledEngine, opened_for_reading
 from partita.storage.lmdb import LmdbEngine
-from partita.tables.check import check as check_folder
-from partita.tables.findings import Folder
-from partita.triggers.runner import Triggers
 from partita.workflows.frames import Told
 from partita.workflows.running.items import TABLE as WORKFLOWS_TABLE
+
+if TYPE_CHECKING:
+    from partita.triggers.runner import Triggers
 
 MEMORY_FOLDER = Path("/dev/shm")
 STEP_FUNCTIONS = b"AWSStepFunctions"
@@ -65,7 +66,7 @@ def serve(
             capacity=capacity,
             schedules=schedules,
         )
-        callers = Triggers(database, triggers, settings_folder)
+        callers = _callers(database, triggers, settings_folder)
 
         def told() -> bytes:
             endpoint = f"http://{database.service.address}"
@@ -86,7 +87,8 @@ def serve(
         def ready(url: str) -> None:
             database.service.address = url.removeprefix("http://")
             database.start()
-            callers.start()
+            for caller in callers:
+                caller.start()
             if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
                 # Executions may be under way.
                 workflows.start()
@@ -97,14 +99,29 @@ def serve(
             await lifecycle.serve(listener, host, port, ready, workflows.stop)
         finally:
             await workflows.stop()
-            await callers.stop()
+            for caller in callers:
+                await caller.stop()
             database.close()
 
     lifecycle.run(run)
 
 
+def _callers(
+    database: Database, triggers: Sequence[Trigger], settings_folder: Path
+) -> tuple[Triggers, ...]:
+    """What calls the functions of triggers; most servers have none, and start without its room."""
+    if not triggers:
+        return ()
+    from partita.triggers.runner import Triggers
+
+    return (Triggers(database, triggers, settings_folder),)
+
+
 def check(data: Path, say: Callable[[str], None]) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
+    from partita.tables.check import check as check_folder
+    from partita.tables.findings import Folder
+
     with opened_for_reading(data) as snapshot:
         folder = Folder(snapshot)
         findings = 0
@@ -133,7 +150,7 @@ def _kept(data: Path | None, *, durable: bool) -> str:
 def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
     """The engine over a data folder, or over one that nobody sees."""
     if folder is not None:
-        return JournaledEngine(folder) if durable else open_relaxed(folder)
+        return JournaledEngine(folder, durable=durable)
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
         # The folder goes at once: the open files live on until the process ends, however it ends.

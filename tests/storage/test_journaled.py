@@ -16,7 +16,7 @@ from partita import compiled
 from partita.errors import StorageError
 from partita.storage.engine import Changes
 from partita.storage.journal import HEADER_BYTES, Journal, read_journal
-from partita.storage.journaled import JOURNALS, JournaledEngine, open_relaxed, opened_for_reading
+from partita.storage.journaled import JOURNALS, JournaledEngine, opened_for_reading
 
 EVERYTHING = (b"", b"\xff" * 8)
 
@@ -61,7 +61,8 @@ def test_commits_survive_a_death_at_any_commit_before_during_and_after_folds(
 ) -> None:
     random = Random(seed)
     expected: dict[bytes, bytes] = {}
-    engine = JournaledEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    folder = tmp_path / "data"
+    engine = JournaledEngine(folder, durable=seed % 2 == 0, fold_bytes=FOLD_BYTES)
     for number in range(150):
         changes = random_changes(random)
         commit(engine, changes)
@@ -158,9 +159,8 @@ def test_damage_in_a_journal_refuses_the_folder_in_words(tmp_path: Path) -> None
     content[HEADER_BYTES + 3] ^= 1
     journal.write_bytes(content)
     sentence = f"Cannot open the data folder .*copy: {journal.name} is damaged at byte"
-    for opened in (JournaledEngine, open_relaxed):
-        with pytest.raises(StorageError, match=sentence):
-            opened(tmp_path / "copy")
+    with pytest.raises(StorageError, match=sentence):
+        JournaledEngine(tmp_path / "copy")
     with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
         pass
 
@@ -170,9 +170,9 @@ def test_a_relaxed_engine_begins_with_what_a_durable_one_left(tmp_path: Path) ->
     commit(engine, {b"a": b"1", b"b": b"2"})
     copytree(tmp_path / "data", tmp_path / "copy")
     engine.close()
-    relaxed = open_relaxed(tmp_path / "copy")
-    assert dict(relaxed.snapshot().range(*EVERYTHING)) == {b"a": b"1", b"b": b"2"}
-    relaxed.commit({b"a": None})
+    relaxed = JournaledEngine(tmp_path / "copy", durable=False)
+    assert shown(relaxed) == {b"a": b"1", b"b": b"2"}
+    commit(relaxed, {b"a": None})
     relaxed.close()
     again = JournaledEngine(tmp_path / "copy")
     assert shown(again) == {b"b": b"2"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import NamedTuple
+
+import msgspec
 
 from partita.errors import ValidationException
 
@@ -25,12 +26,11 @@ def refusal(text: str, place: Place | None = None) -> ValidationException:
     return ValidationException(text if place is None else f"{text} at {place}")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     place: Place | None
 
     def children(self) -> Iterator[Node]:
-        members: list[object] = [getattr(self, one.name) for one in fields(self)]
+        members: list[object] = [getattr(self, name) for name in self.__struct_fields__]
         while members:
             member = members.pop()
             if isinstance(member, Node):
@@ -48,15 +48,13 @@ def depth_of(node: Node) -> int:
     return depth
 
 
-@dataclass(frozen=True, slots=True)
-class Name(Node):
+class Name(Node, frozen=True):
     """An attribute, a table or an index."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Literal(Node):
+class Literal(Node, frozen=True):
     """A string, a number as it is written, a boolean or null, as type and content of a value."""
 
     kind: str
@@ -67,49 +65,41 @@ class Literal(Node):
         return str(self.content)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing(Node):
+class Missing(Node, frozen=True):
     """The keyword MISSING."""
 
 
-@dataclass(frozen=True, slots=True)
-class IonLiteral(Node):
+class IonLiteral(Node, frozen=True):
     """A literal in backticks, of which DynamoDB only tells the type."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter(Node):
+class Parameter(Node, frozen=True):
     """A question mark; the first has number 1."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral(Node):
+class ListLiteral(Node, frozen=True):
     members: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BagLiteral(Node):
+class BagLiteral(Node, frozen=True):
     members: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StructLiteral(Node):
+class StructLiteral(Node, frozen=True):
     members: tuple[tuple[Node, Node], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Wildcard(Node):
+class Wildcard(Node, frozen=True):
     """A star in a path: `a.*` is one that unpivots, `a[*]` is not."""
 
     unpivots: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Path(Node):
+class Path(Node, frozen=True):
     """A root and its steps: names, and what stands in brackets. It has no place of its own."""
 
     root: Node
@@ -117,32 +107,28 @@ class Path(Node):
     brackets: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(Node, frozen=True):
     """A function with its operands; its name is in lower case."""
 
     function: str
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Node):
+class Operation(Node, frozen=True):
     """An operator over one operand or more; AND and OR have all that they join."""
 
     operator: str
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TypeTest(Node):
+class TypeTest(Node, frozen=True):
     """`operand IS type`."""
 
     operand: Node
     type_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported(Node):
+class Unsupported(Node, frozen=True):
     """Well formed PartiQL that DynamoDB has no use for."""
 
     token: str
@@ -151,16 +137,14 @@ class Unsupported(Node):
     """How an error names it as a statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source(Node):
+class Source(Node, frozen=True):
     """What stands behind FROM or UPDATE; a join or an unpivot has no single one."""
 
     expression: Node | None
     is_aliased: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Node):
+class Column(Node, frozen=True):
     """One column of a SELECT; `a.*` changes an item's hierarchy."""
 
     expression: Node
@@ -168,21 +152,18 @@ class Column(Node):
     is_spread: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sorting(Node):
+class Sorting(Node, frozen=True):
     expression: Node
     is_descending: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Clause(Node):
+class Clause(Node, frozen=True):
     """A clause that DynamoDB does not support, by its name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Select(Node):
+class Select(Node, frozen=True):
     columns: tuple[Column, ...] | None
     """None for a star."""
     source: Source
@@ -194,8 +175,7 @@ class Select(Node):
     unsupported: tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Insert(Node):
+class Insert(Node, frozen=True):
     target: Node
     item: Node | None
     """None when rows are inserted instead of a VALUE."""
@@ -204,19 +184,16 @@ class Insert(Node):
     has_returning: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment(Node):
+class Assignment(Node, frozen=True):
     target: Node
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Removal(Node):
+class Removal(Node, frozen=True):
     target: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Returning(Node):
+class Returning(Node, frozen=True):
     """`RETURNING mapping *`: the mapping is as in ReturnValues but for MODIFIED."""
 
     mapping: str
@@ -224,8 +201,7 @@ class Returning(Node):
     is_single: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Update(Node):
+class Update(Node, frozen=True):
     source: Source | None
     actions: tuple[Node, ...]
     """Assignments and removals; an insertion is parsed and then refused."""
@@ -233,8 +209,7 @@ class Update(Node):
     returning: Returning | None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(Node):
+class Delete(Node, frozen=True):
     source: Source
     where: Node | None
     returning: Returning | None

@@ -48,9 +48,13 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """One file, for one generation after the other. Full disks and failures raise OSError."""
+    """One file, for one generation after the other. Full disks and failures raise OSError.
 
-    def __init__(self, path: Path, contents: Contents) -> None:
+    Without `durable`, what is written outlives the process but not a crash of the machine.
+    """
+
+    def __init__(self, path: Path, contents: Contents, *, durable: bool = True) -> None:
+        self._durable = durable
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._room = os.fstat(self._file).st_size
         self._generation = contents.generation
@@ -66,7 +70,7 @@ class Journal:
         self._end = HEADER_BYTES
 
     def append(self, changes: Changes) -> None:
-        """Returns when the commit is on disk."""
+        """Returns when the commit is as safe as it is to be."""
         record = _record(self._mark, changes)
         end = self._end + len(record)
         if end > self._room:
@@ -75,7 +79,7 @@ class Journal:
             _write(self._file, _header(self._generation, self._mark, has_records=True), 0)
         _write(self._file, record, self._end)
         try:
-            os.fdatasync(self._file)
+            self._sync()
         except OSError:
             self.is_in_doubt = True
             # The next process shall not see it either, unless the whole machine fails.
@@ -84,17 +88,21 @@ class Journal:
         self._end = end
 
     def clear(self) -> None:
-        """Forget the records; returns when that is on disk."""
+        """Forget the records."""
         if self._room:
             _write(self._file, _header(self._generation, self._mark, has_records=False), 0)
         if self._room > KEPT_BYTES:
             os.ftruncate(self._file, KEPT_BYTES)
             self._room = KEPT_BYTES
-        os.fdatasync(self._file)
+        self._sync()
         self.is_in_doubt = False
 
     def close(self) -> None:
         os.close(self._file)
+
+    def _sync(self) -> None:
+        if self._durable:
+            os.fdatasync(self._file)
 
     def _make_room(self, end: int) -> None:
         room = -(-end // CHUNK_BYTES) * CHUNK_BYTES

@@ -1,4 +1,4 @@
-"""The durable engine: a journal in front of the tree.
+"""The engine of a data folder: a journal in front of the tree.
 
 A commit of LMDB writes every page that it touches and waits for the disk twice. So a commit goes to
 a journal first, in one write and one sync, and is safe then. Its changes are kept in memory over
@@ -100,15 +100,15 @@ class Fold:
 
 
 class JournaledEngine:
-    """One data folder; a commit is on disk when `commit` returns."""
+    """One data folder; if it is `durable`, a commit is on disk when `commit` returns."""
 
-    def __init__(self, folder: Path, *, fold_bytes: int = FOLD_BYTES) -> None:
+    def __init__(self, folder: Path, *, durable: bool = True, fold_bytes: int = FOLD_BYTES) -> None:
         self._folder = folder
-        self._tree = LmdbEngine(folder)
+        self._tree = LmdbEngine(folder, durable=durable)
         try:
             contents = [read_journal(folder / name) for name in JOURNALS]
             self._journals = [
-                Journal(folder / name, content)
+                Journal(folder / name, content, durable=durable)
                 for name, content in zip(JOURNALS, contents, strict=True)
             ]
         except (StorageError, OSError) as error:
@@ -262,22 +262,6 @@ def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
         snapshot.folding.update(_changes(older))
         snapshot.newest.update(_changes(newer))
         yield snapshot
-
-
-def open_relaxed(folder: Path) -> LmdbEngine:
-    """The tree of a folder alone, with what a durable engine may have left in its journals."""
-    if any(_has_commits(folder / name) for name in JOURNALS):
-        engine = JournaledEngine(folder)
-        engine.settle()
-        engine.close()
-    return LmdbEngine(folder, durable=False)
-
-
-def _has_commits(path: Path) -> bool:
-    try:
-        return bool(read_journal(path).commits)
-    except StorageError as error:
-        raise cannot_open(path.parent, error) from error
 
 
 def _changes(contents: Contents) -> dict[bytes, bytes | None]:
