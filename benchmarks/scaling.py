@@ -140,16 +140,17 @@ def _say_progress(done: int, count: int, started_at: float) -> None:
 # Requests
 
 
-def get_item(number: int) -> Json:
+def get_item(number: int, place: int = 0) -> Json:
     return {"TableName": TABLE, "Key": key(FAMILY, number)}
 
 
-def put_item(number: int) -> Json:
+def put_item(number: int, place: int) -> Json:
     """As long as before, so that the table stays what it is; and another value each time."""
-    return {"TableName": TABLE, "Item": {**item(number), "rank": {"N": str(number + 1)}}}
+    rank = {"N": str(MANY_ITEMS + place)}
+    return {"TableName": TABLE, "Item": {**item(number), "rank": rank}}
 
 
-def query(number: int) -> Json:
+def query(number: int, place: int = 0) -> Json:
     return {
         "TableName": TABLE,
         "KeyConditionExpression": "pk = :pk",
@@ -162,12 +163,16 @@ OPERATIONS = {"GetItem": get_item, "PutItem": put_item, "Query": query}
 
 
 def _load(operation: str, count: int) -> Load:
-    """Requests that are all different: where keys come again, the space in front of them grows."""
+    """Requests that are all different: where keys come again, the space in front of them grows.
+
+    Every key comes at least twice, so that a put never finds the value that it writes, even when
+    the driver begins again.
+    """
     different = range(0, count, PARTITION_ITEMS if operation == "Query" else 1)
-    numbers = random.Random(SEED).sample(different, min(len(different), REQUESTS))
+    numbers = random.Random(SEED).sample(different, min(len(different), REQUESTS // 2))
     keys = itertools.islice(itertools.cycle(numbers), REQUESTS)
     bodies = [
-        b" " * (place // len(numbers)) + orjson.dumps(OPERATIONS[operation](number))
+        b" " * (place // len(numbers)) + orjson.dumps(OPERATIONS[operation](number, place))
         for place, number in enumerate(keys)
     ]
     return Load(f"{operation}-{count}", operation, bodies)
