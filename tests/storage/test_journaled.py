@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from shutil import copytree
@@ -89,6 +90,20 @@ def test_a_fold_puts_what_is_committed_into_the_tree_and_clears_its_journal(
     assert sum(len(read_journal(tmp_path / name).commits) for name in JOURNALS) < 200
     assert len(shown(engine)) == 2000
     engine.close()
+
+
+def test_a_commit_larger_than_everything_that_may_wait_is_taken(tmp_path: Path) -> None:
+    engine = JournaledEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    expected = {}
+    for number in range(20):
+        changes = {b"%04d %04d" % (number, other): b"x" * 100 for other in range(500)}
+        commit(engine, changes)
+        expected.update(changes)
+    assert shown(engine) == expected
+    engine.close()
+    again = JournaledEngine(tmp_path)
+    assert shown(again) == expected
+    again.close()
 
 
 def cut(path: Path, end: int) -> None:
@@ -236,6 +251,12 @@ def test_memory_is_bounded_while_the_tree_takes_nothing(
     assert shown(engine) == expected
     assert left_behind(tmp_path / "data", tmp_path / "copy") == expected
     monkeypatch.setattr(engine._tree, "begin_commit", begin)
+    for _ in range(100):
+        with suppress(StorageError):
+            engine.commit({b"at last": b"x"})
+            expected[b"at last"] = b"x"
+        engine.refresh()
+    assert shown(engine)[b"at last"] == b"x"
     engine.close()
     again = JournaledEngine(tmp_path / "data")
     assert shown(again) == expected

@@ -9,8 +9,10 @@ another is damage.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -101,7 +103,12 @@ class Journal:
         os.close(self._file)
 
     def _sync(self) -> None:
-        if self._durable:
+        if not self._durable:
+            return
+        if sys.platform == "darwin":
+            # There a sync leaves it to the drive when it writes; this does not.
+            fcntl.fcntl(self._file, fcntl.F_FULLFSYNC)
+        else:
             os.fdatasync(self._file)
 
     def _make_room(self, end: int) -> None:

@@ -16,6 +16,7 @@ thread, each put of another one would wait for its turn.)
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,12 +85,16 @@ class Fold:
             self._finishing.start()
         return False
 
+    def wait(self) -> None:
+        """Until the disk has it, if all pairs are put."""
+        if self._finishing is not None:
+            self._finishing.join()
+
     def stop(self) -> None:
         """Come to an end now, by giving up or by waiting for the disk."""
         if self._finishing is None:
             self._commit.abort()
-        else:
-            self._finishing.join()
+        self.wait()
 
     def _finish(self) -> None:
         try:
@@ -111,6 +116,8 @@ class JournaledEngine:
                 Journal(folder / name, content, durable=durable)
                 for name, content in zip(JOURNALS, contents, strict=True)
             ]
+            if durable:
+                _sync_folder(folder)
         except (StorageError, OSError) as error:
             self._tree.close()
             raise cannot_open(folder, error) from error
@@ -127,6 +134,8 @@ class JournaledEngine:
         self._fold_bytes = fold_bytes
         """How much is folded at a time."""
         self._next_fold_bytes = fold_bytes
+        self._failure: Exception | None = None
+        """Why the last fold did not come to its end, if it did not."""
         self._is_tree_ahead = False
         self._is_settled = False
         self._slow_commits_ahead = 0
@@ -162,6 +171,7 @@ class JournaledEngine:
         if self._is_settled:
             snapshot.folding, snapshot.newest = Overlay({}), Overlay({})
             self._newest_bytes, self._next_fold_bytes = 0, self._fold_bytes
+            self._failure = None
             self._is_settled = False
         count = 0
         for changes in self._unseen:
@@ -230,6 +240,7 @@ class JournaledEngine:
         return self._fold
 
     def _end_fold(self, failure: Exception | None) -> None:
+        self._failure = failure
         if self._fold is not None:
             self._fold.stop()
             self._fold = None
@@ -242,12 +253,14 @@ class JournaledEngine:
             self._next_fold_bytes = self._newest_bytes + self._fold_bytes
 
     def _wait_for_fold(self) -> None:
-        if self._fold is None:
+        if self._fold is not None:
+            self._fold.wait()
+        elif self._failure is not None:
+            self._next_fold_bytes = 0
             raise StorageError(
                 "The commit could not be written: what was written before does not get into the "
-                f"tree of {self._folder}; see the server's log, and start it again."
+                f"tree of {self._folder}; the server's log says why."
             )
-        self._fold.stop()
 
 
 @contextmanager
@@ -262,6 +275,15 @@ def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
         snapshot.folding.update(_changes(older))
         snapshot.newest.update(_changes(newer))
         yield snapshot
+
+
+def _sync_folder(folder: Path) -> None:
+    """A file that is new is only safe when its folder knows of it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _changes(contents: Contents) -> dict[bytes, bytes | None]:
