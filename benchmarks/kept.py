@@ -15,6 +15,7 @@ PARTIAL = RESULTS / "partial.json"
 SUITE = RESULTS / "suite.json"
 SCALING = RESULTS / "scaling.json"
 WATCHED = RESULTS / "watched.json"
+METRICS = RESULTS / "metrics.json"
 
 
 def keep(results: dict[str, Any], path: Path) -> None:

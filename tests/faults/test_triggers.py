@@ -18,7 +18,7 @@ TABLE = "watched"
 WRITERS = 4
 KEYS_PER_WRITER = 4
 LOAD_SECONDS_MAX = 1.5
-CATCH_UP_SECONDS_MAX = 60
+CATCH_UP_SECONDS_MAX = 180
 
 # Fails now and then, takes its time, and writes down what it gets in one go, or half of it.
 FUNCTION = """

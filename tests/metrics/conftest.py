@@ -107,11 +107,19 @@ class Catalogue:
         options = itertools.chain.from_iterable(self.options.items())
         return ["metrics", command, *options, *more]
 
+    def count(self, state: str) -> int:
+        """Metrics in a state of the migration."""
+        connection = self.mariadb.connect(self.name)
+        cursor = connection.cursor()
+        cursor.execute("SELECT COUNT(*) FROM metrics WHERE migratedToDynamoDB = %s", (state,))
+        ((found,),) = cursor.fetchall()
+        connection.close()
+        return int(found)
+
     def clear(self) -> None:
         """Everything but the mode."""
-        tables = ("metric_relationships", "metric_versions", "metrics")
-        tables += ("dimensions_metric_groups", "dimensions")
-        deletions = "".join(f"DELETE FROM {table};" for table in tables)
+        tables = "metric_relationships metric_versions metrics dimensions_metric_groups dimensions"
+        deletions = "".join(f"DELETE FROM {table};" for table in tables.split())
         groups = "DELETE FROM metric_groups WHERE name <> 'hybrid metrics'"
         self.mariadb.execute(deletions + groups, self.name)
         client = self.partita.client()

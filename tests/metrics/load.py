@@ -11,7 +11,7 @@ from typing import Any
 from .conftest import Answer, Api, hybrid, scalar
 
 IN_MIGRATION = 423
-PAUSE_SECONDS = 0.002
+PAUSE_SECONDS = 0.01
 
 
 class Load:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from ..migrate.servers import MariaDB
 from .conftest import Catalogue
 
 DIMENSIONS = 40
@@ -24,10 +25,14 @@ COLUMNS = {
 HYBRID_GROUP = 1
 
 
-def populate(catalogue: Catalogue, count: int, seed: int = 1) -> list[str]:
+def populate(catalogue: Catalogue, count: int) -> list[str]:
+    return fill(catalogue.mariadb, catalogue.name, count)
+
+
+def fill(mariadb: MariaDB, database: str, count: int, seed: int = 1) -> list[str]:
     """Metrics m1, m2, ...; every third one is hybrid. The schema is there already."""
     chance = random.Random(seed)
-    connection = catalogue.mariadb.connect(catalogue.name)
+    connection = mariadb.connect(database)
     cursor = connection.cursor()
     for table, rows in _rows(chance, count).items():
         places = ", ".join(["%s"] * len(rows[0]))

@@ -121,6 +121,9 @@ def test_before_its_cutoff_date_a_metric_is_its_chained_one(api: Api) -> None:
         ("2017-12-31", "oldest"),
     ):
         assert api("GET", f"/metrics/new?date={date}").body["name"] == name
+    tag = api("GET", "/metrics/new?date=2019-01-01").headers["etag"]
+    assert api("GET", "/metrics/new?date=2019-01-01", If_None_Match=tag).status == 304
+    assert api("GET", "/metrics/new?date=2017-12-31", If_None_Match=tag).status == 200
     assert api("GET", "/metrics/new?date=yesterday").status == 400
 
 

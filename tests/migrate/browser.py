@@ -105,7 +105,7 @@ class Browser:
         elif method == "Page.loadEventFired":
             self._loaded = True
 
-    def open(self, page: Path, *, width: int = 1280, height: int = 900) -> None:
+    def open(self, page: Path | str, *, width: int = 1280, height: int = 900) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -114,7 +114,7 @@ class Browser:
             mobile=False,
         )
         self._loaded = False
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         messages = self._messages()
         while not self._loaded:
             next(messages)

@@ -123,7 +123,9 @@ def test_no_price_for_a_column_that_the_source_does_not_have(games: Folder, tmp_
     text = (folder.path / "model.toml").read_text()
     folder.write_text("model.toml", text.replace("PlayersGamesItems.Score", "PlayersGamesItems.S"))
     folder.write_text("estimate.csv", "as it was")
-    with pytest.raises(PartitaError, match="Score: the source has no column 'PlayersGamesItems.S'"):
+    with pytest.raises(
+        PartitaError, match=r"Score: the source has no column 'PlayersGamesItems\.S'"
+    ):
         estimate(folder)
     assert (folder.path / "estimate.csv").read_text() == "as it was"
 

@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from ..processes import ENVIRONMENT, Server
 
 WAIT_SECONDS_MAX = 120
 PARTS = ("processor", "counter", "consumer", "api")
+TOGETHER = (",".join(PARTS),)
 Row = tuple[str, int, int, str, str]
 """Brand, asset, section, paid type, resource type."""
 Windows = dict[tuple[str, str, int], dict[Row, int]]
@@ -27,15 +29,16 @@ Windows = dict[tuple[str, str, int], dict[Row, int]]
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         return int(bound.getsockname()[1])
 
 
 class Pipeline:
-    """A database and the parts, each a process with a port that it keeps."""
+    """A database and the parts, each a process with a port that it keeps.
+
+    Parts that are named together, as in "processor,api", share a process.
+    """
 
     def __init__(self, folder: Path, settings: str = "", parts: Iterable[str] = PARTS) -> None:
         self.folder = folder
@@ -50,6 +53,9 @@ class Pipeline:
     @property
     def endpoint(self) -> str:
         return self.running["database"].url
+
+    def url(self, part: str) -> str:
+        return next(s.url for names, s in self.running.items() if part in names.split(","))
 
     def start(self, name: str) -> None:
         port = self._ports.setdefault(name, free_port())
@@ -99,7 +105,8 @@ class Pipeline:
         body: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._ports[part], timeout=60)
+        port = next(port for names, port in self._ports.items() if part in names.split(","))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             connection.request(method, target, body, headers or {})
             answer = connection.getresponse()

@@ -20,13 +20,15 @@ from .pipeline import (
     put_assets,
     recount,
     running,
-    stream_visits,
 )
 
 SEED_VARIABLE = "PARTITA_FAULT_SEED"
-LENGTHS = {"F": 300, "H": 3600, "D": 86_400}
+HOUR, DAY = 3600, 86_400
+LENGTHS = {"F": 300, "H": HOUR, "D": DAY}
+KILLING_PACE = 4_000
+"""Visits between kills are told at about this rate, in a second."""
 ASSETS = 2_000
-KEPT_ASSETS = 100
+KEPT_ASSETS = 30
 BATCH = 100
 SETTINGS = f"""
 kept_assets = {KEPT_ASSETS}
@@ -71,13 +73,13 @@ def killing(
 
 
 def replay_with_kills(folder: Path, chance: random.Random, count: int, kills: int) -> None:
-    """Two days of a week ago, told as fast as they are taken."""
-    began = int(time.time()) // 86_400 * 86_400 - 7 * 86_400
-    step = 2 * 86_400 / count
+    """The hours around a midnight a week ago, told as fast as they are taken."""
+    midnight = int(time.time()) // DAY * DAY - 7 * DAY
+    began, step = midnight - 4 * HOUR, 8 * HOUR / count
     visits = list(make_visits(chance, count, ASSETS, lambda number: began + number * step))
     with running(folder, SETTINGS) as pipeline:
         put_assets(pipeline.client(), ASSETS)
-        with killing(pipeline, chance, kills, seconds=count / 2_000) as killed:
+        with killing(pipeline, chance, kills, seconds=count / KILLING_PACE) as killed:
             for first in range(0, count, BATCH):
                 batch = {
                     "replay": "week-ago",

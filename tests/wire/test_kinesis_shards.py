@@ -120,13 +120,15 @@ def test_where_a_shard_cannot_be_split(kinesis: Any, event_stream: Create, hash_
 
 def test_which_shards_cannot_be_split_or_merged(kinesis: Any, event_stream: Create) -> None:
     name = event_stream(3)
-    assert refusal(
-        kinesis.merge_shards, StreamName=name, ShardToMerge=FIRST, AdjacentShardToMerge=THIRD
-    ) == (
-        INVALID,
-        f"Shards {FIRST} and {THIRD} in stream {name} under account {ACCOUNT} are not an adjacent "
-        "pair of shards eligible for merging",
-    )
+    # The shard with the lower hash keys comes first (kinesalite).
+    for lower, upper in ((FIRST, THIRD), (SECOND, FIRST), (FIRST, FIRST)):
+        assert refusal(
+            kinesis.merge_shards, StreamName=name, ShardToMerge=lower, AdjacentShardToMerge=upper
+        ) == (
+            INVALID,
+            f"Shards {lower} and {upper} in stream {name} under account {ACCOUNT} are not an "
+            "adjacent pair of shards eligible for merging",
+        )
     absent = "shardId-000000000009"
     assert refusal(
         kinesis.split_shard, StreamName=name, ShardToSplit=absent, NewStartingHashKey="5"

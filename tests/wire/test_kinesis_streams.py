@@ -25,8 +25,9 @@ Create = Callable[..., str]
 
 
 def summary_of(kinesis: Any, name: str) -> dict[str, Any]:
-    summary: dict[str, Any] = kinesis.describe_stream_summary(StreamName=name)
-    return summary["StreamDescriptionSummary"]
+    answer = kinesis.describe_stream_summary(StreamName=name)
+    summary: dict[str, Any] = answer["StreamDescriptionSummary"]
+    return summary
 
 
 def test_a_new_stream_is_described(kinesis: Any, event_stream: Create) -> None:

@@ -63,5 +63,8 @@ def test_strange_characters_are_refused(kinesis: Any, event_stream: Create) -> N
     )
     for tags in ({"a;b": "c"}, {"a": "b;c"}):
         assert refusal(kinesis.add_tags_to_stream, StreamName=name, Tags=tags) == (INVALID, text)
+    code, percent = refusal(kinesis.add_tags_to_stream, StreamName=name, Tags={"a": "5 %"})
+    assert code == INVALID
+    assert percent.startswith(f"Failed to add tags to stream {name} under account {ACCOUNT}")
     refused = refusal(kinesis.remove_tags_from_stream, StreamName=name, TagKeys=["a;b"])
     assert refused == (INVALID, text)

@@ -24,6 +24,8 @@ TIME_SCALE = "20"
 
 MODULE = '''
 import os
+import random
+import string
 import time
 
 
@@ -73,6 +75,11 @@ def count(event, context):
     return "at last"
 
 
+def random_text(event, context):
+    chance = random.Random(event["seed"])
+    return "".join(chance.choices(string.ascii_letters + string.digits, k=event["length"]))
+
+
 def forbidden(event, context):
     return object()
 
@@ -107,7 +114,7 @@ handler = "handlers:not_there"
 name = "nowhere"
 handler = "no_such_module:handle"
 """
-PLAIN = ("echo", "add_one", "refuse", "end", "count", "forbidden", "hand_over")
+PLAIN = ("echo", "add_one", "refuse", "end", "count", "forbidden", "hand_over", "random_text")
 
 Serve = Callable[..., processes.Server]
 Json = dict[str, Any]

@@ -143,6 +143,35 @@ def test_large_inputs_and_outputs_are_kept(states: Any, create: Create) -> None:
     )
 
 
+def test_more_than_a_transaction_holds_is_kept_too(states: Any, create: Create) -> None:
+    items = [{"seed": number, "length": 200_000} for number in range(30)]
+    machine = {
+        "StartAt": "Each",
+        "States": {
+            "Each": {
+                "Type": "Map",
+                "ItemsPath": "$.items",
+                "ItemProcessor": one_task(function("random_text")),
+                "ResultSelector": {"first.$": "$[0]"},
+                "End": True,
+            }
+        },
+    }
+    given = json.dumps({"items": items})
+    arn = states.start_execution(stateMachineArn=create(machine), input=given)["executionArn"]
+    execution = finished(states, arn)
+    assert len(json.loads(execution["output"])["first"]) == 200_000
+    found = events(states, arn)
+    assert [event["id"] for event in found] == list(range(1, len(found) + 1))
+    texts = [
+        json.loads(event["lambdaFunctionSucceededEventDetails"]["output"])
+        for event in found
+        if event["type"] == "LambdaFunctionSucceeded"
+    ]
+    assert len(set(texts)) == 30
+    assert {len(text) for text in texts} == {200_000}
+
+
 def test_a_stopped_execution_is_aborted(states: Any, create: Create) -> None:
     arn = states.start_execution(stateMachineArn=create(WAIT))["executionArn"]
     stopped = states.stop_execution(executionArn=arn, error="Enough", cause="no more")

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from .conftest import ROLE, SECONDS_MAX, Json, finished, function, one_task
+from .conftest import ROLE, SECONDS_MAX, Json, finished, function, one_task, states_client
 
 Create = Callable[..., str]
 
@@ -159,8 +159,6 @@ def test_what_is_not_built_is_refused(states: Any, parameters: Json, code: str) 
 
 
 def test_constraints_are_those_of_the_service_description(server: Any) -> None:
-    from .conftest import states_client
-
     states = states_client(server.url, parameter_validation=False)
     text = refused(states, states.create_state_machine, "ValidationException", name="x" * 81)
     assert "Value null at 'definition' failed to satisfy constraint" in text
@@ -170,7 +168,20 @@ def test_constraints_are_those_of_the_service_description(server: Any) -> None:
 
 
 def test_an_unknown_operation_is_refused(states: Any) -> None:
-    refused(states, states.list_map_runs, "UnknownOperationException", executionArn="x")
+    refused(states, states.redrive_execution, "UnknownOperationException", executionArn="x")
+
+
+def test_there_are_no_versions_and_aliases(states: Any, create: Create) -> None:
+    arn = create(PASS)
+    listed = states.list_state_machine_versions(stateMachineArn=arn)
+    assert listed["stateMachineVersions"] == []
+    assert states.list_state_machine_aliases(stateMachineArn=arn)["stateMachineAliases"] == []
+    refused(
+        states,
+        states.publish_state_machine_version,
+        "UnknownOperationException",
+        stateMachineArn=arn,
+    )
 
 
 def test_an_update_counts_for_executions_that_start_after_it(states: Any, create: Create) -> None:
@@ -223,6 +234,18 @@ def test_a_deleted_machine_is_gone_and_so_are_its_executions(states: Any, create
     states.delete_state_machine(stateMachineArn=arn)
     assert create(PASS, name="brief") == arn
     states.start_execution(stateMachineArn=arn, name="one")
+
+
+def test_workflows_begin_anew_when_their_table_is_deleted(serve: Any) -> None:
+    server = serve("serve", "--port", "0", "--in-memory")
+    states = states_client(server.url)
+    definition = json.dumps(PASS)
+    states.create_state_machine(name="gone", definition=definition, roleArn=ROLE)
+    server.client().delete_table(TableName="partita-workflows")
+    assert states.list_state_machines()["stateMachines"] == []
+    created = states.create_state_machine(name="gone", definition=definition, roleArn=ROLE)
+    started = states.start_execution(stateMachineArn=created["stateMachineArn"])
+    assert finished(states, started["executionArn"])["status"] == "SUCCEEDED"
 
 
 def test_tags_come_and_go(states: Any, create: Create) -> None:

@@ -17,7 +17,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httptools
 
@@ -38,9 +38,12 @@ SWEEP_SECONDS = 1.0
 REQUEST_SECONDS_MAX = 30
 """From the first byte of a request to its last."""
 IDLE_SECONDS_MAX = 120
+UNREAD_SECONDS_MAX = 30
+"""How long a client may leave answers unread."""
 DISCARDING_SECONDS_MAX = 5
 STOP_SECONDS_MAX = 10
 BACKLOG = 2048
+T = TypeVar("T")
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -234,9 +237,12 @@ class Connection(asyncio.Protocol):
             return
         if self.is_busy:
             return
-        if self._is_reading:
+        if self._is_reading and self._can_write is None:
             if now - self._since > REQUEST_SECONDS_MAX:
                 self._refuse(problem(408, "The request did not arrive in time."))
+        elif self._can_write is not None:
+            if now - self._since > UNREAD_SECONDS_MAX:
+                self._transport.abort()
         elif now - self._since > IDLE_SECONDS_MAX:
             self._transport.close()
 
@@ -324,12 +330,12 @@ class Web:
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
 
 
-def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a service's main coroutine on the fastest loop there is."""
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a main coroutine on the fastest loop there is."""
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     with suppress(ImportError):
         import uvloop
 
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(main())
+        return runner.run(main())

@@ -59,8 +59,11 @@ def open_capture(number: int, key_names: tuple[str, ...], now: float) -> OpenStr
 
 def capture_prefixes(log: int) -> list[bytes]:
     """Where everything lies that belongs to a log."""
-    changes = layout.changes_prefix(log, SHARD)[:-4]
-    return [layout.sequence_key(log), layout.checkpoints_prefix(log), changes]
+    return [
+        layout.sequence_key(log),
+        layout.checkpoints_prefix(log),
+        layout.changes_prefix(log),
+    ]
 
 
 def read_position(reader: Reader, destination: Destination) -> int:

@@ -3,10 +3,11 @@
     08 table name, label                             a stream and its shards
     09 stream                                        its last sequence number
     0a stream, shard, trigger                        how far a trigger has come (shard 0: its start)
+                                                     or, of a capture, a destination
     12 stream, shard, sequence number                a change
 
-Spaces that are not here belong to `tables/layout.py`. Streams take their numbers from the same
-count as tables, so that none comes again.
+Spaces that are not here belong to `tables/layout.py` and `events/layout.py`. Streams take their
+numbers from the same count as tables, so that none comes again.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ def sequence_key(stream: int) -> bytes:
     return SEQUENCES + _STREAM.pack(stream)
 
 
-def changes_prefix(stream: int, shard: int) -> bytes:
-    return CHANGES + _SHARD.pack(stream, shard)
+def changes_prefix(stream: int, shard: int | None = None) -> bytes:
+    """Of one shard, or of all of them."""
+    return CHANGES + (_STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard))
 
 
 def change_key(stream: int, shard: int, sequence: int) -> bytes:

@@ -68,6 +68,9 @@ class Connection(asyncio.Protocol):
             waiting.set_result(Answer(status, content))
 
     async def send(self, request: bytes, seconds_max: float) -> Answer:
+        if not self.is_open:
+            # Lost between being taken and now: nobody would ever answer.
+            raise ConnectionResetError("the connection was closed")
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[Answer] = loop.create_future()
         self._waiting = waiting

@@ -101,8 +101,12 @@ class LeaseTable:
             "checkpoint": {"S": checkpoint},
         }
         try:
-            condition = "attribute_not_exists(shard)"
-            await self._call("PutItem", Item=item, ConditionExpression=condition)
+            await self._call(
+                "PutItem",
+                Item=item,
+                ConditionExpression="attribute_not_exists(#shard)",
+                ExpressionAttributeNames={"#shard": "shard"},
+            )
         except ClientError as error:
             if error.code != REFUSED:
                 raise

@@ -49,6 +49,10 @@ def data_prefixes(stream: int) -> list[bytes]:
     return [_STREAM.pack(space, stream) for space in (TAILS, RECORDS)]
 
 
+def batches_prefix(stream: int, shard: int) -> bytes:
+    return _SHARD.pack(RECORDS, stream, shard)
+
+
 def batch_key(stream: int, shard: int, first: int) -> bytes:
     return _BATCH.pack(RECORDS, stream, shard, first)
 

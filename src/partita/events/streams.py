@@ -48,8 +48,12 @@ class EventStream(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Of the open shards: bytes are compared faster than such large numbers."""
         return [one.first_hash_key.to_bytes(HASH_KEY_BYTES, "big") for one in self.open_shards]
 
+    @cached_property
+    def shards_by_number(self) -> dict[int, Shard]:
+        return {shard.number: shard for shard in self.shards}
+
     def shard(self, number: int) -> Shard | None:
-        return next((shard for shard in self.shards if shard.number == number), None)
+        return self.shards_by_number.get(number)
 
     def children(self, number: int) -> list[Shard]:
         return [shard for shard in self.shards if number in shard.parents]

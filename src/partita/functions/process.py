@@ -144,6 +144,8 @@ def _answer(line: bytes, request_id: str) -> dict[str, Any]:
         raise _nonsense(request_id) from None
     if not isinstance(answer, dict) or answer.get("requestId") != request_id:
         raise _nonsense(request_id)
+    if "result" not in answer and not {"errorType", "errorMessage"} <= answer.keys():
+        raise _nonsense(request_id)
     return answer
 
 

@@ -110,7 +110,7 @@ def load(handler_name: str) -> Handler:
 
 def _encoded(result: Any) -> bytes:
     try:
-        encoded = json.dumps(result, allow_nan=False).encode()
+        encoded = json.dumps(result, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         text = f"Unable to marshal response: {error}"
         raise RuntimeFault("Runtime.MarshalError", text) from error

@@ -31,6 +31,11 @@ Comparison = Literal["=", "<", "<=", ">", ">=", "between", "begins_with"]
 
 SHARD = "shard"
 """The field of a template that spreads one key over several, by a checksum of the primary key."""
+PATH = "path"
+ROOT = "root"
+"""Formats of a key's column in a table that refers to itself, by the foreign key in `through`:
+the values of all rows above and of the row, the highest first, each followed by a separator; and
+the highest alone."""
 SEPARATOR = "#"
 """Between the parts of a key that is made of several."""
 NULL_IN_TEMPLATE = "%"
@@ -84,7 +89,8 @@ class Attribute(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     constant: str | None = None
     template: str | None = None
     """Text with fields: `{column}` of the entity's own row, `{table.column}` of another, `{x:08}`
-    padded with zeros, `{x:%Y-%m}` a part of a date, and `{shard}`."""
+    padded with zeros, `{x:%Y-%m}` a part of a date, `{x:path}` and `{x:root}` of a tree, and
+    `{shard}`."""
     collect: list[str] = field(default_factory=list)
     """One column gives a set of its values, several give a list of maps."""
     expires: str | None = None

@@ -134,6 +134,7 @@ def _written_form(pattern: AccessPattern) -> dict[str, Any]:
         "range": short(pattern.range),
         "order_by": short(pattern.order_by),
         "descending": pattern.is_descending,
+        "hierarchy": "".join(short([pattern.hierarchy] if pattern.hierarchy else [])),
         "limit": pattern.limit,
         "filters": short(pattern.filters),
         "columns": short(pattern.columns),

@@ -31,6 +31,8 @@ class AccessPattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     range: list[str] = field(default_factory=list)
     order_by: list[str] = field(default_factory=list)
     is_descending: bool = False
+    hierarchy: str = ""
+    """A column by which the table refers to itself: wanted is all below what `equality` names."""
     limit: int | None = None
     filters: list[str] = field(default_factory=list)
     """Tested too, in ways that no key serves: inequality, NULL, the inside of a text, either-or."""

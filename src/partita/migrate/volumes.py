@@ -10,6 +10,7 @@ from msgspec import Struct
 from partita.limits import KB
 from partita.migrate.analysis import Analysis, ColumnFigures, KeySkew
 from partita.migrate.designs import (
+    PATH,
     SHARD,
     Attribute,
     Entity,
@@ -47,6 +48,8 @@ TYPICAL_BYTES: dict[ColumnKind, int] = {
 EPOCH_BYTES = 6
 SHARD_BYTES = 2
 CONTAINER_BYTES = 3
+TREE_LEVELS = 4
+"""Of a path, where nobody has counted."""
 PADDED_DIGITS = 8
 """At least; with two more than the greatest value has, so that it can grow."""
 
@@ -243,7 +246,8 @@ class Volumes:
                 ref = qualified(entity.source, part.name)
                 is_number = self.kind(ref) in ("integer", "decimal")
                 # A number counts half a byte a digit as N, and a whole one as text.
-                size += self.value_bytes(ref) * 2 if is_number else self.value_bytes(ref)
+                text = self.value_bytes(ref) * 2 if is_number else self.value_bytes(ref)
+                size += (text + 1) * TREE_LEVELS if part.format == PATH else text
         return size
 
     def index_bytes(self, table: TableDesign, index: SecondaryIndex, entity: Entity) -> float:

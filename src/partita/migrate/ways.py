@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from partita.migrate.designs import Ref, format_step
-from partita.migrate.inventory import ForeignKey, Inventory
+from partita.migrate.inventory import ForeignKey, Inventory, Table
 
 
 class Link(NamedTuple):
@@ -39,6 +39,18 @@ class Link(NamedTuple):
 
     def _parent_refs(self) -> list[Ref]:
         return [Ref(self.parent, name) for name in self.key.referenced_columns]
+
+
+def self_reference(table: Table, column: str) -> Link | None:
+    """The foreign key of one column by which a table refers to itself."""
+    return next(
+        (
+            Link(table.name, key)
+            for key in table.foreign_keys
+            if key.columns == [column] and key.referenced_table == table.name
+        ),
+        None,
+    )
 
 
 Way = list[Link]

@@ -19,7 +19,7 @@ from partita.migrate.mining.texts import shapes_of
 from partita.migrate.mining.understanding import understand
 from partita.migrate.patterns import AccessPattern, Operation
 from partita.migrate.rates import rate_per_second
-from partita.migrate.ways import named, told_apart
+from partita.migrate.ways import named, self_reference, told_apart
 
 _FIELDS = {
     "name": ("title",),
@@ -33,6 +33,7 @@ _FIELDS = {
     "range": ("between", "ranges"),
     "order_by": ("order", "sort", "sort_by", "ordered_by"),
     "is_descending": ("descending", "desc", "newest_first", "reverse"),
+    "hierarchy": ("below", "descendants", "tree"),
     "limit": ("first", "top"),
     "filters": ("filter", "filtered_by"),
     "columns": ("fields", "attributes", "select"),
@@ -165,6 +166,7 @@ class WrittenPattern:
             columns=columns("columns") or start.columns,
             order_by=order_by,
             is_descending=is_descending,
+            hierarchy=self._hierarchy(table) or start.hierarchy,
             limit=self._limit(start),
             is_consistent=self._flag("is_consistent", start.is_consistent),
         )
@@ -238,6 +240,13 @@ class WrittenPattern:
         ]
         self._members["order_by"] = plain
         return columns("order_by"), is_descending
+
+    def _hierarchy(self, table: Table) -> str:
+        """The column by which a table refers to itself."""
+        found = [self._column(name, table, [], "hierarchy") for name in self._texts("hierarchy")]
+        if found and self_reference(table, Ref.parse(found[0]).column) is None:
+            self._refuse(f"{found[0]} does not refer to {table.name} itself", "hierarchy")
+        return found[0] if found else ""
 
     def _limit(self, start: AccessPattern) -> int | None:
         if "limit" not in self._members:
@@ -317,6 +326,7 @@ def _pattern_of(access: Access, items: float) -> AccessPattern:
         range=access.range,
         order_by=access.order_by,
         is_descending=access.is_descending,
+        hierarchy=access.hierarchy,
         limit=access.limit,
         filters=access.filters,
         columns=access.columns,

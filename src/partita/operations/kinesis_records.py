@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from partita.errors import (
     DryRunOperationException,
+    DynamoDBError,
     ExpiredIteratorException,
     InvalidArgumentException,
     ResourceNotFoundException,
@@ -52,8 +53,7 @@ _RECEIPT = b'{"SequenceNumber":"%b","ShardId":"%b"}'
 def put_record(context: WriteContext, request: Request) -> bytes:
     service = context.service
     stream = readable_stream(service, request)
-    size = _data_bytes(request["Data"])
-    record = _new_record(stream, request, size, "data")
+    record = _new_record(stream, request, _record_bytes(request), "data")
     _check_ordering(service, stream, request)
     _refuse_dry_run(request)
     [receipt] = append_records(context.draft, stream, [record])
@@ -64,8 +64,8 @@ def put_records(context: WriteContext, request: Request) -> bytes:
     stream = readable_stream(context.service, request)
     records, total_bytes = [], 0
     for position, entry in enumerate(request["Records"], 1):
-        size = _data_bytes(entry["Data"])
-        total_bytes += size + len(entry["PartitionKey"])
+        size = _record_bytes(entry)
+        total_bytes += size
         records.append(_new_record(stream, entry, size, f"records.{position}.member.data"))
     if total_bytes > PUT_RECORDS_BYTES_MAX:
         raise InvalidArgumentException(RECORDS_TOO_LARGE)
@@ -81,27 +81,27 @@ def _new_record(stream: EventStream, entry: Request, size: int, path: str) -> Ne
             "Invalid ExplicitHashKey. ExplicitHashKey must be in the range: [0, 2^128-1]. "
             f"Specified value was {explicit_hash_key}"
         )
-    key: str = entry["PartitionKey"]
-    if size + len(key) > stream.record_kib_max * KB:
-        _check_size(stream, key, size, path)
-    return NewRecord(key, entry["Data"], explicit_hash_key)
+    if size > stream.record_kib_max * KB:
+        raise _too_large(stream, entry, size, path)
+    return NewRecord(entry["PartitionKey"], entry["Data"], explicit_hash_key)
 
 
-def _check_size(stream: EventStream, key: str, size: int, path: str) -> None:
-    if size > EVENT_RECORD_BYTES_MAX:
-        raise ValidationException(
+def _record_bytes(entry: Request) -> int:
+    """The key and the data, which is base64 that has been found to be well-formed."""
+    data: str = entry["Data"]
+    return len(entry["PartitionKey"].encode()) + len(data) // 4 * 3 - data.count("=")
+
+
+def _too_large(stream: EventStream, entry: Request, size: int, path: str) -> DynamoDBError:
+    if size - len(entry["PartitionKey"].encode()) > EVENT_RECORD_BYTES_MAX:
+        return ValidationException(
             f"1 validation error detected: Value at '{path}' failed to satisfy constraint: "
             f"Member must have length less than or equal to {EVENT_RECORD_BYTES_MAX}"
         )
-    raise InvalidArgumentException(
-        f"Record size of {size + len(key.encode())} bytes exceeds the maximum record size of "
+    return InvalidArgumentException(
+        f"Record size of {size} bytes exceeds the maximum record size of "
         f"{stream.record_kib_max} KiB of stream {stream.name}."
     )
-
-
-def _data_bytes(data: str) -> int:
-    """The size of what is given in base64, which has been found to be well-formed."""
-    return len(data) // 4 * 3 - data.count("=")
 
 
 def _check_ordering(service: Service, stream: EventStream, request: Request) -> None:

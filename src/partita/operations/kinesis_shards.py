@@ -160,8 +160,6 @@ def merge_shards(context: WriteContext, request: Request) -> bytes:
     stream = _provisioned(service, active_stream(service, request))
     lower = _eligible(service, stream, request["ShardToMerge"])
     upper = _eligible(service, stream, request["AdjacentShardToMerge"])
-    if upper.last_hash_key + 1 == lower.first_hash_key:
-        lower, upper = upper, lower
     if lower.last_hash_key + 1 != upper.first_hash_key:
         raise InvalidArgumentException(
             f"Shards {lower.shard_id} and {upper.shard_id} in stream {stream.name} under account "

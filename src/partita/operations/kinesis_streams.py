@@ -251,8 +251,8 @@ def update_max_record_size(context: WriteContext, request: Request) -> bytes:
 
 
 def increase_stream_retention_period(context: WriteContext, request: Request) -> bytes:
-    hours = _retention_hours(request)
     stream = active_stream(context.service, request)
+    hours = _retention_hours(request)
     if hours < stream.retention_hours:
         raise InvalidArgumentException(
             f"Requested retention period ({hours} hours) for stream {stream.name} can not be "
@@ -263,8 +263,8 @@ def increase_stream_retention_period(context: WriteContext, request: Request) ->
 
 
 def decrease_stream_retention_period(context: WriteContext, request: Request) -> bytes:
-    hours = _retention_hours(request)
     stream = active_stream(context.service, request)
+    hours = _retention_hours(request)
     if hours > stream.retention_hours:
         raise InvalidArgumentException(
             f"Requested retention period ({hours} hours) for stream {stream.name} can not be "

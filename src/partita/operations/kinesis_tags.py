@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,6 +26,11 @@ CHARACTERS = (
     "Some tags contain invalid characters. Valid characters: "
     "Unicode letters, digits, white space, _ . / = + - % @."
 )
+PERCENT = (
+    "Failed to {} tags {} {} because some tags contained illegal characters. The allowed "
+    "characters are Unicode letters, white-spaces, '_',',','/','=','+','-','@'."
+)
+"""Which is refused all the same."""
 
 
 def add_tags_to_stream(context: WriteContext, request: Request) -> bytes:
@@ -70,7 +75,7 @@ def _add(context: WriteContext, stream: EventStream, tags: dict[str, str]) -> by
 
 
 def _remove(context: WriteContext, stream: EventStream, keys: list[str]) -> bytes:
-    _check_characters(keys)
+    _check_characters(keys, ("remove", "from", _told(context.service, stream.name)))
     kept = {key: value for key, value in stream.tags.items() if key not in keys}
     context.service.event_streams.save(context.draft, replace(stream, tags=kept))
     return NO_BODY
@@ -80,16 +85,22 @@ def check_tags(
     service: Service, name: str, present: dict[str, str], added: dict[str, str]
 ) -> dict[str, str]:
     """The tags that a stream has then."""
-    _check_characters([*added, *added.values()])
+    _check_characters([*added, *added.values()], ("add", "to", _told(service, name)))
     tags = present | added
     if len(tags) > EVENT_STREAM_TAGS_MAX:
         raise InvalidArgumentException(
-            f"Failed to add tags to {told(service, name).replace('Stream', 'stream', 1)} because a "
+            f"Failed to add tags to {_told(service, name)} because a "
             f"given stream cannot have more than {EVENT_STREAM_TAGS_MAX} tags associated with it."
         )
     return tags
 
 
-def _check_characters(texts: Iterable[str]) -> None:
+def _check_characters(texts: Sequence[str], doing: tuple[str, str, str]) -> None:
     if any(map(_STRANGE.search, texts)):
         raise InvalidArgumentException(CHARACTERS)
+    if any("%" in text for text in texts):
+        raise InvalidArgumentException(PERCENT.format(*doing))
+
+
+def _told(service: Service, name: str) -> str:
+    return told(service, name).replace("Stream", "stream", 1)

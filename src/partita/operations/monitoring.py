@@ -104,11 +104,11 @@ def _metric_lines(context: ReadContext) -> Iterator[str]:
     yield "# HELP partita_consumed_units_total Capacity units consumed."
     yield "# TYPE partita_consumed_units_total counter"
     for labels, side in sides:
-        yield f"partita_consumed_units_total{{{labels}}} {side.consumed}"
+        yield f"partita_consumed_units_total{{{labels}}} {_exact(side.consumed)}"
     yield "# HELP partita_throttled_units_total Capacity units of throttled requests."
     yield "# TYPE partita_throttled_units_total counter"
     for labels, side in sides:
-        yield f"partita_throttled_units_total{{{labels}}} {side.throttled_units}"
+        yield f"partita_throttled_units_total{{{labels}}} {_exact(side.throttled_units)}"
     yield "# HELP partita_throttled_requests_total Throttled requests, by the limit they met."
     yield "# TYPE partita_throttled_requests_total counter"
     for labels, side in sides:
@@ -117,7 +117,7 @@ def _metric_lines(context: ReadContext) -> Iterator[str]:
     yield "# HELP partita_entitled_units Units a second: provisioned, or served on demand."
     yield "# TYPE partita_entitled_units gauge"
     for labels, side in sides:
-        yield f"partita_entitled_units{{{labels}}} {side.rate(now)}"
+        yield f"partita_entitled_units{{{labels}}} {_exact(side.rate(now))}"
     yield "# HELP partita_partitions Partitions of a table or an index."
     yield "# TYPE partita_partitions gauge"
     for account in accounts:
@@ -129,6 +129,11 @@ def _metric_lines(context: ReadContext) -> Iterator[str]:
             if (load := partition.load(now)) >= HOT_LOAD:
                 labels = f'{_labels(account)},partition="{number}"'
                 yield f"partita_hot_partition_load{{{labels}}} {load:.3f}"
+
+
+def _exact(units: float) -> str:
+    """Units come in halves. `g` would round what a counter has after its first million."""
+    return f"{units:.1f}".removesuffix(".0")
 
 
 def _labels(account: Account) -> str:

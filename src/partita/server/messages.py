@@ -21,8 +21,8 @@ from partita.limits import KB, MB
 JSON = b"application/json"
 JSON_1_0 = b"application/x-amz-json-1.0"
 JSON_1_1 = b"application/x-amz-json-1.1"
-# DynamoDB compresses answers when asked. Small ones gain nothing, and the largest, of BatchGetItem,
-# would keep all others waiting.
+# DynamoDB compresses answers when asked, Kinesis does not. Small ones gain nothing, and the
+# largest, of BatchGetItem, would keep all others waiting.
 GZIP_BYTES_MIN = 1 * KB
 GZIP_BYTES_MAX = 1 * MB
 GZIP_LEVEL = 1
@@ -101,7 +101,8 @@ def encode(response: HttpResponse, request: HttpRequest) -> bytes:
     body = response.body
     more = response.headers
     checksum = response.checksum
-    if GZIP_BYTES_MIN <= len(body) <= GZIP_BYTES_MAX and request.accepts_gzip():
+    is_worth_it = GZIP_BYTES_MIN <= len(body) <= GZIP_BYTES_MAX
+    if is_worth_it and response.content_type != JSON_1_1 and request.accepts_gzip():
         body = gzip.compress(body, GZIP_LEVEL, mtime=0)
         more += b"content-encoding: gzip\r\n"
         checksum = None

@@ -71,7 +71,7 @@ def event_prefixes(folder: Folder) -> list[bytes]:
     for stream in folder.event_streams:
         for shard in stream.shards:
             prefixes.append(events_layout.tail_key(stream.number, shard.number))
-            prefixes.append(events_layout.batch_key(stream.number, shard.number, 0)[:-8])
+            prefixes.append(events_layout.batches_prefix(stream.number, shard.number))
     return prefixes
 
 

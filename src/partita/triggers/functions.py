@@ -126,6 +126,9 @@ def post(url: str, body: bytes, timeout_seconds: float) -> bytes:
     try:
         with _opener.open(request, timeout=timeout_seconds) as response:
             content: bytes = response.read(RESULT_BYTES_MAX)
+            # What is still to come of the announced length; there may be failures reported in it.
+            if response.length:
+                raise FunctionError(f"{url} sent less or more than a whole answer")
             # How Lambda's own endpoints say that the function failed.
             if response.headers.get("X-Amz-Function-Error"):
                 raise FunctionError(content.decode(errors="replace"))

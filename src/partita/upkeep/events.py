@@ -10,6 +10,8 @@ from partita.storage.engine import Snapshot
 
 PIECE_KEYS = 200
 """A piece of work ends after so many keys."""
+TRIM_SECONDS = 1.0
+"""How often the shards are looked at when nothing in them is too old."""
 
 
 class EventJobs:
@@ -17,6 +19,7 @@ class EventJobs:
         self._streams = streams
         self._snapshot = snapshot
         self._clock = clock
+        self._trims_at = 0.0
 
     def work(self, draft: Draft) -> bool:
         """One piece of the first job that has something to do."""
@@ -38,7 +41,12 @@ class EventJobs:
         return remove_deleted(draft, self._snapshot, PIECE_KEYS)
 
     def _trim_streams(self, draft: Draft) -> bool:
-        return any(
+        now = self._clock()
+        if self._trims_at - TRIM_SECONDS <= now < self._trims_at:
+            return False
+        found = any(
             trim_stream(draft, self._snapshot, self._streams, stream, PIECE_KEYS)
             for stream in self._streams
         )
+        self._trims_at = now if found else now + TRIM_SECONDS
+        return found

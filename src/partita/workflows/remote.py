@@ -16,6 +16,7 @@ from partita.errors import PartitaError
 from partita.workflows.running import arns
 
 ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+TRIES = 4
 POLL_SECONDS, POLL_SECONDS_MAX = 0.02, 0.5
 
 Answer = dict[str, Any]
@@ -23,7 +24,7 @@ Answer = dict[str, Any]
 
 class Remote:
     def __init__(self, endpoint: str) -> None:
-        self._client = Client(endpoint, connections=4)
+        self._client = Client(endpoint, connections=4, tries=TRIES)
 
     async def __aenter__(self) -> Remote:
         return self

@@ -87,7 +87,7 @@ def test_a_longer_retention_keeps_them_longer(database: Database, kinesis: Any) 
     pass_hours(database, 47)
     assert data(kinesis) == [b"1"]
     kinesis.decrease_stream_retention_period(StreamName="visits", RetentionPeriodHours=24)
-    database.settle()
+    pass_hours(database, 0.1)
     assert data(kinesis) == []
 
 

@@ -604,6 +604,44 @@ def test_of_two_references_the_one_that_the_pattern_names_is_followed(way: str) 
         assert held and all(one.through == [f"film.{way} = language.id"] for one in held)
 
 
+STAFF = inventory(
+    table(
+        "staff",
+        "id string, boss_id string?, name string",
+        "id",
+        foreign_keys=[foreign_key("boss_id", "staff.id")],
+    )
+)
+
+
+def test_all_below_a_row_of_a_tree_are_found_by_a_path() -> None:
+    patterns = [
+        pattern("team", "read", "staff", "id", 5, hierarchy="staff.boss_id", items=20),
+        pattern("directly", "read", "staff", "boss_id", 5, items=4),
+    ]
+    for design in both(STAFF, patterns):
+        first, second = (one for one in design.access if one.pattern == "team")
+        assert (first.request, second.request) == ("GetItem", "Query")
+        assert second.key[1].comparison == "begins_with"
+        path = entity(design, "staff").attribute(second.key[1].attribute)
+        assert path is not None and path.template is not None
+        assert path.template.endswith("{id:path}")
+        assert path.through == ["staff.boss_id = staff.id"]
+
+
+def test_a_path_goes_along_a_reference_of_the_table_to_itself() -> None:
+    patterns = [pattern("team", "read", "staff", "id", 5, hierarchy="staff.boss_id")]
+    (design, _) = both(STAFF, patterns)
+    (home_table,) = design.tables
+    (staff,) = home_table.entities
+    bare = [replace(one, through=[]) for one in staff.attributes]
+    astray = replace(
+        design, tables=[replace(home_table, entities=[replace(staff, attributes=bare)])]
+    )
+    said = [one.message for one in check(astray, patterns, Volumes(STAFF))]
+    assert "path needs the foreign key of staff to itself in through." in said
+
+
 def test_a_bill_of_materials_is_read_in_both_directions() -> None:
     found = inventory(
         table("parts", "id string, name string", "id"),

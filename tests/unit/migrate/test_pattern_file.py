@@ -13,7 +13,7 @@ from partita.errors import PartitaError
 from partita.migrate.mining.merging import Mine, Ran
 from partita.migrate.mining.schema import Schema
 from partita.migrate.pattern_file import parse, to_toml
-from partita.migrate.patterns import AccessPattern
+from partita.migrate.patterns import AccessPattern, Patterns
 from partita.migrate.rates import rate_per_second
 
 from .schemas import foreign_key, inventory, table
@@ -159,6 +159,17 @@ def test_one_of_several_ways_has_to_be_named(members: str, ways: str, through: s
     assert f"({ways}); name one in through." in str(told.value)
     (found,) = parse(f'{written}through = "{through}"\n', FILMS).patterns
     assert found.through == [through]
+
+
+def test_all_below_a_row_of_a_tree() -> None:
+    keys = [foreign_key("boss", "staff.id")]
+    found = inventory(table("staff", "id, boss, name string", "id", foreign_keys=keys))
+    written = '[[pattern]]\nname = "team"\ntable = "staff"\nby = "id"\nrate = 1\n'
+    (team,) = parse(f'{written}below = "boss"\n', found).patterns
+    assert (team.hierarchy, team.equality) == ("staff.boss", ["staff.id"])
+    assert parse(tomli_w.dumps(to_toml(Patterns(patterns=[team]))), found).patterns == [team]
+    with pytest.raises(PartitaError, match=r"line 6, .* staff.name does not refer to staff itself"):
+        parse(f'{written}below = "name"\n', found)
 
 
 def test_toml_that_is_none_is_told_with_its_line() -> None:

@@ -87,6 +87,27 @@ def test_a_value_with_the_separator_in_it_is_escaped() -> None:
     assert len(set(keys)) == len(keys)
 
 
+def test_the_path_from_the_root_of_a_tree() -> None:
+    rows: dict[str, list[Item]] = {
+        "staff": [
+            {"id": {S: "ann"}},
+            {"id": {S: "b#b"}, "boss": {S: "ann"}},
+            {"id": {S: "cid"}, "boss": {S: "b#b"}},
+        ]
+    }
+    up = ["staff.boss = staff.id"]
+    staff = entity(
+        "staff",
+        Attribute(name="root", type="S", template="S#{id:root}", through=up),
+        Attribute(name="path", type="S", template="{id:path}", through=up),
+    )
+    assert [(one["root"][S], one["path"][S]) for one in ExampleItems(rows).of(staff)] == [
+        ("S#ann", "ann#"),
+        ("S#ann", "ann#b%23b#"),
+        ("S#ann", "ann#b%23b#cid#"),
+    ]
+
+
 def test_a_list_draws_each_column_from_its_own_table() -> None:
     """The amount is the intersection's, the name that of the other side."""
     rows: dict[str, list[Item]] = {

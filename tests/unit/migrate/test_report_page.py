@@ -248,3 +248,4 @@ def test_figures_as_people_read_them() -> None:
     ]  # fmt: skip
     assert [money(n, "USD") for n in (0, 0.5, 1463.9, -3)] == ["$0", "$0.50", "$1,464", "-$3.00"]
     assert money(5, "EUR") == "EUR 5.00"
+    assert money(0.001, "USD") == "<$0.01"

@@ -151,6 +151,31 @@ def test_a_load_of_data_is_listed_and_is_no_pattern() -> None:
     ]
 
 
+TREE = "WITH RECURSIVE t AS ({first} UNION ALL SELECT s.* FROM staff s JOIN t ON {step}) {last}"
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "expected"),
+    [
+        ("SELECT * FROM staff WHERE id = 1", "s.boss_id = t.id",
+         "-> staff below one along boss_id by id"),
+        ("SELECT * FROM staff WHERE boss_id = 1", "t.id = s.boss_id",
+         "-> staff below one along boss_id by id"),
+        ("SELECT * FROM staff WHERE id = 1", "s.id = t.boss_id",
+         "?> it walks a hierarchy in a way that is not known; write the pattern by hand"),
+    ],
+)  # fmt: skip
+def test_a_recursive_query_that_goes_down_a_tree_is_a_pattern(
+    first: str, step: str, expected: str
+) -> None:
+    keys = [foreign_key("boss_id", "staff.id")]
+    staff = table("staff", "id, boss_id, name string", "id", foreign_keys=keys)
+    for dialect in ("mariadb", "postgresql"):
+        schema = Schema(inventory(staff, dialect=dialect))
+        statement = TREE.format(first=first, step=step, last="SELECT * FROM t")
+        assert told(statement, schema) == [expected]
+
+
 def test_a_dump_that_was_loaded_row_by_row_is_no_rate() -> None:
     logs = table("logs", "id, at datetime", "id", row_count=1000)
     visits = table("visits", "id, at datetime", "id", row_count=50)

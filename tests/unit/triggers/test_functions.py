@@ -62,6 +62,7 @@ async def outcome(function: Function) -> Any:
         r"b'[]\n'",
         r"""b'{"result": "forged"}\n'""",
         r"""b'{"errorType": "forged"}\n'""",
+        r"""b'{"requestId": "%b"}\n' % context.aws_request_id.encode()""",
         r"b'[' * 100_000 + b'\n'",
         "b'x' * 13_000_000",
     ],
@@ -159,7 +160,9 @@ class Endpoint:
             except OSError:
                 return
             with connection:
-                connection.recv(65536)
+                request = b""
+                while not request.endswith(EVENT):
+                    request += connection.recv(65536)
                 for piece in self.pieces:
                     try:
                         connection.sendall(piece)
@@ -187,10 +190,11 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
         b"garbage\r\n\r\n",
         b"",
         HEAD % 10 + b"short",
+        HEAD % 7_000_000 + b"x" * 7_000_000,
         b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
     ],
-    ids=["garbage", "nothing", "less than announced", "a redirect", "broken chunks"],
+    ids=["garbage", "nothing", "less than announced", "7 MB", "a redirect", "broken chunks"],
 )
 def test_an_endpoint_that_answers_garbage_has_failed(endpoint: Endpoint, answer: bytes) -> None:
     endpoint.pieces = [answer]

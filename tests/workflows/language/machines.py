@@ -23,6 +23,7 @@ from partita.workflows.language import (
     begin,
     decode_run,
     encode_run,
+    errors,
     outstanding,
     parse,
 )
@@ -42,6 +43,11 @@ CONTEXT = {
     },
 }
 
+PREDEFINED = frozenset(
+    name for name in vars(errors).values() if isinstance(name, str) and name.startswith("States.")
+)
+"""The names of the language's own errors."""
+
 Answer = Callable[[StartTask], Happening]
 Answers = Mapping[str, Answer | Sequence[Answer]]
 
@@ -56,6 +62,10 @@ def fails(error: str | None, cause: str | None = None) -> Answer:
 
 def echoes(task: StartTask) -> Happening:
     return TaskSucceeded(task.id, task.input)
+
+
+class NoEnd(AssertionError):
+    """A machine went on for longer than it was given."""
 
 
 @dataclass
@@ -103,6 +113,7 @@ class Player:
         }
         self._random = random.Random(seed)
         self.now = START
+        self._otherwise: Answer = echoes
         self._waiting: dict[str, Command] = {}
 
     def play(self, input: Any = None, steps_max: int = 3000) -> Story:
@@ -119,7 +130,11 @@ class Player:
                 happening.id
             }
             self._note(story, advance(self.machine, stored, happening, self._moment()))
-        raise AssertionError(f"no end after {steps_max} steps")
+        raise NoEnd(f"no end after {steps_max} steps")
+
+    def answer_all(self, answer: Answer) -> None:
+        """Answer every task that has no answer of its own."""
+        self._otherwise = answer
 
     def _moment(self) -> Moment:
         return Moment(self.now, self._random)
@@ -151,7 +166,7 @@ class Player:
         return TimerFired(timer.id)
 
     def _answer(self, task: StartTask) -> Happening:
-        answer = self._answers.get(task.state, echoes)
+        answer = self._answers.get(task.state, self._otherwise)
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
         return answer(task)

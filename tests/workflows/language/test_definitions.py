@@ -295,7 +295,7 @@ def test_comments_are_allowed_wherever_the_language_has_them() -> None:
     [
         ("{} // x", "{}     "),
         ("# x\n{}", "   \n{}"),
-        ("{/* a\nb */}", "{     \n    }"),
+        ("{/* a\nb */}", "{    \n    }"),
         ('{"a": "// # /* */"}', '{"a": "// # /* */"}'),
         ('{"a": "\\"// no"} // yes', '{"a": "\\"// no"}       '),
         ('"https://x" // y', '"https://x"     '),

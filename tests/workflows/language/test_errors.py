@@ -234,3 +234,10 @@ def test_jitter_depends_on_nothing_but_the_chance_that_is_passed_in() -> None:
     definition = machine_of(task(Retry=[retrier]))
     waits = [Player(definition, {"A": fails("E")}, seed=seed).play().waits for seed in (1, 1, 2)]
     assert waits[0] == waits[1] != waits[2]
+
+
+def test_a_cause_is_cut_where_the_api_has_its_limit() -> None:
+    story = play(machine_of(task()), {}, {"A": fails("E" * 300, "x" * 40_000)})
+    assert (len(story.error or ""), len(story.cause or "")) == (256, 32_768)
+    story = play(machine_of({"Type": "Pass", "Parameters": {"a.$": "$.no"}}), {"b": "x" * 40_000})
+    assert len(story.cause or "") == 32_768

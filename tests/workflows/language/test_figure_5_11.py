@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from partita.workflows.language import InvalidDefinition, parse, strip_comments, substitute
-from tests.workflows.language.machines import Answer, echoes, fails, gives, play
+from tests.workflows.language.machines import Answer, Story, echoes, fails, gives, play
 
 FIGURE = (Path(__file__).parent / "figure_5_11.jsonc").read_text()
 METRIC = {"name": "page_views", "version": 3}
 TOO_MANY = fails("Lambda.TooManyRequestsException", "Rate Exceeded.")
 
 
-def migrate(*first: Answer, clean_up: Answer = echoes):  # type: ignore[no-untyped-def]
+def migrate(*first: Answer, clean_up: Answer = echoes) -> Story:
     return play(
         strip_comments(FIGURE),
         METRIC,
@@ -62,4 +62,4 @@ def test_a_clean_up_that_fails_fails_the_execution_with_its_error() -> None:
 def test_placeholders_are_replaced_as_cloudformation_does_it() -> None:
     arn = "arn:aws:lambda:eu-west-1:123456789012:function:migrate"
     machine = parse(substitute(strip_comments(FIGURE), {"MigrateOneMetricLambdaArn": arn}))
-    assert [resource for _, resource in machine.tasks()][0] == arn
+    assert next(machine.tasks())[1] == arn

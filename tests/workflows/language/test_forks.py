@@ -228,7 +228,7 @@ def test_no_items_give_no_outputs() -> None:
 def test_what_is_no_array_fails_the_map_state(input: Any) -> None:
     story = play(machine_of(mapped(ItemsPath="$.list")), input)
     assert story.error == "States.Runtime"
-    assert "must point to array" in (story.cause or "")
+    assert "must be an array" in (story.cause or "")
 
 
 @pytest.mark.parametrize(
@@ -324,6 +324,20 @@ def test_a_map_state_is_retried_from_its_first_item() -> None:
 def test_an_item_selector_that_fails_fails_the_map_state() -> None:
     definition = machine_of(mapped(ItemSelector={"a.$": "$.no"}))
     assert play(definition, [1]).error == "States.Runtime"
+
+
+@pytest.mark.parametrize("most", [1, 2, 40])
+def test_an_item_selector_that_fails_late_ends_the_items_under_way(most: int) -> None:
+    caught = {"ErrorEquals": ["States.ParameterPathFailure"], "Next": "B"}
+    selector = {"v.$": "$$.Map.Item.Value.a"}
+    definition = machine_of(
+        mapped(ItemSelector=selector, MaxConcurrency=most, Catch=[caught]),
+        {"Type": "Wait", "Seconds": 5},
+        {"Type": "Pass", "Result": "caught"},
+    )
+    story = play(definition, [{"a": 1}, {"a": 2}, {}, {"a": 4}])
+    assert story.output == "caught"
+    assert story.types.count("MapIterationStarted") == 2
 
 
 def test_a_map_of_many_items_that_never_wait_gives_way_in_between() -> None:

@@ -1,4 +1,4 @@
-"""Definitions and data that were made to hang, to fill the memory, or to raise what nobody expects."""
+"""Definitions and data that were made to hang, to fill the memory, or to break something."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.workflows.language import InvalidDefinition, diagnose, parse
-from partita.workflows.language.errors import PREDEFINED
-from tests.workflows.language.machines import machine_of, play, task
+from tests.workflows.language.machines import PREDEFINED, machine_of, play, task
 
 SECONDS_MAX = 10
 """Far more than any of these takes; far less than what they were made to take."""
@@ -25,9 +24,9 @@ def nested(levels: int, value: Any = 1) -> Any:
 
 @pytest.fixture(autouse=True)
 def in_time() -> Any:
-    began = time.monotonic()
+    began = time.process_time()
     yield
-    assert time.monotonic() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
 
 
 @pytest.mark.parametrize(
@@ -102,10 +101,7 @@ def test_paths_that_are_long_deep_or_look_everywhere(path: str) -> None:
 
 
 def test_a_path_that_multiplies_its_matches_is_stopped() -> None:
-    data = {
-        str(number): {str(inner): list(range(10)) for inner in range(30)} for number in range(30)
-    }
-    story = play(machine_of({"Type": "Pass", "InputPath": "$..*..*..*..*..*"}), data)
+    story = play(machine_of({"Type": "Pass", "InputPath": "$" + "..*" * 4}), nested(150))
     assert story.error == "States.Runtime"
 
 
@@ -113,7 +109,7 @@ def test_a_path_that_multiplies_its_matches_is_stopped() -> None:
     "expression",
     [
         "($f := function($n) { $f($n + 1) }; $f(0))",
-        "$map([1..9999999], function($v) { $map([1..9999999], function($w) { $w }) })",
+        "$map([1..999999], function($v) { $map([1..999999], function($w) { $w }) })",
         "$pad('x', 4000000000)",
         "$join([1..5000000].('x'))",
         "$match('" + "a" * 40 + "b', /(a+)+$/)",
@@ -161,6 +157,24 @@ def test_numbers_of_any_size_pass_through() -> None:
     assert play(machine_of({"Type": "Pass", "Parameters": {"all.$": "$"}}), data).output == {
         "all": data
     }
+
+
+@pytest.mark.parametrize(
+    ("fields", "n"),
+    [
+        ({"Parameters": {"v.$": "States.MathAdd($.n, 1)"}}, 10**4200),
+        ({"Parameters": {"v.$": "States.ArrayRange(0, $.n, 1)"}}, 1e308),
+        ({"Parameters": {"v.$": "States.ArrayPartition(States.Array(1), $.n)"}}, 10**400),
+        ({"Parameters": {"v.$": "States.ArrayGetItem(States.Array(1), $.n)"}}, -1e308),
+        ({"QueryLanguage": "JSONata", "Output": "{% $states.input.n + 1 %}"}, 10**4200),
+        ({"QueryLanguage": "JSONata", "Output": "{% $range(0, $states.input.n, 1) %}"}, 1e308),
+    ],
+)
+def test_numbers_that_are_too_large_to_count_with_fail_the_state(
+    fields: dict[str, Any], n: Any
+) -> None:
+    story = play(machine_of({"Type": "Pass", **fields}), {"n": n})
+    assert story.error in ("States.IntrinsicFailure", "States.QueryEvaluationError")
 
 
 def test_names_and_values_of_any_script_pass_through() -> None:

@@ -275,3 +275,15 @@ def test_numbers_beyond_64_bits_become_doubles() -> None:
 def test_a_jsonata_state_hands_on_exact_numbers_that_it_does_not_compute() -> None:
     big = 2**60 + 1
     assert play_jsonata({"Type": "Pass"}, input={"n": big}).output == {"n": big}
+
+
+def test_what_comes_in_as_data_is_never_evaluated() -> None:
+    code = "{% $states.context %}"
+    processor = {"StartAt": "P", "States": {"P": {"Type": "Pass", "End": True}}}
+    story = play_jsonata(
+        task(),
+        {"Type": "Map", "ItemProcessor": processor},
+        input=[code],
+        A=gives([code, {"a": code}]),
+    )
+    assert story.output == [code, {"a": code}]

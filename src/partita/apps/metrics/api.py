@@ -11,8 +11,15 @@ import msgspec
 
 from partita.apps.metrics import rules
 from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.failures import CatalogueError, InMigration, Refused, Unavailable
+from partita.apps.metrics.failures import (
+    CatalogueError,
+    InMigration,
+    Refused,
+    Unavailable,
+    no_metric,
+)
 from partita.apps.metrics.metric import (
+    NAME_CHARS_MAX,
     USER_CHARS_MAX,
     Change,
     Deprecation,
@@ -118,35 +125,38 @@ class Api:
         return _metric(metric, 201, location)
 
     async def get_metric(self, store: Catalogue, request: Request) -> Response:
-        metric = await store.get(request.parameters["name"])
+        metric = await store.get(_name(request))
+        etag = _etag(metric)
         date = dict(request.query).get("date")
         if date is not None:
             metric = await rules.resolve(metric, rules.cutoff_time(date, "date"), store.get)
-        if request.headers.get("if-none-match") == _etag(metric):
-            return Response(304, headers={"etag": _etag(metric)})
-        return _metric(metric)
+            # Versions of different metrics have the same numbers.
+            etag = f'"{quote(metric.name)}:{metric.latest_version}"'
+        if request.headers.get("if-none-match") == etag:
+            return Response(304, headers={"etag": etag})
+        return _encoded(metric, headers={"etag": etag})
 
     async def update_metric(self, store: Catalogue, request: Request) -> Response:
         asked, expected = _body(request, Change), _expected(request)
         revision = rules.change(asked, _user(request), self._clock())
-        return _metric(await store.revise(request.parameters["name"], revision, expected))
+        return _metric(await store.revise(_name(request), revision, expected))
 
     async def deprecate_metric(self, store: Catalogue, request: Request) -> Response:
         asked, expected = _body(request, Deprecation), _expected(request)
         revision = rules.deprecation(asked, _user(request), self._clock())
-        return _metric(await store.revise(request.parameters["name"], revision, expected))
+        return _metric(await store.revise(_name(request), revision, expected))
 
     async def list_versions(self, store: Catalogue, request: Request) -> Response:
-        return _listed("versions", await store.list_versions(request.parameters["name"]))
+        return _listed("versions", await store.list_versions(_name(request)))
 
     async def get_version(self, store: Catalogue, request: Request) -> Response:
         text = request.parameters["version"]
         if VERSION.match(text) is None:
             raise Refused(f"Versions are counted from 1; {text!r} is none.")
-        return _encoded(await store.get_version(request.parameters["name"], int(text)))
+        return _encoded(await store.get_version(_name(request), int(text)))
 
     async def list_consumers(self, store: Catalogue, request: Request) -> Response:
-        return _listed("consumers", await store.consumers(request.parameters["name"]))
+        return _listed("consumers", await store.consumers(_name(request)))
 
 
 def refusal(error: CatalogueError) -> Response:
@@ -163,6 +173,14 @@ def _body(request: Request, shape: type[T]) -> T:
         raise Refused(f"The body is not as it should be: {error}.") from error
 
 
+def _name(request: Request) -> str:
+    """Of a metric. MariaDB would not see spaces at its end, DynamoDB would refuse a long one."""
+    name = request.parameters["name"]
+    if len(name) > NAME_CHARS_MAX or name.endswith(" "):
+        raise no_metric(name)
+    return name
+
+
 def _user(request: Request) -> str:
     user = request.headers.get(USER, "")
     if USER_NAME.match(user) is None:
@@ -175,7 +193,10 @@ def _page(request: Request) -> tuple[int, str]:
     limit = query.get("limit", str(PAGE_MAX))
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= PAGE_MAX):
         raise Refused(f"limit is a number from 1 to {PAGE_MAX}, not {limit!r}.")
-    return int(limit), query.get("after", "")
+    after = query.get("after", "")
+    if len(after) > NAME_CHARS_MAX:
+        raise Refused("after is the name with which the last page ended.")
+    return int(limit), after
 
 
 def _expected(request: Request) -> int | None:

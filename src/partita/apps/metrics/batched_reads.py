@@ -7,6 +7,7 @@ write that was answered before it began, as with a GetItem of its own.
 from __future__ import annotations
 
 import asyncio
+from itertools import chain, islice
 from typing import Any
 
 from partita.apps.metrics.items import LATEST, Item
@@ -17,32 +18,34 @@ BATCHES_MAX = 4
 """Under way at once."""
 
 
+Waiting = dict[str, list[asyncio.Future[Item | None]]]
+"""By name, one for each who wants it: who gives up waiting does not disturb the others."""
+
+
 class BatchedReads:
     """Reads of the latest versions of metrics."""
 
     def __init__(self, client: Client, table: str) -> None:
         self._client = client
         self._table = table
-        self._wanted: dict[str, asyncio.Future[Item | None]] = {}
+        self._wanted: Waiting = {}
         self._underway: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
 
     async def get(self, name: str) -> Item | None:
-        future = self._wanted.get(name)
-        if future is None:
-            loop = asyncio.get_running_loop()
-            future = self._wanted[name] = loop.create_future()
-            if not self._is_scheduled and len(self._underway) < BATCHES_MAX:
-                self._is_scheduled = True
-                # Behind the other requests that this look at the sockets has brought.
-                loop.call_soon(self._send)
-        # Others may wait for the same: one that is cancelled does not cancel them.
-        return await asyncio.shield(future)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Item | None] = loop.create_future()
+        self._wanted.setdefault(name, []).append(future)
+        if not self._is_scheduled and len(self._underway) < BATCHES_MAX:
+            self._is_scheduled = True
+            # Behind the other requests that this look at the sockets has brought.
+            loop.call_soon(self._send)
+        return await future
 
     def _send(self) -> None:
         self._is_scheduled = False
         while self._wanted and len(self._underway) < BATCHES_MAX:
-            names = list(self._wanted)[:BATCH_GET_KEYS_MAX]
+            names = list(islice(self._wanted, BATCH_GET_KEYS_MAX))
             batch = {name: self._wanted.pop(name) for name in names}
             task = asyncio.get_running_loop().create_task(self._read(batch))
             self._underway.add(task)
@@ -52,19 +55,18 @@ class BatchedReads:
         self._underway.discard(task)
         self._send()
 
-    async def _read(self, batch: dict[str, asyncio.Future[Item | None]]) -> None:
+    async def _read(self, batch: Waiting) -> None:
         try:
             items = await self._items(list(batch))
-        except BaseException as error:
-            for future in batch.values():
+        except Exception as error:
+            for future in chain.from_iterable(batch.values()):
                 if not future.done():
                     future.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
             return
-        for name, future in batch.items():
-            if not future.done():
-                future.set_result(items.get(name))
+        for name, futures in batch.items():
+            for future in futures:
+                if not future.done():
+                    future.set_result(items.get(name))
 
     async def _items(self, names: list[str]) -> dict[str, Item]:
         """What the service leaves unprocessed is asked for again."""

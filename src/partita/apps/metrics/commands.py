@@ -3,47 +3,76 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from partita.apps.metrics.modes import Mode
 from partita.apps.metrics.tables import Tables
+from partita.errors import PartitaError
 
+if TYPE_CHECKING:
+    from partita.apps.metrics.migration.moving import Display
+    from partita.apps.metrics.migration.verifying import Verification
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+Move = Callable[[str, str, Tables, "Display"], Coroutine[Any, Any, T]]
 SERVED = [Mode.LEGACY, Mode.MIGRATING, Mode.DYNAMODB]
+EXTRA = ("asyncmy", "jsonata", "jsonpath", "rich")
+"""The packages of `partita[metrics]`."""
 
 
-@click.group()
+class Metrics(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in EXTRA:
+                raise
+            raise PartitaError(
+                f"{error.name} is not installed; pip install 'partita[metrics]' has it."
+            ) from error
+
+
+@click.group(cls=Metrics)
 def metrics() -> None:
     """The metric catalogue, and its move from MariaDB to DynamoDB."""
 
 
-_mysql = click.option(
-    "--mysql",
-    envvar="PARTITA_METRICS_MYSQL",
-    metavar="URL",
-    help="mysql://user@host:port/database; the password may be in PARTITA_METRICS_PASSWORD.",
-)
-_endpoint = click.option(
-    "--endpoint",
-    envvar="AWS_ENDPOINT_URL_DYNAMODB",
-    metavar="URL",
-    help="Where DynamoDB is.",
-)
-_table = click.option("--table", default="metrics", show_default=True, help="Its name in DynamoDB.")
+def _databases(are_required: bool) -> Callable[[Command], Command]:
+    """The options that say where a catalogue is kept."""
 
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--table",
+                envvar="PARTITA_METRICS_TABLE",
+                default=Tables().metrics,
+                show_default=True,
+                help="Its name in DynamoDB.",
+            ),
+            click.option(
+                "--endpoint",
+                envvar="AWS_ENDPOINT_URL_DYNAMODB",
+                required=are_required,
+                metavar="URL",
+                help="Where DynamoDB is.",
+            ),
+            click.option(
+                "--mysql",
+                envvar="PARTITA_METRICS_MYSQL",
+                required=are_required,
+                metavar="URL",
+                help="mysql://user@host:port/database; its password may be in "
+                "PARTITA_METRICS_PASSWORD.",
+            ),
+        ):
+            command = option(command)
+        return command
 
-def _both(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of commands that need both databases."""
-    for option in (
-        click.option("--mysql", envvar="PARTITA_METRICS_MYSQL", required=True, metavar="URL"),
-        click.option(
-            "--endpoint", envvar="AWS_ENDPOINT_URL_DYNAMODB", required=True, metavar="URL"
-        ),
-        _table,
-    ):
-        command = option(command)
-    return command
+    return add
 
 
 @metrics.command()
@@ -56,9 +85,7 @@ def _both(command: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="To start with; once the catalogue has a mode, migrate, cutover and rollback change it.",
 )
-@_mysql
-@_endpoint
-@_table
+@_databases(are_required=False)
 def serve(
     host: str, port: int, mode: str, mysql: str | None, endpoint: str | None, table: str
 ) -> None:
@@ -74,75 +101,59 @@ def serve(
 
 
 @metrics.command()
-@_both
+@_databases(are_required=True)
 def migrate(mysql: str, endpoint: str, table: str) -> None:
     """Copy every metric to DynamoDB while the catalogue is in use, then compare both sides.
 
     Can be stopped and run again. Exits with 1 when a metric could not be migrated.
     """
     from partita.apps.metrics.migration import moving
-    from partita.apps.metrics.migration.display import shown
-    from partita.apps.web import run
 
-    async def story() -> None:
-        with shown() as display:
-            counts, found = await moving.migrate(mysql, endpoint, Tables(table), display)
-        _tell([*counts.lines(), *found.lines()], is_well=not (counts.errors or found.differences))
-
-    run(story)
+    counts, found = _shown(moving.migrate, mysql, endpoint, table)
+    _tell([*counts.lines(), *found.lines()], is_well=found.is_equal and not counts.errors)
 
 
 @metrics.command()
-@_both
+@_databases(are_required=True)
 def verify(mysql: str, endpoint: str, table: str) -> None:
     """Compare every metric and version of both sides. Exits with 1 when any differ."""
     from partita.apps.metrics.migration import moving
-    from partita.apps.metrics.migration.display import shown
-    from partita.apps.web import run
 
-    async def story() -> None:
-        with shown() as display:
-            async with moving.opened(mysql, endpoint, Tables(table), display) as both:
-                found = await both.verify()
-        _tell(found.lines(), is_well=not found.differences)
-
-    run(story)
+    found = _shown(moving.compare, mysql, endpoint, table)
+    _tell(found.lines(), is_well=found.is_equal)
 
 
 @metrics.command()
-@_both
+@_databases(are_required=True)
 def cutover(mysql: str, endpoint: str, table: str) -> None:
     """Let DynamoDB answer, when both sides are equal. No request fails meanwhile."""
     from partita.apps.metrics.migration import moving
-    from partita.apps.metrics.migration.display import shown
-    from partita.apps.web import run
 
-    async def story() -> None:
-        with shown() as display:
-            found = await moving.cutover(mysql, endpoint, Tables(table), display)
-        _tell([*found.lines(), *_mode(Mode.DYNAMODB, found.differences)], not found.differences)
-
-    run(story)
+    found = _shown(moving.cutover, mysql, endpoint, table)
+    _tell([*found.lines(), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
 
 
 @metrics.command()
-@_both
+@_databases(are_required=True)
 def rollback(mysql: str, endpoint: str, table: str) -> None:
     """Let MariaDB answer again, with what was written since carried back."""
     from partita.apps.metrics.migration import moving
+
+    found = _shown(moving.rollback, mysql, endpoint, table)
+    _tell([*found.lines(), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
+
+
+def _shown(move: Move[T], mysql: str, endpoint: str, table: str) -> T:
+    """The result of a move, of which a person sees how far it is."""
     from partita.apps.metrics.migration.display import shown
     from partita.apps.web import run
 
-    async def story() -> None:
-        with shown() as display:
-            found = await moving.rollback(mysql, endpoint, Tables(table), display)
-        _tell([*found.lines(), *_mode(Mode.LEGACY, found.differences)], not found.differences)
-
-    run(story)
+    with shown() as display:
+        return run(lambda: move(mysql, endpoint, Tables(table), display))
 
 
-def _mode(mode: Mode, differences: dict[str, str]) -> list[str]:
-    return ["the mode stays as it is" if differences else f"the mode is {mode}"]
+def _mode(mode: Mode, found: Verification) -> str:
+    return f"the mode is {mode}" if found.is_equal else "the mode stays as it is"
 
 
 def _tell(lines: list[str], is_well: bool) -> None:

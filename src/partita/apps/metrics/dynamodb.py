@@ -4,6 +4,7 @@ on condition that the latest version is still the one it builds on."""
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -26,7 +27,7 @@ from partita.apps.metrics.transactions import FAILED, entry, key
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 
-TRIES_MAX = 10
+TRIES_MAX = 25
 """Of an update that is not told which version it builds on, while others are faster."""
 CONFLICT_SECONDS = 0.01
 
@@ -101,8 +102,8 @@ class DynamoDBCatalogue:
         return await self._directory(GROUP, limit, after)
 
     async def is_consumer(self, name: str, consumed: str) -> bool:
-        key_ = entry(CONSUMER + consumed, name)
-        return await self._get(self.tables.directory, key_) is not None
+        relationship = entry(CONSUMER + consumed, name)
+        return await self._get(self.tables.directory, relationship) is not None
 
     async def consumers(self, name: str) -> list[str]:
         await self.get(name)
@@ -189,7 +190,8 @@ class DynamoDBCatalogue:
         return metric
 
     async def revise(self, name: str, revision: rules.Revision, expected: int | None) -> Metric:
-        for _ in range(TRIES_MAX):
+        for tried in range(TRIES_MAX):
+            await asyncio.sleep(tried * CONFLICT_SECONDS * random.random())
             previous = await self.get(name)
             if expected is not None and previous.latest_version != expected:
                 raise changed(name, expected, previous.latest_version)

@@ -48,20 +48,23 @@ _joined = (
 )
 _latest = "v.version = (SELECT MAX(x.version) FROM metric_versions x WHERE x.metric_id = m.id)"
 
-# One statement each, so that what it finds belongs together whoever writes meanwhile.
-SELECT_METRIC = (
-    f"SELECT m.name, m.created_at, m.created_by, {_versions}, c.name AS chained_metric, {_sets} "
-    f"{_joined} WHERE m.name = %s AND {_latest}"
+_metrics = (
+    "SELECT m.name, m.created_at, m.created_by, m.migratedToDynamoDB, "
+    f"{_versions}, c.name AS chained_metric, {_sets} {_joined} WHERE {_latest}"
 )
-SELECT_METRICS = (
-    f"SELECT m.name, m.created_at, m.created_by, {_versions}, c.name AS chained_metric, {_sets} "
-    f"{_joined} WHERE m.name > %s AND {_latest} ORDER BY m.name LIMIT %s"
-)
-SELECT_VERSIONS = (
+_all_versions = (
     f"SELECT m.name, {_versions}, c.name AS chained_metric, "
     f"IF({_latest}, ({SETS['related_dimensions']}), NULL) AS related_dimensions, "
-    f"IF({_latest}, ({SETS['consumed_metrics']}), NULL) AS consumed_metrics "
-    f"{_joined} WHERE m.name = %s"
+    f"IF({_latest}, ({SETS['consumed_metrics']}), NULL) AS consumed_metrics {_joined}"
+)
+
+# One statement each, so that what it finds belongs together whoever writes meanwhile.
+SELECT_METRIC = f"{_metrics} AND m.name = %s"
+SELECT_METRICS = f"{_metrics} AND m.name > %s ORDER BY m.name LIMIT %s"
+SELECT_METRICS_BETWEEN = f"{_metrics} AND m.name > %s AND m.name <= %s"
+SELECT_VERSIONS = f"{_all_versions} WHERE m.name = %s"
+SELECT_VERSIONS_BETWEEN = (
+    f"{_all_versions} WHERE m.name > %s AND m.name <= %s ORDER BY m.name, v.version"
 )
 LOCK_METRIC = (
     "SELECT id, metric_group_id, migratedToDynamoDB FROM metrics WHERE name = %s FOR UPDATE"

@@ -22,6 +22,7 @@ from partita.errors import PartitaError
 logging.getLogger("asyncmy").setLevel(logging.ERROR)
 
 PASSWORD = "PARTITA_METRICS_PASSWORD"
+PORT = 3306
 CONNECT_SECONDS_MAX = 10
 LOCK_SECONDS_MAX = 10
 LOCKS_MAX = 8
@@ -56,14 +57,23 @@ def parse_address(url: str, environment: Mapping[str, str] = os.environ) -> Addr
     parts = urlsplit(url)
     database = parts.path.strip("/")
     if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not database:
-        raise PartitaError("A database is given as mysql://user@host:port/database.")
+        raise _malformed()
+    try:
+        port = parts.port or PORT
+    except ValueError:
+        raise _malformed() from None
     return Address(
         host=parts.hostname,
-        port=parts.port or 3306,
+        port=port,
         user=unquote(parts.username or "root"),
         password=unquote(parts.password or "") or environment.get(PASSWORD, ""),
         database=unquote(database),
     )
+
+
+def _malformed() -> PartitaError:
+    # Without the URL, which may have a password in it.
+    return PartitaError("A database is given as mysql://user@host:port/database.")
 
 
 class Session:

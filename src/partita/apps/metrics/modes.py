@@ -4,8 +4,8 @@
 
 Neighbours understand each other's writes, so that servers may be in either of two while the mode
 changes, never further apart. The mode is an item of the directory. A server looks at it all the
-time; when it has changed, the server lets requests of the old mode finish and then says so in an
-item of its own. Whoever changes the mode waits for all servers to say so. A server that cannot
+time; when it has changed, requests of the old mode finish, and then the server says so in an item
+of its own. Whoever changes the mode waits for all servers to say so. A server that cannot
 read the mode for a while counts as gone, and knows that: it takes no more writes.
 """
 
@@ -169,15 +169,26 @@ class Watch:
     def leave(self, mode: Mode) -> None:
         self._running[mode] -= 1
 
+    async def begin(self) -> None:
+        """Be known before the first request: who changes the mode from now on waits for us."""
+        if self._modes is None:
+            return
+        before = None
+        while before != self.mode:
+            before = self.mode
+            await self._look(self._modes)
+
     async def follow(self) -> None:
         """Until cancelled."""
         if self._modes is None:
             return
         try:
             while True:
-                # Without an answer, the lease runs out by itself.
-                with suppress(ClientError):
+                try:
                     await self._look(self._modes)
+                except PartitaError as error:
+                    # Unless it passes, the lease runs out by itself.
+                    logger.warning("%s", error)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             with suppress(ClientError):
@@ -187,13 +198,9 @@ class Watch:
         before = self._now()
         mode = await modes.read()
         if mode is not None and mode not in self._understood:
-            logger.error(
-                "The mode is %s now, which takes both databases: this server has one.", mode
-            )
-            return
-        if mode is not None and mode != self.mode:
-            old, self.mode = self.mode, mode
-            while self._running[old]:
-                await asyncio.sleep(0.005)
-        await modes.say(self._server, self.mode)
+            raise PartitaError(f"The mode is {mode}, for which this server lacks a database.")
+        self.mode = mode or self.mode
+        # Requests of an old mode that are under way keep us in it.
+        old = [other for other in Mode if other != self.mode and self._running[other]]
+        await modes.say(self._server, *old[:1] or [self.mode])
         self._looked_at = before

@@ -7,7 +7,6 @@ was not counted and why.
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from partita.apps.pagehits.rows import Closed, Row, pack, unpack
 from partita.apps.pagehits.settings import Period, Settings
 from partita.apps.pagehits.tables import UNSTORED
+from partita.apps.pagehits.together import together
 from partita.client import Client
 
 PUTS_AT_A_TIME = 16
@@ -52,9 +52,7 @@ class ClosedWindows:
         self._periods = {period.code: period for period in settings.periods}
 
     async def put_all(self, closed: Sequence[tuple[Key, Closed]], now: float) -> None:
-        for first in range(0, len(closed), PUTS_AT_A_TIME):
-            some = closed[first : first + PUTS_AT_A_TIME]
-            await asyncio.gather(*(self._put(key, each, now) for key, each in some))
+        await together((self._put(key, each, now) for key, each in closed), PUTS_AT_A_TIME)
 
     async def _put(self, key: Key, closed: Closed, now: float) -> None:
         """The same whenever it is repeated, but for a window whose rows are stored already."""

@@ -7,7 +7,6 @@ makes no sense is acknowledged, because it never will, and set aside in a table.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from base64 import b64decode, b64encode
@@ -23,6 +22,7 @@ from partita.apps.pagehits.closed_windows import Key
 from partita.apps.pagehits.rows import Row
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storage import put_row
+from partita.apps.pagehits.together import together
 from partita.apps.pagehits.visits import ASSET_ID_MAX
 from partita.client import Client, ClientError
 
@@ -77,10 +77,9 @@ async def deliver(
         except ValueError as error:
             results[record["recordId"]] = await _set_aside(client, settings, record, str(error))
     results.update((delivery.record_id, OK) for delivery in deliveries)
-    gate = asyncio.Semaphore(PUTS_AT_A_TIME)
     kept = without_low_counts(deliveries, settings.kept_assets) if is_whole else deliveries
     results.update(
-        await asyncio.gather(*(_store(client, settings, delivery, gate) for delivery in kept))
+        await together((_store(client, settings, each) for each in kept), PUTS_AT_A_TIME)
     )
     names = [record["recordId"] for record in event["records"]]
     return {"records": [{"recordId": name, "result": results[name]} for name in names]}
@@ -135,15 +134,12 @@ def _read(settings: Settings, record: dict[str, Any]) -> Delivery:
     return Delivery(record["recordId"], Key(hits.brand, period, start), row)
 
 
-async def _store(
-    client: Client, settings: Settings, delivery: Delivery, gate: asyncio.Semaphore
-) -> tuple[str, str]:
-    async with gate:
-        try:
-            await put_row(client, settings, delivery.key, delivery.row)
-        except ClientError as error:
-            logger.warning("A count of %s was not stored: %s", delivery.key.name, error)
-            return delivery.record_id, DELIVERY_FAILED
+async def _store(client: Client, settings: Settings, delivery: Delivery) -> tuple[str, str]:
+    try:
+        await put_row(client, settings, delivery.key, delivery.row)
+    except ClientError as error:
+        logger.warning("A count of %s was not stored: %s", delivery.key.name, error)
+        return delivery.record_id, DELIVERY_FAILED
     return delivery.record_id, OK
 
 

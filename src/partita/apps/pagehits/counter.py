@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from partita.apps.pagehits import shards
@@ -30,6 +30,7 @@ from partita.apps.pagehits.segments import (
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.shards import Read, Shard
 from partita.apps.pagehits.tally import Tally
+from partita.apps.pagehits.together import together
 from partita.apps.pagehits.windows import UNKNOWN_BRAND, Window
 from partita.client import Client
 from partita.clock import Clock, system_clock
@@ -64,7 +65,7 @@ class Counter:
 
     async def _start(self) -> None:
         """From what was kept."""
-        manifest = await self._segments.read_manifest()
+        manifest = await self._segments.begin()
         self._manifest = manifest
         self._tally = Tally(self._settings, manifest)
         self._windows = self._tally.windows
@@ -79,7 +80,7 @@ class Counter:
             else:
                 self._windows.add_counts(segment.window, decode_counts(data, self._windows.facets))
         await self._segments.delete_unnamed(manifest)
-        await self._hand_over(self._windows.kept.keys() & manifest.closed, manifest.closed_until)
+        await self._hand_over(manifest.closed_until)
         await self._amend()
 
     async def _count_until(self, stop: asyncio.Event) -> None:
@@ -118,7 +119,7 @@ class Counter:
     async def _read_all(self) -> bool:
         """One look at each shard; whether there is more to read right now."""
         names = list(self._shards)
-        reads = await asyncio.gather(*(self._shards[name].read() for name in names))
+        reads = await together((self._shards[name].read() for name in names), len(names) or 1)
         for name, read in zip(names, reads, strict=True):
             self._take(name, read)
         if any(read.is_over for read in reads):
@@ -186,9 +187,10 @@ class Counter:
         closable = self._tally.closable(watermark)
         if not closable and not self._is_boundary_passed(watermark):
             return
+        self._manifest.closing = closable
         self._manifest.closed |= closable
         await self._keep()
-        await self._hand_over(closable, watermark)
+        await self._hand_over(watermark)
 
     def _is_boundary_passed(self, watermark: float) -> bool:
         """A window without visits closes too, and is asked for."""
@@ -196,19 +198,21 @@ class Counter:
         closed_until = self._manifest.closed_until
         return shortest.start(watermark - lateness) > shortest.start(closed_until - lateness)
 
-    async def _hand_over(self, closing: Set[Window], watermark: float) -> None:
+    async def _hand_over(self, watermark: float) -> None:
         """Shorter windows first: a longer one that closes at the same time contains them."""
         manifest, forgotten = self._manifest, set[int]()
+        closing = manifest.closing
         closed: list[tuple[Key, Closed]] = []
         for window in sorted(closing):
             closed += self._closed(window)
-            counts = self._windows.kept[window]
+            counts = self._windows.kept.get(window, {})
             longer = self._windows.close(window, manifest.closed - closing)
             if longer is not None and longer not in closing:
                 await self._write(*longer, encode_counts(counts, self._windows.facets))
             forgotten |= self._tally.drop_segments(window)
         await self._closed_windows.put_all(closed, self._clock())
         manifest.brands |= {key.brand for key, _ in closed} - {UNKNOWN_BRAND}
+        manifest.closing = set()
         manifest.closed_until = max(manifest.closed_until, watermark)
         await self._segments.write_manifest(manifest)
         await self._segments.delete(forgotten)
@@ -222,7 +226,7 @@ class Counter:
         if windows.end(window) + settings.lateness_seconds <= self._manifest.closed_until:
             self._manifest.edition += 1
         found = rows_by_brand(
-            windows, windows.kept[window], settings.kept_assets, settings.kept_rows_max
+            windows, windows.kept.get(window, {}), settings.kept_assets, settings.kept_rows_max
         )
         for brand, closed in found.items():
             yield Key(brand, period, window.start), closed

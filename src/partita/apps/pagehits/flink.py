@@ -1,9 +1,11 @@
 """The counter as an Apache Flink SQL job, for traffic beyond one machine.
 
 It reads the same stream and counts the same windows as `counter.py`; settings become SQL. A record
-of the stream holds visits of one shortest window, so that the time of its first visit serves as the
-event time of all. Two things differ: what is late is decided by Flink's watermark instead of the
-time of arrival, and hits that are released after their window has closed are not counted any more.
+of the stream holds many visits. Flink takes its time from the first of them, and gives out a window
+when records have passed it; a record that spans the end of a window adds a second, small row to the
+counts of the next one, which lists add up. Two things differ from the built-in counter: what is
+late is decided by the time of the record's first visit instead of its arrival, and hits that are
+released after their window was given out are not counted any more.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ CREATE TABLE pagehit_records (
         `resourceType` STRING, `time` DOUBLE>>,
     `adjustment` STRING,
     `rows` ARRAY<ARRAY<STRING>>,
+    `first` AS COALESCE(`visits`[1].`time`, CAST(`rows`[1][6] AS DOUBLE)),
     `rowtime` AS TO_TIMESTAMP_LTZ(CAST(
         COALESCE(`visits`[1].`time`, CAST(`rows`[1][6] AS DOUBLE)) * 1000 AS BIGINT), 3),
     WATERMARK FOR `rowtime` AS `rowtime` - INTERVAL {lateness}
@@ -50,7 +53,7 @@ CREATE TABLE pagehit_counts (
 # A record that its sender repeated counts once. Keeping the first keeps the time attribute too.
 RECORDS_ONCE = """\
 CREATE TEMPORARY VIEW records_once AS
-SELECT `visits`, `rows`, `rowtime`
+SELECT `visits`, `rows`, `first`, `rowtime`
 FROM (
     SELECT *, ROW_NUMBER() OVER (
         PARTITION BY COALESCE(`id`, `adjustment`) ORDER BY `rowtime` ASC) AS `repeated`
@@ -61,23 +64,25 @@ WHERE `repeated` = 1"""
 HITS = """\
 CREATE TEMPORARY VIEW hits AS
 SELECT v.`brand`, v.`assetId`, v.`sectionId`, v.`paidType`, v.`resourceType`,
-    CAST(1 AS BIGINT) AS `hits`, r.`rowtime`
+    v.`time`, CAST(1 AS BIGINT) AS `hits`, r.`first`, r.`rowtime`
 FROM records_once AS r
 CROSS JOIN UNNEST(r.`visits`)
     AS v (`brand`, `assetId`, `sectionId`, `paidType`, `resourceType`, `time`)
 WHERE v.`resourceType` IS NOT NULL
 UNION ALL
 SELECT a.`row`[1], CAST(a.`row`[2] AS BIGINT), CAST(a.`row`[3] AS INT), a.`row`[4], a.`row`[5],
-    CAST(a.`row`[7] AS BIGINT), r.`rowtime`
+    CAST(a.`row`[6] AS DOUBLE), CAST(a.`row`[7] AS BIGINT), r.`first`, r.`rowtime`
 FROM records_once AS r
 CROSS JOIN UNNEST(r.`rows`) AS a (`row`)"""
 
 COUNT = """\
 INSERT INTO pagehit_counts
 SELECT `brand`, '{code}', `assetId`, `sectionId`, `paidType`, `resourceType`, SUM(`hits`),
-    DATE_FORMAT(window_start, '{stamp}')
+    DATE_FORMAT(TO_TIMESTAMP_LTZ(CAST(FLOOR(`time` / {seconds}) AS BIGINT) * {seconds}, 0),
+        '{stamp}')
 FROM TABLE(TUMBLE(TABLE hits, DESCRIPTOR(`rowtime`), INTERVAL {length}))
-GROUP BY window_start, window_end,
+WHERE (FLOOR(`time` / {seconds}) + 1) * {seconds} + {lateness} > `first`
+GROUP BY window_start, window_end, FLOOR(`time` / {seconds}),
     `brand`, `assetId`, `sectionId`, `paidType`, `resourceType`
 HAVING SUM(`hits`) > 0"""
 
@@ -116,7 +121,11 @@ def flink_job(settings: Settings, source: Options, sink: Options) -> Job:
         ],
         counts=[
             COUNT.format(
-                code=period.code, stamp=_stamp_format(period), length=interval(period.seconds)
+                code=period.code,
+                stamp=_stamp_format(period),
+                seconds=period.seconds,
+                length=interval(period.seconds),
+                lateness=settings.lateness_seconds,
             )
             for period in settings.periods
         ],

@@ -38,6 +38,16 @@ def kept(part: Callable[[Client, Settings], Part]) -> Part:
     return cast(Part, _parts[part])
 
 
+def forget() -> None:
+    """So that the next call reads the environment again."""
+    if _environment.cache_info().currsize:
+        loop, client, _ = _environment()
+        loop.run_until_complete(client.close())
+        loop.close()
+    _environment.cache_clear()
+    _parts.clear()
+
+
 @lru_cache(maxsize=1)
 def _environment() -> tuple[asyncio.AbstractEventLoop, Client, Settings]:
     config = os.environ.get("PAGEHITS_CONFIG")

@@ -11,7 +11,8 @@ HTML = "text/html; charset=utf-8"
 JAVASCRIPT = "text/javascript; charset=utf-8"
 SCRIPT_SECONDS = 3600
 POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:"
 )
 
 

@@ -10,7 +10,6 @@ successor.
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from array import array
 from base64 import b64decode, b64encode
@@ -20,14 +19,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from partita.apps.pagehits.together import together
 from partita.apps.pagehits.windows import FACET_BITS, Counts, Facet, Facets, Window
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
 
 MANIFEST = {"name": {"S": "manifest"}, "number": {"N": "0"}}
+SEGMENTS_PER_LIFE = 10**9
 SEGMENT_COUNTS_MAX = 30_000
 """At 12 bytes before compression, a segment stays below the 400 KB of an item."""
-WRITES_AT_A_TIME = 4
+WRITES_AT_A_TIME = 8
 READS_AT_A_TIME = 8
 BATCH_WRITES_MAX = 25
 COMPRESSION_LEVEL = 1
@@ -73,6 +74,8 @@ class Amendment(msgspec.Struct, array_like=True):
 
 class Manifest(msgspec.Struct, rename="camel"):
     version: int = 0
+    life: int = 0
+    """How many counters there have been, one after the other."""
     next_segment: int = 1
     positions: dict[str, str] = {}
     """The sequence number of the last record that was counted, by shard."""
@@ -82,6 +85,8 @@ class Manifest(msgspec.Struct, rename="camel"):
     replays: dict[str, Replay] = {}
     closed: set[Window] = set()
     """Windows that are closed, while visits may still come for them."""
+    closing: set[Window] = set()
+    """Those of them that are being handed over."""
     closed_until: float = 0.0
     """Whatever ended this long ago, with the lateness, is closed and can be asked for."""
     edition: int = 0
@@ -126,6 +131,14 @@ class Segments:
             return Manifest()
         return msgspec.json.decode(answer["Item"]["state"]["S"], type=Manifest)
 
+    async def begin(self) -> Manifest:
+        """For a counter that begins: nothing that an earlier one is still writing can matter."""
+        manifest = await self.read_manifest()
+        manifest.life += 1
+        manifest.next_segment = manifest.life * SEGMENTS_PER_LIFE
+        await self.write_manifest(manifest)
+        return manifest
+
     async def write_manifest(self, manifest: Manifest) -> None:
         """Makes it the next version, if nobody else has."""
         manifest.version += 1
@@ -166,9 +179,7 @@ class Segments:
         await self._client.call("dynamodb", "PutItem", {"TableName": self._table, "Item": item})
 
     async def write_all(self, segments: list[tuple[int, bytes]]) -> None:
-        for first in range(0, len(segments), WRITES_AT_A_TIME):
-            some = segments[first : first + WRITES_AT_A_TIME]
-            await asyncio.gather(*(self.write(number, data) for number, data in some))
+        await together((self.write(*segment) for segment in segments), WRITES_AT_A_TIME)
 
     async def read(self, number: int) -> bytes:
         key = {"name": {"S": "segment"}, "number": {"N": str(number)}}
@@ -185,12 +196,8 @@ class Segments:
         return b64decode(answer["Item"]["data"]["B"])
 
     async def read_all(self, segments: list[Segment]) -> list[tuple[Segment, bytes]]:
-        read: list[tuple[Segment, bytes]] = []
-        for first in range(0, len(segments), READS_AT_A_TIME):
-            some = segments[first : first + READS_AT_A_TIME]
-            data = await asyncio.gather(*(self.read(segment.number) for segment in some))
-            read += zip(some, data, strict=True)
-        return read
+        data = await together((self.read(each.number) for each in segments), READS_AT_A_TIME)
+        return list(zip(segments, data, strict=True))
 
     async def delete_unnamed(self, manifest: Manifest) -> None:
         """What no manifest names any more, or never did."""

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 REMEMBERED_SECONDS = 900.0
 """How long a record is recognised when it comes again."""
-REPLAY_IDLE_SECONDS = 60.0
+REPLAY_IDLE_SECONDS = 600.0
 """How long windows wait for a replay that is silent."""
 REPLAYS_REMEMBERED_SECONDS = 7 * 86_400.0
 
@@ -112,19 +112,24 @@ class Tally:
     # Closing.
 
     def closable(self, watermark: float) -> set[Window]:
-        """Windows that nothing can be added to any more; with one, all the shorter in it."""
-        windows = self.windows
-        ended = {
-            window
-            for window in windows.open_windows()
-            if windows.end(window) + self._lateness <= watermark
-        }
-        closable = {window for window in ended if not self._is_held(window, watermark)}
-        return closable | {
-            window
-            for window in ended - closable
-            if any(self._is_within(window, longer) for longer in closable)
-        }
+        """Windows that nothing can be added to any more. With one that closes go all the shorter
+        ones in it, and with these all that are to get their counts and have ended too."""
+        windows, levels = self.windows, range(len(self.windows.periods))
+        closable: set[Window] = set()
+        for level in levels:
+            filled = {windows.longer(window, level) for window in closable}
+            opened = {window for window in windows.open_windows() if window.level == level}
+            for window in (opened | filled) - self.manifest.closed:
+                if self._has_ended(window, watermark) and not self._is_held(window, watermark):
+                    closable.add(window)
+        for window in windows.open_windows() - closable:
+            longer = [windows.longer(window, level) for level in levels[window.level :]]
+            if not closable.isdisjoint(longer):
+                closable.update(each for each in longer if self._has_ended(each, watermark))
+        return closable - self.manifest.closed
+
+    def _has_ended(self, window: Window, watermark: float) -> bool:
+        return self.windows.end(window) + self._lateness <= watermark
 
     def _is_held(self, window: Window, watermark: float) -> bool:
         """Whether a replay may still tell of a window that had ended when the replay began."""
@@ -133,11 +138,6 @@ class Tally:
             end <= replay.began and replay.clock < end + self._lateness
             for replay in self.manifest.replays.values()
             if not replay.is_done and replay.heard > watermark - REPLAY_IDLE_SECONDS
-        )
-
-    def _is_within(self, window: Window, longer: Window) -> bool:
-        return window.level < longer.level and longer.start <= window.start < self.windows.end(
-            longer
         )
 
     # Forgetting.
@@ -160,7 +160,7 @@ class Tally:
         manifest.closed = {
             window
             for window in manifest.closed
-            if window in self.windows.kept
+            if window in manifest.closing
             or self._settings.expiration_time(periods[window.level], window.start) > now
         }
         return self._drop_segments(

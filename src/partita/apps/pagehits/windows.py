@@ -136,6 +136,10 @@ class Windows:
         """Those that hold a moment, shortest first."""
         return [Window(level, period.start(time)) for level, period in enumerate(self.periods)]
 
+    def longer(self, window: Window, level: int) -> Window:
+        """The window of another period that holds the start of this one."""
+        return Window(level, self.periods[level].start(window.start))
+
     def end(self, window: Window) -> int:
         return window.start + self.periods[window.level].seconds
 
@@ -160,7 +164,7 @@ class Windows:
 
     def close(self, window: Window, closed: Set[Window]) -> Window | None:
         """Forget a window. Its counts go to the next longer one that is not closed, if any."""
-        counts = self.kept.pop(window)
+        counts = self.kept.pop(window, {})
         for longer in self.windows_of(window.start)[window.level + 1 :]:
             if longer not in closed:
                 # A copy: what was kept of one window must not change with another.

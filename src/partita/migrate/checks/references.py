@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from partita.migrate.checks.finding import Finding, Subject, error
 from partita.migrate.designs import (
+    PATH,
+    ROOT,
     Attribute,
     Entity,
     KeyAttribute,
@@ -13,6 +15,7 @@ from partita.migrate.designs import (
     TableDesign,
     columns_of,
     parse_step,
+    template_fields,
 )
 
 
@@ -62,6 +65,13 @@ class References:
             reached.add(step.after[0].table)
         refs = columns_of(entity, attribute)
         yield from self._columns_exist(place, refs)
+        is_of_itself = bool(attribute.through) and reached == {entity.source}
+        for part in template_fields(attribute.template or ""):
+            if part.format in (PATH, ROOT) and not is_of_itself:
+                yield error(
+                    place,
+                    f"{part.format} needs the foreign key of {entity.source} to itself in through",
+                )
         for ref in refs:
             if ref.table not in reached and self.volumes.inventory.table(ref.table):
                 yield error(

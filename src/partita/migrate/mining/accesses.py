@@ -25,6 +25,7 @@ class Access:
     filters: list[str] = field(default_factory=list)
     order_by: list[str] = field(default_factory=list)
     is_descending: bool = False
+    hierarchy: str = ""
     limit: int | None = None
     columns: list[str] = field(default_factory=list)
     is_consistent: bool = False

@@ -24,6 +24,8 @@ class Query:
     links: list[tuple[Reference, Reference]] = field(default_factory=list)
     wanted: dict[Occurrence, set[str]] = field(default_factory=dict)
     order: list[tuple[Reference, bool]] = field(default_factory=list)
+    hierarchy: Reference | None = None
+    """The column by which a recursive query goes down a tree."""
     limit: int | None = None
     is_aggregate: bool = False
     is_locking: bool = False
@@ -46,6 +48,7 @@ class Query:
         self.filters += inner.filters
         self.links += inner.links
         self.remarks += inner.remarks
+        self.hierarchy = self.hierarchy or inner.hierarchy
         self.is_aggregate = self.is_aggregate or inner.is_aggregate
         self.order = self.order or inner.order
         self.limit = self.limit if self.limit is not None else inner.limit

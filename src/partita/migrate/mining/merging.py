@@ -196,6 +196,7 @@ def _merge(
         range=access.range,
         order_by=access.order_by,
         is_descending=access.is_descending,
+        hierarchy=access.hierarchy,
         limit=access.limit,
         filters=access.filters,
         columns=_columns(one for one, _ in group),
@@ -261,6 +262,8 @@ def name_of(access: Access) -> str:
 
 def _found_by(access: Access, table: Table) -> str:
     parts = []
+    if access.hierarchy:
+        parts.append(f" below one along {_short(access.hierarchy, table)}")
     if access.equality:
         parts.append(f" by {_listed(_by(column, access) for column in access.equality)}")
     if access.range:

@@ -12,6 +12,7 @@ from partita.migrate.mining.conditions import Conditions, outside_subqueries
 from partita.migrate.mining.gathering import Query
 from partita.migrate.mining.names import Derived, Names, NotUnderstood, Occurrence, Reference
 from partita.migrate.mining.schema import Schema
+from partita.migrate.ways import self_reference
 
 
 def read(select: exp.Expr, query: Query, outer: Names | None = None) -> Derived:
@@ -44,9 +45,8 @@ def add_ctes(statement: exp.Expr, query: Query, names: Names) -> None:
     for cte in with_.expressions:
         name = cte.alias
         if with_.args.get("recursive") and _names_itself(cte.this, name):
-            raise NotUnderstood(
-                "it walks a hierarchy with a recursive query; write the pattern by hand"
-            )
+            names.ctes[name.lower()] = _read_tree(cte, query, names)
+            continue
         if isinstance(cte.this, exp.Query):
             inner = Query(query.schema)
             passed = read(cte.this, inner, names)
@@ -55,6 +55,44 @@ def add_ctes(statement: exp.Expr, query: Query, names: Names) -> None:
         else:
             # What an INSERT, UPDATE or DELETE returned; that statement is read on its own.
             names.ctes[name.lower()] = Derived(is_open=True)
+
+
+def _read_tree(cte: exp.Expr, query: Query, names: Names) -> Derived:
+    """Rows, and then all below them: a recursive query whose second part joins its own table by
+    the column that refers to the row above."""
+    inner = Query(query.schema)
+    union = cte.this
+    if isinstance(union, exp.SetOperation) and not _names_itself(union.left, cte.alias):
+        passed = read(union.left, inner, names)
+        below = _step_down(union.right, cte.alias, inner)
+        if below is not None:
+            inner.hierarchy = below
+            inner.equality = [_row_above(one, below) for one in inner.equality]
+            query.absorb(inner)
+            return _renamed(passed, cte.args.get("alias"))
+    raise NotUnderstood(
+        "it walks a hierarchy in a way that is not known; write the pattern by hand"
+    )
+
+
+def _step_down(select: exp.Expr, name: str, query: Query) -> Reference | None:
+    for occurrence in query.occurrences:
+        for equal in select.find_all(exp.EQ):
+            sides = [side for side in (equal.left, equal.right) if isinstance(side, exp.Column)]
+            own = [side for side in sides if side.table.lower() != name.lower()]
+            if len(sides) == 2 and len(own) == 1:
+                column = query.schema.column(occurrence.table, own[0].name)
+                if column and self_reference(occurrence.table, column.name):
+                    return Reference(occurrence, column.name)
+    return None
+
+
+def _row_above(reference: Reference, below: Reference) -> Reference:
+    """Children of a row at the beginning: all below that row are wanted."""
+    link = self_reference(below.occurrence.table, below.column)
+    if reference != below or link is None:
+        return reference
+    return Reference(below.occurrence, link.key.referenced_columns[0])
 
 
 def _names_itself(body: exp.Expr, name: str) -> bool:

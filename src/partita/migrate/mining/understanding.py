@@ -178,6 +178,8 @@ def _access(operation: Operation, query: Query, target: Occurrence | None = None
     access.filters = [str(own.of(reference)) for reference in query.filters]
     access.remarks = list(query.remarks)
     access.is_consistent = query.is_locking
+    if query.hierarchy is not None and query.hierarchy.occurrence.table is main.table:
+        access.hierarchy = str(query.hierarchy)
     _tell_self_join(access, query, main, own)
     if operation in ("read", "aggregate"):
         _tell_wanted(access, query, main)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.designs import Attribute, AttributeType, Ref
+from partita.migrate.designs import PATH, ROOT, Attribute, AttributeType, Ref
 from partita.migrate.inventory import ColumnKind
 from partita.migrate.naming import of_table, role, singular, styled, words
 from partita.migrate.proposals.needs import Need, Needs
@@ -15,7 +15,7 @@ from partita.migrate.proposals.roles import Collected, Roles
 from partita.migrate.proposals.schema import Schema
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.volumes import Volumes
-from partita.migrate.ways import Link
+from partita.migrate.ways import Link, self_reference
 
 TYPES: dict[ColumnKind, AttributeType] = {
     "string": "S",
@@ -334,6 +334,11 @@ class Drafter:
 
     def field(self, entity: str, ref: Ref, *, is_ordered: bool = False) -> tuple[str, list[str]]:
         """A template's field for a column, and the way to it."""
+        part, _, of_tree = ref.column.rpartition(":")
+        link = self_reference(self.schema.table(entity), part) if of_tree in (PATH, ROOT) else None
+        if link is not None:
+            key = Ref("", link.key.referenced_columns[0])
+            return f"{{{key}:{of_tree}}}", [link.upwards()]
         column, through = self.resolve(entity, ref)
         name = str(Ref("", column.column) if column.table == entity else column)
         shape = self.settings.formats.get(str(ref)) or self.settings.formats.get(str(column)) or ""

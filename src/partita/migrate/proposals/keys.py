@@ -207,7 +207,9 @@ class KeyChooser:
         rates: dict[str, float] = {}
         beside = [need for need in self.neighbours if need.equality == base.partition]
         for need in [*self.needs, *beside]:
-            for ref in need.equality[:1]:
+            # All below a row of a tree: its own item was asked for already.
+            is_again = need.is_beside and bool(need.pattern.hierarchy)
+            for ref in () if is_again else need.equality[:1]:
                 rates[str(ref)] = rates.get(str(ref), 0.0) + need.rate
         own = rates.pop(str(base.partition[0]), 0.0)
         if not self.needs:
@@ -312,6 +314,11 @@ class KeyChooser:
             return Key(shortest, sort), (
                 f"The sort key is a hierarchy ({self._names(sort)}): one index serves every level"
                 f" of it under {self._names(shortest)}."
+            )
+        if need.pattern.hierarchy and need.is_beside:
+            return Key(need.equality, need.order), (
+                "The sort key is the path from the root of a tree to the row, so that one query"
+                " reads all below a row; moving a row changes the paths of all below it."
             )
         if need.order:
             how = "between two values" if need.pattern.range else "in order"

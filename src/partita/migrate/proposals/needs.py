@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from partita.migrate.designs import DesignKind, Ref
+from partita.migrate.designs import PATH, ROOT, DesignKind, Ref
 from partita.migrate.patterns import AccessPattern
 from partita.migrate.proposals.roles import WRITES, Roles
 from partita.migrate.proposals.schema import Schema
@@ -111,6 +111,9 @@ class Reader:
         if not equality:
             needs.unserved[pattern.name] = "it asks for no value of any column: it is a scan"
             return
+        if pattern.hierarchy:
+            self._read_tree(entity, equality, pattern, needs)
+            return
         entity = self._finest(entity, pattern)
         below = self._below(entity, pattern)
         if len(below) == 1 and self._is_copied_down(entity, pattern):
@@ -150,6 +153,21 @@ class Reader:
                     is_beside=True,
                 )
             )
+
+    def _read_tree(
+        self, entity: str, equality: tuple[Ref, ...], pattern: AccessPattern, needs: Needs
+    ) -> None:
+        """The row, which knows its path, and then all whose paths begin with it."""
+        if entity != pattern.table:
+            needs.unserved[pattern.name] = f"{pattern.table} has no items of its own"
+            return
+        column = Ref.parse(pattern.hierarchy).column
+        root, path = (Ref(entity, f"{column}:{part}") for part in (ROOT, PATH))
+        first = Need(entity=entity, pattern=pattern, equality=equality)
+        needs.reads += [
+            first,
+            replace(first, equality=(root,), order=(path,), is_beside=True),
+        ]
 
     def _astray(self, entity: str, pattern: AccessPattern, tables: list[str]) -> str:
         """In words, when keys are made of what other foreign keys lead to than the pattern's.

@@ -133,6 +133,7 @@ class Renderer:
         if found is not None:
             return found.name
         own = (entity, self.ground.title(entity))
+        ref = Ref(ref.table, ref.column.replace(":", "_"))
         name = ref.column if ref.table in own else of_table(ref.table, ref.column)
         return styled(name, self.ground.settings.names)
 
@@ -233,6 +234,8 @@ class Renderer:
         if served.match.filtered:
             names = " and ".join(ref.column for ref in served.match.filtered)
             return f"Filtered by {names}: reading more costs less than writing one more index."
+        if need.pattern.hierarchy and need.is_beside:
+            return "All below the row, whose item tells its own path."
         if need.is_latest:
             return "The latest version is also kept as version 0."
         if need.is_one:
@@ -249,6 +252,8 @@ class Renderer:
             return [Condition(attribute=sort.name, value=value_of(sort))]
         if need.is_one:
             return []
+        if need.pattern.hierarchy and sort.template:
+            return [Condition(attribute=sort.name, comparison="begins_with", value=sort.template)]
         if sort.template is None:
             return self._plain_condition(served, sort)
         if need.pattern.range and need.order:

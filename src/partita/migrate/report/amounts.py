@@ -17,8 +17,10 @@ def amount(number: float, digits: int = 4) -> str:
 def money(amount: float, currency: str) -> str:
     """Whole units where cents do not matter."""
     sign = "$" if currency == "USD" else f"{currency} "
-    if abs(amount) < 0.005:
+    if amount == 0:
         return f"{sign}0"
+    if abs(amount) < 0.005:
+        return f"<{sign}0.01"
     minus = "-" if amount < 0 else ""
     decimals = 0 if abs(amount) >= 1000 else 2
     return f"{minus}{sign}{abs(amount):,.{decimals}f}"

@@ -13,6 +13,9 @@ from typing import Any
 from partita.item.values import AttributeValue, Item
 from partita.migrate.designs import (
     NULL_IN_TEMPLATE,
+    PATH,
+    ROOT,
+    SEPARATOR,
     SHARD,
     Attribute,
     Entity,
@@ -67,6 +70,8 @@ class ExampleItems:
     ) -> AttributeValue | None:
         if attribute.constant is not None:
             return made
+        if any(part.format in (PATH, ROOT) for part in template_fields(attribute.template or "")):
+            return {"S": self._of_tree(attribute, row)}
         chains = self._chains(entity, attribute, row)
         if not chains:
             return made if self._has_first_key(attribute, row) else None
@@ -79,6 +84,23 @@ class ExampleItems:
             return _expiry(attribute, chains[0]) or made
         value = _cell(chains[0], Ref.parse(attribute.column or ""))
         return _of_type(attribute.type, value) if value else None
+
+    def _of_tree(self, attribute: Attribute, row: Item) -> str:
+        """The path to a row, as far up as rows were kept."""
+        step = parse_step(attribute.through[0]) if attribute.through else None
+        rows = [row]
+        while step is not None:
+            above = next(self._matching({step.before[0].table: rows[-1]}, step), None)
+            if above is None or above in rows:
+                break
+            rows.append(above)
+        key = step.after[0].column if step else ""
+        keys = [escaped(str(next(iter(one[key].values())))) for one in rows[::-1] if key in one]
+        path = "".join(f"{one}{SEPARATOR}" for one in keys)
+        return filled(
+            attribute.template or "",
+            lambda part: path if part.format == PATH else "".join(keys[:1]),
+        )
 
     def _chains(self, entity: Entity, attribute: Attribute, row: Item) -> list[Chain]:
         """The row itself, and those that the foreign keys of an attribute lead to."""

@@ -15,6 +15,8 @@ from partita.migrate.report.contents import Contents, Model
 
 FINDINGS: dict[Severity, str] = {"obstacle": "error", "care": "warning"}
 """How hard a finding of the model's check is."""
+NOT_SERVED = " is not served: "
+"""Between a pattern and the reason, in what a design says of its risks."""
 
 
 class Risk(Struct, frozen=True, kw_only=True):
@@ -39,17 +41,29 @@ def find_risks(contents: Contents) -> list[Risk]:
 
 
 def _of_model(model: Model) -> Iterator[Risk]:
+    """What the check found; of a pattern that is not served, the design knows the reason."""
+    reasons = {
+        f"access {risk.partition(NOT_SERVED)[0]}": risk
+        for risk in model.design.risks
+        if NOT_SERVED in risk
+    }
+    told = []
     for severity, found in FINDINGS.items():
         findings = [one for one in model.findings if one.severity == found]
-        if findings:
+        what = [
+            reasons.get(one.place) or f"{one.place}: {one.message.rstrip('.')}." for one in findings
+        ]
+        told += what
+        if what:
             yield Risk(
                 severity=severity,
                 kind="model check",
-                what=[f"{one.place}: {one.message.rstrip('.')}." for one in findings],
+                what=list(dict.fromkeys(what)),
                 strategy=f"Change {model.file}; `partita migrate model --check` verifies it.",
             )
-    if model.design.risks:
-        yield Risk(severity="care", kind="design", what=model.design.risks)
+    others = [risk for risk in model.design.risks if risk not in told]
+    if others:
+        yield Risk(severity="care", kind="design", what=others)
 
 
 def _of_rows(analysis: Analysis) -> Iterator[Risk]:

@@ -145,6 +145,12 @@ def _costs(contents: Contents) -> Iterator[str]:
     )
     if not contents.patterns.patterns:
         yield "Only storage is in it: without access patterns nobody knows the requests."
+    minutes = contents.patterns.window_seconds / 60
+    if 0 < minutes < 60:
+        yield (
+            f"Its rates are those of {minutes:,.0f} minutes of statements, which say little about a"
+            " month: put the rates that you expect into patterns.toml."
+        )
     for name, expected in contents.expect.items():
         if expected.rows is not None:
             yield f"That is for {expected.rows:,.0f} rows of {name}, as migration.toml expects."

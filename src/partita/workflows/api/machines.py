@@ -15,7 +15,6 @@ from partita.errors import (
     MissingRequiredParameter,
     StateMachineAlreadyExists,
     StateMachineDeleting,
-    StateMachineDoesNotExist,
     ValidationException,
 )
 from partita.workflows.api import pages, tags
@@ -74,19 +73,16 @@ async def update_state_machine(service: Service, request: Request) -> Answer:
             "TracingConfiguration must be specified"
         )
     _check_configurations(request)
-    machine = await service.executions.machine(request["stateMachineArn"])
-    if machine.status == DELETING:
-        raise StateMachineDeleting(f"State Machine Deleting: '{request['stateMachineArn']}'")
-    if "definition" in request:
-        _check_definition(request["definition"], machine.type)
-    for name in changed:
-        setattr(machine, _CHANGES[name], request[name])
-    machine.updated_at, machine.revision_id = service.clock(), str(uuid.uuid4())
-    try:
+    async with service.changes:
+        machine = await service.executions.machine(request["stateMachineArn"])
+        if machine.status == DELETING:
+            raise StateMachineDeleting(f"State Machine Deleting: '{request['stateMachineArn']}'")
+        if "definition" in request:
+            _check_definition(request["definition"], machine.type)
+        for name in changed:
+            setattr(machine, _CHANGES[name], request[name])
+        machine.updated_at, machine.revision_id = service.clock(), str(uuid.uuid4())
         await service.store.put_machine(machine, is_new=False)
-    except Conflict:
-        text = f"State Machine Does Not Exist: '{request['stateMachineArn']}'"
-        raise StateMachineDoesNotExist(text) from None
     return {"updateDate": machine.updated_at, "revisionId": machine.revision_id}
 
 
@@ -99,11 +95,12 @@ _CHANGES = {
 
 
 async def delete_state_machine(service: Service, request: Request) -> Answer:
-    machine = await service.store.machine(arns.machine_name(request["stateMachineArn"]))
-    if machine is not None and machine.status != DELETING:
-        machine.status = DELETING
-        await service.store.put_machine(machine, is_new=False)
-        remove_later(service, machine.name)
+    async with service.changes:
+        machine = await service.store.machine(arns.machine_name(request["stateMachineArn"]))
+        if machine is not None and machine.status != DELETING:
+            machine.status = DELETING
+            await service.store.put_machine(machine, is_new=False)
+            remove_later(service, machine.name)
     return {}
 
 
@@ -157,6 +154,17 @@ async def list_state_machines(service: Service, request: Request) -> Answer:
         for machine in machines
     ]
     return {"stateMachines": listed, **pages.more(last)}
+
+
+async def list_state_machine_versions(service: Service, request: Request) -> Answer:
+    """None: versions cannot be published here."""
+    await service.executions.machine(request["stateMachineArn"])
+    return {"stateMachineVersions": []}
+
+
+async def list_state_machine_aliases(service: Service, request: Request) -> Answer:
+    await service.executions.machine(request["stateMachineArn"])
+    return {"stateMachineAliases": []}
 
 
 async def validate_state_machine_definition(service: Service, request: Request) -> Answer:

@@ -6,6 +6,7 @@ import logging
 
 import msgspec
 
+from partita.client import ClientError
 from partita.errors import (
     DynamoDBError,
     InternalServerError,
@@ -17,7 +18,7 @@ from partita.protocol.envelope import error_body
 from partita.protocol.model import STEP_FUNCTIONS
 from partita.protocol.validation import compile_service
 from partita.workflows.api import executions, machines, tags, tasks
-from partita.workflows.api.service import Operation, Service
+from partita.workflows.api.service import Answer, Operation, Request, Service
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ OPERATIONS: dict[str, Operation] = {
     "GetExecutionHistory": executions.get_execution_history,
     "ListActivities": tasks.list_activities,
     "ListExecutions": executions.list_executions,
+    "ListMapRuns": executions.list_map_runs,
+    "ListStateMachineAliases": machines.list_state_machine_aliases,
+    "ListStateMachineVersions": machines.list_state_machine_versions,
     "ListStateMachines": machines.list_state_machines,
     "ListTagsForResource": tags.list_tags_for_resource,
     "SendTaskFailure": tasks.send_task_failure,
@@ -64,10 +68,20 @@ class Api:
                 raise SerializationException
             request = codec.decode(body)
             self._validators[name](request)
-            return 200, msgspec.json.encode(await operation(self._service, request))
+            return 200, msgspec.json.encode(await self._answered(operation, request))
         except DynamoDBError as error:
             return error.status, error_body(error)
         except Exception:
             logger.exception("%s failed unexpectedly", name)
             failed = InternalServerError("The request failed for an unknown reason.")
             return failed.status, error_body(failed)
+
+    async def _answered(self, operation: Operation, request: Request) -> Answer:
+        try:
+            return await operation(self._service, request)
+        except ClientError as error:
+            if error.code != "ResourceNotFoundException":
+                raise
+        # Somebody has deleted our table: all that was kept is gone, and may begin anew.
+        await self._service.store.prepare()
+        return await operation(self._service, request)

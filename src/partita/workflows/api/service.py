@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from partita.clock import Clock
@@ -23,6 +24,8 @@ class Service:
     executions: Executions
     activities: Activities
     clock: Clock
+    changes: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by who changes a machine or an activity that is there."""
 
 
 Operation = Callable[[Service, Request], Awaitable[Answer]]

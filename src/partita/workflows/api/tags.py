@@ -16,18 +16,20 @@ def given(request: Request) -> dict[str, str]:
 
 
 async def tag_resource(service: Service, request: Request) -> Answer:
-    resource = await _resource(service, request["resourceArn"])
-    resource.tags = {**resource.tags, **given(request)}
-    _check_count(resource.tags)
-    await _keep(service, resource)
+    async with service.changes:
+        resource = await _resource(service, request["resourceArn"])
+        resource.tags = {**resource.tags, **given(request)}
+        _check_count(resource.tags)
+        await _keep(service, resource)
     return {}
 
 
 async def untag_resource(service: Service, request: Request) -> Answer:
-    resource = await _resource(service, request["resourceArn"])
     removed = request["tagKeys"]
-    resource.tags = {key: value for key, value in resource.tags.items() if key not in removed}
-    await _keep(service, resource)
+    async with service.changes:
+        resource = await _resource(service, request["resourceArn"])
+        resource.tags = {key: value for key, value in resource.tags.items() if key not in removed}
+        await _keep(service, resource)
     return {}
 
 

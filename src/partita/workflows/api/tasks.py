@@ -17,8 +17,8 @@ from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.activities import POLL_SECONDS
 from partita.workflows.running.commits import Conflict
-from partita.workflows.running.engine import Live
 from partita.workflows.running.items import ACTIVITIES
+from partita.workflows.running.live import Live
 from partita.workflows.running.records import Activity
 
 

@@ -8,6 +8,7 @@ notes of the state they start from: lines upwards make a drawing hard to read.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from partita.workflows.language import State, States
 
@@ -53,9 +54,12 @@ def graph(states: States) -> Graph:
     for node in found:
         rows[node.row].append(node)
     for _ in range(SWEEPS):
-        _sort(rows[1:], "above", rows)
-        _sort(rows[-2::-1], "below", rows)
-    _sort(rows[1:], "above", rows)
+        for upper, lower in pairwise(rows):
+            _sort(lower, upper, "above")
+        for lower, upper in pairwise(reversed(rows)):
+            _sort(upper, lower, "below")
+    for upper, lower in pairwise(rows):
+        _sort(lower, upper, "above")
     return Graph(rows)
 
 
@@ -123,15 +127,15 @@ def _join(above: Node, below: Node) -> None:
     below.above.append(above)
 
 
-def _sort(rows: list[list[Node]], towards: str, all_rows: list[list[Node]]) -> None:
-    """Bring neighbours over each other: the mean place of those above, or below."""
-    for row in rows:
-        places = {id(node): place for other in all_rows for place, node in enumerate(other)}
+def _sort(row: list[Node], neighbour: list[Node], towards: str) -> None:
+    """Bring what is joined over each other: by the mean place of those above, or below."""
+    places = {id(node): place for place, node in enumerate(neighbour)}
+    own = {id(node): place for place, node in enumerate(row)}
 
-        def mean(node: Node, places: dict[int, int] = places) -> float:
-            others: list[Node] = getattr(node, towards)
-            if not others:
-                return places[id(node)]
-            return sum(places[id(other)] for other in others) / len(others)
+    def mean(node: Node) -> float:
+        others: list[Node] = getattr(node, towards)
+        if not others:
+            return own[id(node)]
+        return sum(places[id(other)] for other in others) / len(others)
 
-        row.sort(key=mean)
+    row.sort(key=mean)

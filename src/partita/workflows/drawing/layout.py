@@ -112,7 +112,7 @@ def _place_across(rows: list[list[Box]], boxes: dict[int, Box], units: Units) ->
     for row in rows:
         for box in row:
             box.x = float(round(box.x - left))
-    for row in rows[1::2]:
+    for row in rows[1:]:
         _straighten(row, boxes, units)
 
 
@@ -129,7 +129,7 @@ def _settle(row: list[Box], wanted: list[float], gap: float) -> None:
 
 
 def _straighten(row: list[Box], boxes: dict[int, Box], units: Units) -> None:
-    """Move what stands between states a little, where that makes a line straight."""
+    """Move boxes a little, where that makes a line straight."""
     for place, box in enumerate(row):
         left = row[place - 1].x + row[place - 1].width if place else 0.0
         right = row[place + 1].x if place + 1 < len(row) else float("inf")

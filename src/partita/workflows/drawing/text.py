@@ -40,12 +40,10 @@ class Canvas:
     def text(self) -> str:
         cells = {place: LINES[directions] for place, directions in self._lines.items()}
         cells |= self._texts
-        bottom = max(y for _, y in cells)
-        rows = []
-        for y in range(bottom + 1):
-            right = max((x for x, row in cells if row == y), default=-1)
-            rows.append("".join(cells.get((x, y), " ") for x in range(right + 1)))
-        return "\n".join(rows)
+        rows: list[list[str]] = [[] for _ in range(max(y for _, y in cells) + 1)]
+        for x, y in sorted(cells):
+            rows[y] += " " * (x - len(rows[y])) + cells[x, y]
+        return "\n".join(map("".join, rows))
 
 
 def text(machine: StateMachine) -> str:

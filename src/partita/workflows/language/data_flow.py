@@ -11,7 +11,7 @@ from partita.workflows.language.limits import SECONDS_MAX, VARIABLE_BYTES_MAX
 from partita.workflows.language.paths import PathNotFound, PathSyntaxError, place, resolve
 from partita.workflows.language.scope import Scope
 from partita.workflows.language.templates import evaluate_path, fill_query_template, fill_template
-from partita.workflows.language.values import Json, is_integer, json_text, type_name
+from partita.workflows.language.values import Json, is_integer, json_text
 
 Fields = dict[str, Json]
 
@@ -96,12 +96,7 @@ def number_of(state: State, name: str, scope: Scope) -> int | None:
     if value is None:
         return None
     if not is_integer(value) or not 0 <= value <= SECONDS_MAX:
-        raise StateError(
-            QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
-            f"The value for the field '{name}' must be a whole number from 0 to {SECONDS_MAX}, "
-            f"but was {_shown(value)}.",
-            location=name if state.is_jsonata else None,
-        )
+        raise wrong_value(state, name, f"a whole number from 0 to {SECONDS_MAX}", value)
     return int(value)
 
 
@@ -116,8 +111,13 @@ def scalar_of(state: State, name: str, scope: Scope) -> Json:
     return None if path is None else evaluate_path(path, scope, f"{name}Path")
 
 
-def _shown(value: Json) -> str:
-    return json_text(value)[:80] if not isinstance(value, dict | list) else type_name(value)
+def wrong_value(state: State, field: str, what: str, value: Json) -> StateError:
+    """What came out of an expression or path is not what the field takes."""
+    return StateError(
+        QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
+        f"The value for the field '{field}' must be {what}, but was {json_text(value)[:80]}.",
+        location=field if state.is_jsonata else None,
+    )
 
 
 def _selected(fields: Fields, name: str, scope: Scope) -> Json:

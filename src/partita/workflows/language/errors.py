@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from partita.errors import PartitaError
+from partita.workflows.language.limits import CAUSE_CHARS_MAX, ERROR_CHARS_MAX
 
 ALL = "States.ALL"
 TASK_FAILED = "States.TaskFailed"
@@ -22,28 +23,6 @@ QUERY_EVALUATION_ERROR = "States.QueryEvaluationError"
 BRANCH_FAILED = "States.BranchFailed"
 EXCEED_TOLERATED_FAILURE_THRESHOLD = "States.ExceedToleratedFailureThreshold"
 
-PREDEFINED = frozenset(
-    {
-        ALL,
-        TASK_FAILED,
-        TIMEOUT,
-        HEARTBEAT_TIMEOUT,
-        RUNTIME,
-        DATA_LIMIT_EXCEEDED,
-        NO_CHOICE_MATCHED,
-        PARAMETER_PATH_FAILURE,
-        RESULT_PATH_MATCH_FAILURE,
-        INTRINSIC_FAILURE,
-        QUERY_EVALUATION_ERROR,
-        BRANCH_FAILED,
-        EXCEED_TOLERATED_FAILURE_THRESHOLD,
-        "States.Permissions",
-        "States.ItemReaderFailed",
-        "States.ResultWriterFailed",
-        "States.Http.Socket",
-    }
-)
-
 
 class StateError(Exception):
     """A state failed: the name of its error and its cause, for retriers and catchers to match."""
@@ -57,8 +36,8 @@ class StateError(Exception):
         location: str | None = None,
     ) -> None:
         super().__init__(error, cause)
-        self.error = error
-        self.cause = cause
+        self.error = error and error[:ERROR_CHARS_MAX]
+        self.cause = cause and cause[:CAUSE_CHARS_MAX]
         self.aliases = tuple(aliases)
         """Other names that the documentation has for it, which retriers and catchers may use."""
         self.location = location

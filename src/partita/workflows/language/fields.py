@@ -121,6 +121,16 @@ def check_assignments(check: Check, suffix: str) -> Check:
     return checked
 
 
+def check_object(check: Check) -> Check:
+    def checked(value: Json) -> Iterator[Problem]:
+        if isinstance(value, dict):
+            yield from check(value)
+        else:
+            yield "", "The value must be an object"
+
+    return checked
+
+
 def check_integer(least: int, most: int = SECONDS_MAX) -> Check:
     def check(value: Json) -> Iterator[Problem]:
         if not is_integer(value) or not least <= value <= most:
@@ -175,7 +185,7 @@ PATH_FIELDS: dict[str, Check] = {
     "Result": check_any,
     "ItemsPath": check_path,
     "ItemSelector": check_template,
-    "Credentials": check_template,
+    "Credentials": check_object(check_template),
     "Assign": check_assignments(check_template, PATH_SUFFIX),
     "Resource": check_resource,
     "TimeoutSeconds": _seconds,

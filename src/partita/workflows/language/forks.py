@@ -26,7 +26,7 @@ def execute_parallel(walk: Walk, line: Line, state: State) -> None:
     walk.tell(line, "ParallelStateStarted")
     line.fork = Fork(total=count, waiting=[], concurrency=count, running=count)
     for number in range(count):
-        branch = _new_line(walk, line, state, number)
+        branch = _new_line(walk, line, number)
         branch.path = (*line.path, state.name, number)
         branch.input = given
         _start(walk, branch)
@@ -52,11 +52,11 @@ def _start_iterations(walk: Walk, line: Line, state: State) -> None:
     fork = _fork_of(line)
     while fork.waiting and fork.running < fork.concurrency:
         item = fork.waiting.pop(0)
+        given = map_items.item_input(walk, line, state, item)
         fork.running += 1
-        iteration = _new_line(walk, line, state, item.number)
+        iteration = _new_line(walk, line, item.number)
         iteration.path = (*line.path, state.name, 0)
-        iteration.item = item
-        iteration.input = map_items.item_input(walk, line, iteration, state)
+        iteration.item, iteration.input = item, given
         walk.tell(iteration, "MapIterationStarted", _iteration(iteration, state))
         _start(walk, iteration)
 
@@ -114,7 +114,7 @@ def _go_on(walk: Walk, line: Line, state: State) -> None:
     walk.conclude(line, state, fork.outputs)
 
 
-def _new_line(walk: Walk, parent: Line, state: State, number: int) -> Line:
+def _new_line(walk: Walk, parent: Line, number: int) -> Line:
     line = Line(id=walk.new_id(), parent=parent.id, number=number)
     line.last_event = parent.last_event
     walk.run.lines[line.id] = line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from partita.workflows.language.happenings import StartTask
@@ -23,6 +24,7 @@ def event(
     return made
 
 
+@lru_cache(maxsize=128)
 def _details_name(type: str) -> str:
     # The events of all states share one shape; every other event has its own.
     named = _STATE_EVENT.sub(r"State\1", type)

@@ -92,7 +92,7 @@ def array_range(_: Moment, first: Json, last: Json, step: Json) -> Json:
     if by == 0:
         raise failure("The step of States.ArrayRange must not be 0.")
     numbers = range(start, end + (1 if by > 0 else -1), by)
-    if len(numbers) > ARRAY_ITEMS_MAX:
+    if (end - start) // by >= ARRAY_ITEMS_MAX:
         raise failure(f"States.ArrayRange makes at most {ARRAY_ITEMS_MAX} items.")
     return list(numbers)
 
@@ -219,6 +219,8 @@ def _integer(value: Json) -> int:
     """A number, rounded half up as the guide has it."""
     if not is_number(value):
         raise failure(f"A number is expected, and not {type_name(value)}.")
+    if abs(value) >= 2**63:
+        raise failure("A number of up to 64 bits is expected.")
     return value if isinstance(value, int) else int((value + 0.5) // 1)
 
 

@@ -61,7 +61,7 @@ class Expression:
                 result = self._compiled.evaluate(None, _in_doubles(bindings))
         except jsonata.JsonataError as error:
             raise self._failure(field, f"threw an error. {error.code}: {error}") from None
-        except (RecursionError, TypeError, ValueError) as error:
+        except (OverflowError, RecursionError, TypeError, ValueError) as error:
             raise self._failure(field, f"threw an error. {error}") from None
         finally:
             self._scope = None

@@ -1,6 +1,7 @@
 """Limits of Step Functions, with their sources.
 
-"guide" is the Step Functions developer guide (Service quotas), "ours" is a bound of our own.
+"guide" is the Step Functions developer guide (Service quotas), "model" is botocore's service
+description, "ours" is a bound of our own.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from partita.limits import KB, MB
 DEFINITION_BYTES_MAX = 1 * MB  # guide
 DATA_BYTES_MAX = 256 * KB  # guide: input or output of a task, state or execution
 HISTORY_EVENTS_MAX = 25_000  # guide
+ERROR_CHARS_MAX = 256  # model
+CAUSE_CHARS_MAX = 32_768  # model
 STATE_NAME_CHARS_MAX = 80  # guide
 VARIABLE_NAME_CHARS_MAX = 80  # guide
 VARIABLE_BYTES_MAX = 256 * KB  # guide: of one variable, and of those of one Assign
-VARIABLES_BYTES_MAX = 10 * MB  # guide: of all variables of an execution
 INLINE_MAP_CONCURRENCY_MAX = 40  # guide
 RETRY_ATTEMPTS_MAX = 99_999_999  # guide
 SECONDS_MAX = 99_999_999  # guide: of waits, timeouts and heartbeats
@@ -22,9 +24,8 @@ ARRAY_ITEMS_MAX = 1000  # guide: of States.ArrayRange
 HASHED_CHARS_MAX = 10_000  # guide: also of what Base64 functions take
 
 DEFINITION_LEVELS_MAX = 100  # ours: how deep a definition may be nested
-DATA_LEVELS_MAX = 200  # ours: how deep data may be nested
 INTRINSIC_LEVELS_MAX = 10  # guide
-PATH_NODES_MAX = 200_000  # ours: how much of its input a path may look at
+PATH_NODES_MAX = 100_000  # ours: how much of its input a path may look at
 QUERY_MILLISECONDS_MAX = 1000  # ours: how long a JSONata expression may take
 QUERY_LEVELS_MAX = 300  # ours: how deep its functions may call each other
 STATES_PER_TURN = 200  # ours: how far an execution goes before others get their turn

@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING
 
 from partita.workflows.language import data_flow
 from partita.workflows.language.definition import State
-from partita.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
 from partita.workflows.language.run import Item, Line
 from partita.workflows.language.scope import Scope
 from partita.workflows.language.templates import fill_query_template, fill_template, find_path
-from partita.workflows.language.values import Json, is_number, json_text, type_name
+from partita.workflows.language.values import Json, is_number, json_text
 
 if TYPE_CHECKING:
     from partita.workflows.language.walk import Walk
 
 
-def item_input(walk: Walk, line: Line, iteration: Line, state: State) -> Json:
+def item_input(walk: Walk, line: Line, state: State, item: Item) -> Json:
     """What an iteration begins with."""
-    item = iteration.item
-    assert item is not None
     if "ItemBatcher" in state.fields:
         # The selector was applied to each item before they were put into batches.
         return item.value
@@ -67,18 +64,15 @@ def _items(state: State, scope: Scope) -> list[Item]:
 def _array(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
     if state.is_jsonata:
         field = "Items"
-        found = fill_query_template(state.fields.get(field, scope.data), scope, field)
+        found = scope.data
+        if field in state.fields:
+            found = fill_query_template(state.fields[field], scope, field)
     else:
         field = "ItemsPath"
         found = find_path(state.fields.get(field, "$"), scope, field)
     if isinstance(found, list) or (isinstance(found, dict) and state.is_jsonata):
         return found
-    raise StateError(
-        QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
-        f'Reference path "{state.fields.get(field, "$")}" must point to array, and not to '
-        f"{type_name(found)}.",
-        location=field if state.is_jsonata else None,
-    )
+    raise data_flow.wrong_value(state, field, "an array", found)
 
 
 def _batches(walk: Walk, line: Line, state: State, scope: Scope, items: list[Item]) -> list[Item]:
@@ -125,10 +119,7 @@ def tolerated(state: State, scope: Scope, total: int) -> int | None:
     bounds = [] if count is None else [count]
     if percentage is not None:
         if not is_number(percentage) or not 0 <= percentage <= 100:
-            raise StateError(
-                QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
-                "The value for the field 'ToleratedFailurePercentage' must be from 0 to 100, but "
-                f"was {json_text(percentage)[:80]}.",
-            )
+            name = "ToleratedFailurePercentage"
+            raise data_flow.wrong_value(state, name, "a number from 0 to 100", percentage)
         bounds.append(int(total * percentage // 100))
     return min(bounds, default=None)

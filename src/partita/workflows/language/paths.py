@@ -9,12 +9,14 @@ input a path may look at, because `$..*..*..*` would look at everything many tim
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import jsonpath
 from jsonpath.exceptions import JSONPathError
+from jsonpath.filter import BaseExpression, FilterQuery
+from jsonpath.selectors import Filter
 
 from partita.workflows.language.errors import RESULT_PATH_MATCH_FAILURE, StateError
 from partita.workflows.language.limits import PATH_NODES_MAX
@@ -164,14 +166,21 @@ class _Allowance:
             raise PathNotFound
 
 
-class _CountedMatch(jsonpath.JSONPathMatch):
-    def __init__(self, **members: Any) -> None:
-        super().__init__(**members)
-        members["filter_context"]["allowance"].spend()
+class _Match(jsonpath.JSONPathMatch):
+    """A value that a search looks at, which costs some of its allowance."""
+
+    def new_child(self, obj: object, key: Step) -> _Match:
+        allowance = self.filter_context()["allowance"]
+        allowance.spend()
+        return _match(obj, self.root, allowance)
+
+
+def _match(value: Json, root: Json, allowance: _Allowance) -> _Match:
+    context = {"allowance": allowance}
+    return _Match(filter_context=context, obj=value, parent=None, path="", parts=(), root=root)
 
 
 class _Environment(jsonpath.JSONPathEnvironment):
-    match_class = _CountedMatch
     max_recursion_depth = 200
 
     def setup_function_extensions(self) -> None:
@@ -188,13 +197,26 @@ def _search(text: str) -> jsonpath.JSONPath:
         reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
         raise PathSyntaxError(f"'{text[:80]}' is not a JSONPath: {reason}") from None
     assert isinstance(found, jsonpath.JSONPath)
+    for segment in found.segments:
+        for selector in segment.selectors:
+            if isinstance(selector, Filter) and not _is_plain(selector.expression):
+                raise PathSyntaxError(f"a filter in '{text[:80]}' searches within its search")
     return found
 
 
+def _is_plain(expression: BaseExpression) -> bool:
+    """Whether a filter compares single values: what it finds within is on no account."""
+    if isinstance(expression, FilterQuery) and not expression.path.singular_query():
+        return False
+    return all(map(_is_plain, expression.children()))
+
+
 def _matches(search: jsonpath.JSONPath, data: Json) -> list[Json]:
-    allowance = {"allowance": _Allowance()}
+    matches: Iterable[jsonpath.JSONPathMatch] = [_match(data, data, _Allowance())]
+    for segment in search.segments:
+        matches = segment.resolve(matches)
     try:
-        return [match.obj for match in search.finditer(data, filter_context=allowance)]
+        return [match.obj for match in matches]
     except (JSONPathError, RecursionError, TypeError) as error:
         raise PathNotFound from error
 

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 from partita.workflows.language import data_flow, history
 from partita.workflows.language.choices import matching_rule
 from partita.workflows.language.definition import State
-from partita.workflows.language.errors import (
-    NO_CHOICE_MATCHED,
-    QUERY_EVALUATION_ERROR,
-    RUNTIME,
-    StateError,
-)
+from partita.workflows.language.errors import NO_CHOICE_MATCHED, StateError
 from partita.workflows.language.forks import execute_map, execute_parallel
 from partita.workflows.language.happenings import StartTask
 from partita.workflows.language.resources import resource_of
@@ -22,7 +17,7 @@ from partita.workflows.language.scope import Scope
 from partita.workflows.language.templates import fill_query_template, fill_template
 from partita.workflows.language.timestamps import parse_timestamp
 from partita.workflows.language.tokens import make_token
-from partita.workflows.language.values import Json, check_size, json_text
+from partita.workflows.language.values import Json, check_size
 
 if TYPE_CHECKING:
     from partita.workflows.language.walk import Walk
@@ -68,9 +63,12 @@ def _credentials(state: State, scope: Scope) -> Json:
     template = state.fields.get("Credentials")
     if template is None:
         return None
-    if state.is_jsonata:
-        return fill_query_template(template, scope, "Credentials")
-    return fill_template(template, scope)
+    if not state.is_jsonata:
+        return fill_template(template, scope)
+    found = fill_query_template(template, scope, "Credentials")
+    if not isinstance(found, dict):
+        raise data_flow.wrong_value(state, "Credentials", "an object", found)
+    return found
 
 
 def execute_choice(walk: Walk, line: Line, state: State) -> None:
@@ -106,11 +104,8 @@ def _timestamp(state: State, scope: Scope) -> float:
     text = data_flow.scalar_of(state, "Timestamp", scope)
     until = parse_timestamp(text)
     if until is None:
-        raise StateError(
-            QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
-            f"The Timestamp must be a timestamp such as 2026-01-31T12:00:00Z, but was "
-            f"{json_text(text)[:80]}.",
-            location="Timestamp" if state.is_jsonata else None,
+        raise data_flow.wrong_value(
+            state, "Timestamp", "a timestamp such as 2026-01-31T12:00:00Z", text
         )
     return until
 
@@ -129,11 +124,7 @@ def _text(state: State, name: str, scope: Scope) -> str | None:
     text = data_flow.scalar_of(state, name, scope)
     if text is None or isinstance(text, str):
         return text
-    raise StateError(
-        QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
-        f"The value for the field '{name}' must be a string, but was {json_text(text)[:80]}.",
-        location=name if state.is_jsonata else None,
-    )
+    raise data_flow.wrong_value(state, name, "a string", text)
 
 
 EXECUTE: dict[str, Callable[[Walk, Line, State], None]] = {

@@ -142,7 +142,7 @@ class _Examination:
             )
             return
         start = fields.get("StartAt")
-        if "StartAt" in fields:
+        if not missing:
             self._findings.target(start, states, f"{place}/StartAt", "StartAt")
         scope = outer | _assigned_in(states)
         for name, state in states.items():

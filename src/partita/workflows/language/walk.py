@@ -146,6 +146,7 @@ class Walk:
     def fail(self, line: Line, error: StateError) -> None:
         """A state failed: try again, go where a catcher says, or fail the line."""
         state = self.state_of(line)
+        forks.abort_lines(self, line)
         line.waits_for = line.task = line.until = line.fork = None
         if error.location is not None:
             details = history.failure(error.error, error.cause)

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -26,7 +25,6 @@ from partita.workflows.language import (
     HeartbeatMissed,
     Moment,
     Progress,
-    Run,
     StartTask,
     StartTimer,
     StateMachine,
@@ -45,9 +43,10 @@ from partita.workflows.language.timestamps import format_timestamp
 from partita.workflows.language.values import json_text
 from partita.workflows.running.arns import machine_arn
 from partita.workflows.running.commits import Conflict
+from partita.workflows.running.live import Live, StartedTask, heartbeat_timer, timeout_timer
 from partita.workflows.running.records import EXPRESS, RUNNING, Execution
 from partita.workflows.running.store import Store
-from partita.workflows.running.tasks import Tasks
+from partita.workflows.running.tasks import Tasks, started_execution
 
 logger = logging.getLogger(__name__)
 
@@ -58,49 +57,6 @@ SLEEP_SECONDS_MAX = 24 * 3600.0
 EXPRESS_SECONDS_MAX = 300
 """How long an express execution may take. (guide)"""
 EXECUTION_TIMER = "execution"
-
-
-@dataclass(slots=True, eq=False)
-class StartedTask:
-    command: StartTask
-    call: asyncio.Task[None] | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Live:
-    """An execution in memory."""
-
-    execution: Execution
-    machine: StateMachine
-    run: Run
-    finished: asyncio.Future[Execution]
-    revision: int = 1
-    is_kept: bool = True
-    """Whether it is written down: synchronous ones are not."""
-    inbox: list[tuple[Happening, float, asyncio.Future[None] | None]] = field(default_factory=list)
-    draining: asyncio.Task[None] | None = None
-    tasks: dict[str, StartedTask] = field(default_factory=dict)
-    timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
-
-    def quiet(self) -> None:
-        """Wait for nothing any more."""
-        for timer in self.timers.values():
-            timer.cancel()
-        self.timers.clear()
-        for id in list(self.tasks):
-            self.drop_task(id)
-
-    def drop_task(self, id: str) -> None:
-        task = self.tasks.pop(id, None)
-        if task is not None and task.call is not None and task.call is not asyncio.current_task():
-            task.call.cancel()
-        for name in (_timeout(id), _heartbeat(id)):
-            self.drop_timer(name)
-
-    def drop_timer(self, id: str) -> None:
-        timer = self.timers.pop(id, None)
-        if timer is not None:
-            timer.cancel()
 
 
 class Engine:
@@ -279,6 +235,8 @@ class Engine:
         if execution.status == RUNNING:
             self._act(live, commands)
         else:
+            for id in list(live.tasks):
+                self._give_up_task(live, id)
             live.quiet()
             self._live.pop(execution.arn, None)
             live.finished.set_result(execution)
@@ -287,8 +245,19 @@ class Engine:
         """What has ended is waited for no longer."""
         if isinstance(happening, TimerFired):
             live.drop_timer(happening.id)
-        elif isinstance(happening, ENDINGS):
+        elif isinstance(happening, TaskTimedOut | HeartbeatMissed):
+            self._give_up_task(live, happening.id)
+        elif isinstance(happening, TaskSucceeded | TaskFailed):
             live.drop_task(happening.id)
+
+    def _give_up_task(self, live: Live, id: str) -> None:
+        """Nobody waits for it any more: an execution that it started is stopped."""
+        task = live.tasks.get(id)
+        if task is not None:
+            inner = self._live.get(started_execution(task.command, live.execution.arn) or "")
+            if inner is not None:
+                self._post(inner, (Stopped(),))
+        live.drop_task(id)
 
     def _act(self, live: Live, commands: list[Command]) -> None:
         for command in commands:
@@ -297,7 +266,7 @@ class Engine:
             elif isinstance(command, StartTimer):
                 self._set_timer(live, command.id, command.until, TimerFired(command.id))
             elif isinstance(command, CancelTask):
-                live.drop_task(command.id)
+                self._give_up_task(live, command.id)
             else:
                 live.drop_timer(command.id)
 
@@ -305,7 +274,7 @@ class Engine:
         task = live.tasks[command.id] = StartedTask(command)
         if command.timeout_seconds is not None:
             until = command.scheduled_at + command.timeout_seconds
-            self._set_timer(live, _timeout(command.id), until, TaskTimedOut(command.id))
+            self._set_timer(live, timeout_timer(command.id), until, TaskTimedOut(command.id))
         self._expect_heartbeat(live, command)
         task.call = asyncio.create_task(self._call(live, command))
 
@@ -343,7 +312,7 @@ class Engine:
 
     def _expect_heartbeat(self, live: Live, command: StartTask) -> None:
         if command.heartbeat_seconds is not None:
-            name = _heartbeat(command.id)
+            name = heartbeat_timer(command.id)
             live.drop_timer(name)
             until = self._clock() + command.heartbeat_seconds
             self._set_timer(live, name, until, HeartbeatMissed(command.id))
@@ -359,17 +328,6 @@ class Engine:
             action = lambda: self._post(live, (happening,))  # noqa: E731
         delay = min(max(remaining, 0.0), SLEEP_SECONDS_MAX)
         live.timers[name] = loop.call_later(delay, action)
-
-
-ENDINGS = (TaskSucceeded, TaskFailed, TaskTimedOut, HeartbeatMissed)
-
-
-def _timeout(id: str) -> str:
-    return f"timeout of {id}"
-
-
-def _heartbeat(id: str) -> str:
-    return f"heartbeat of {id}"
 
 
 def _context(execution: Execution) -> dict[str, Any]:

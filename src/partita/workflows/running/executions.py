@@ -19,7 +19,8 @@ from partita.workflows.language.values import parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.arns import ExecutionName
 from partita.workflows.running.commits import Conflict
-from partita.workflows.running.engine import Engine, Live
+from partita.workflows.running.engine import Engine
+from partita.workflows.running.live import Live
 from partita.workflows.running.records import DELETING, EXPRESS, RUNNING, Execution, Machine
 from partita.workflows.running.store import Store
 
@@ -42,14 +43,19 @@ class Executions:
         name: str | None = None,
         input: str = "{}",
         trace_header: str | None = None,
+        *,
+        since: float | None = None,
     ) -> dict[str, Any]:
-        """StartExecution's answer."""
+        """StartExecution's answer.
+
+        An execution that began after `since` is the one that its caller started, and forgot.
+        """
         machine = await self.machine(machine_arn)
         execution = self._new(machine, name, input, trace_header)
         try:
             await self._engine.start(execution, machine.definition)
         except Conflict:
-            execution = await self._same(execution)
+            execution = await self._same(execution, since)
         return {"executionArn": execution.arn, "startDate": execution.started_at}
 
     async def run(self, machine: Machine, name: str | None, input: str, trace: str | None) -> Live:
@@ -92,10 +98,14 @@ class Executions:
             trace_header=trace,
         )
 
-    async def _same(self, execution: Execution) -> Execution:
+    async def _same(self, execution: Execution, since: float | None) -> Execution:
         """The one of that name, if starting it again is the same as having started it."""
         there = await self._store.execution(execution.arn)
-        if there is None or there.status != RUNNING or there.input != execution.input:
+        if (
+            there is None
+            or there.input != execution.input
+            or not (there.status == RUNNING or (since is not None and there.started_at >= since))
+        ):
             raise ExecutionAlreadyExists(f"Execution Already Exists: '{execution.arn}'")
         return there
 

@@ -1,20 +1,20 @@
 """Records as items of a table: JSON that people can read, compressed or in pieces when it is long.
 
-    machines          / NAME             a machine
-    activities        / NAME             an activity
-    definition#DIGEST / definition       the text that executions run
-    ARN               / execution        an execution, listed by the index of starts
-    ARN               / history#00000001 its events from that one on
-    ARN               / state            how far it is, listed by the index of running
-
-A record that does not fit into one item goes on in SORT KEY + "#1", and so on.
+machines          / NAME             a machine
+activities        / NAME             an activity
+definition#DIGEST / definition       the text that executions run
+ARN               / execution        an execution, listed by the index of starts
+ARN               / history#00000001 its events from that one on
+ARN               / state            how far it is, listed by the index of running
+PARTITION         / rest#ID#0        the rest of a record that is too long for one item
 """
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from secrets import token_hex
 from typing import Any
 
 from partita.limits import KB, MB
@@ -82,56 +82,50 @@ def started_sort(started_at: float, name: str) -> str:
     return f"{started_at:017.6f}#{name}"
 
 
-def items(partition: str, sort: str, record: bytes, attributes: Item) -> list[Item]:
-    """A record and what else its first item has."""
+def pack(partition: str, sort: str, record: bytes, attributes: Item) -> tuple[Item, list[Item]]:
+    """The item of a record, and those with the rest of one that is too long for it.
+
+    The rest has keys that nobody had before: it can be written first, and is not seen until the
+    item is written that names it.
+    """
+    named = {**key(partition, sort), **attributes}
     if len(record) <= PLAIN_BYTES_MAX:
-        return [{**key(partition, sort), **attributes, "record": {"S": record.decode()}}]
+        return {**named, "record": {"S": record.decode()}}, []
     packed = zlib.compress(record, 1)
-    pieces = [
-        packed[start : start + PIECE_BYTES_MAX] for start in range(0, len(packed), PIECE_BYTES_MAX)
+    first, *others = (
+        {"packed": {"B": base64.b64encode(packed[start : start + PIECE_BYTES_MAX]).decode()}}
+        for start in range(0, len(packed), PIECE_BYTES_MAX)
+    )
+    if not others:
+        return {**named, **first}, []
+    name = f"rest#{token_hex(8)}"
+    rest = {"rest": {"S": name}, "pieces": {"N": str(len(others))}}
+    return {**named, **rest, **first}, [
+        {**key(partition, f"{name}#{number}"), **other} for number, other in enumerate(others)
     ]
-    first, *others = [{"packed": {"B": base64.b64encode(piece).decode()}} for piece in pieces]
-    more = {"pieces": {"N": str(len(pieces))}} if others else {}
-    return [
-        {**key(partition, sort), **attributes, **more, **first},
-        *(
-            {**key(partition, piece_sort(sort, number)), **other}
-            for number, other in enumerate(others, 1)
-        ),
-    ]
 
 
-def piece_sort(sort: str, number: int) -> str:
-    return f"{sort}#{number}"
+def rest_keys(item: Item) -> list[Item]:
+    """Where the rest of a record is."""
+    if "rest" not in item:
+        return []
+    partition, name = item["pk"]["S"], item["rest"]["S"]
+    return [key(partition, f"{name}#{number}") for number in range(int(item["pieces"]["N"]))]
 
 
-def pieces(item: Item) -> int:
-    """How many items there are of a record; all but the first are to be fetched."""
-    return int(item["pieces"]["N"]) if "pieces" in item else 1
-
-
-def record(found: Sequence[Item]) -> bytes:
+def unpack(item: Item, rest: Sequence[Item]) -> bytes:
     """The record in its items, which are in order."""
-    if "record" in found[0]:
-        text: str = found[0]["record"]["S"]
+    if "record" in item:
+        text: str = item["record"]["S"]
         return text.encode()
-    return zlib.decompress(b"".join(base64.b64decode(item["packed"]["B"]) for item in found))
-
-
-def size(item: Item) -> int:
-    content = item.get("record") or item.get("packed") or {}
-    return sum(map(len, content.values())) + KB
-
-
-def puts(table: str, found: Iterable[Item], condition: Item | None = None) -> Iterator[Action]:
-    """Writes of items; the condition is that of the first."""
-    for item in found:
-        yield {"Put": {"TableName": table, "Item": item, **(condition or {})}}
-        condition = None
+    return zlib.decompress(b"".join(base64.b64decode(one["packed"]["B"]) for one in (item, *rest)))
 
 
 def action_bytes(action: Action) -> int:
-    return size(action["Put"]["Item"]) if "Put" in action else KB
+    """About how much a write is."""
+    item = action["Put"]["Item"] if "Put" in action else {}
+    content = item.get("record") or item.get("packed") or {}
+    return sum(map(len, content.values())) + KB
 
 
 ABSENT: Item = {"ConditionExpression": "attribute_not_exists(pk)"}

@@ -28,6 +28,8 @@ class Store:
         self._client = client
         self._table = table
         self._commits = Commits(client)
+        self._rests: dict[str, Sequence[Item]] = {}
+        """Where the rest of an execution's state is, of those whose state is long."""
 
     async def prepare(self) -> None:
         """Make the table, unless it is there."""
@@ -52,17 +54,22 @@ class Store:
 
     async def put_machine(self, machine: Machine, *, is_new: bool) -> None:
         """A Conflict when a new machine is there already, or one to change is not."""
-        definition = items.items(
-            f"definition#{machine.digest}", items.DEFINITION, machine.definition.encode(), {}
+        definition = machine.definition.encode()
+        await self._commits.commit(
+            [
+                await self._put(f"definition#{machine.digest}", items.DEFINITION, definition),
+                await self._put(
+                    items.MACHINES, machine.name, _encode(machine), condition=_expected(is_new)
+                ),
+            ]
         )
-        found = items.items(items.MACHINES, machine.name, _encode(machine), {})
-        condition = items.ABSENT if is_new else {"ConditionExpression": "attribute_exists(pk)"}
-        await self._commit([*self._puts(definition), *self._puts(found, condition)])
 
     async def put_activity(self, activity: Activity, *, is_new: bool) -> None:
-        found = items.items(items.ACTIVITIES, activity.name, _encode(activity), {})
-        condition = items.ABSENT if is_new else {"ConditionExpression": "attribute_exists(pk)"}
-        await self._commit([*self._puts(found, condition)])
+        record = _encode(activity)
+        condition = _expected(is_new)
+        await self._commits.commit(
+            [await self._put(items.ACTIVITIES, activity.name, record, condition=condition)]
+        )
 
     async def remove(self, partition: str, name: str) -> None:
         await self._call("DeleteItem", {"Key": items.key(partition, name)})
@@ -76,7 +83,7 @@ class Store:
             request["ExclusiveStartKey"] = items.key(partition, after)
         records: list[Record] = []
         async for item in self._items(request):
-            if "#" in item["sk"]["S"]:
+            if item["sk"]["S"].startswith("rest#"):
                 continue
             if len(records) == limit:
                 return records, records[-1].name  # type: ignore[attr-defined]
@@ -97,13 +104,13 @@ class Store:
 
     async def begin(self, execution: Execution, run: Run, events: Sequence[Event]) -> None:
         """A Conflict when there is one of that name."""
-        found = _execution_items(execution, run)
-        actions = [*self._puts(found, items.ABSENT)]
-        if execution.status == RUNNING:
-            actions += self._puts(_state_items(execution, 1, run))
-        elif execution.type == EXPRESS:
+        is_running = execution.status == RUNNING
+        if execution.type == EXPRESS and not is_running:
             return
-        await self._write(actions, execution, events)
+        actions = [await self._put_execution(execution, run, items.ABSENT)]
+        if is_running:
+            actions.append(await self._put_state(execution, 1, run))
+        await self._commits.commit([*actions, *await self._put_events(execution, events)])
 
     async def advance(
         self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
@@ -112,9 +119,10 @@ class Store:
 
         `revision` is what it was before; a Conflict when it is not that any more.
         """
-        found = _state_items(execution, revision + 1, run)
-        condition = items.at_revision(revision)
-        await self._write([*self._puts(found, condition)], execution, events)
+        before = self._rests.get(execution.arn, [])
+        state = await self._put_state(execution, revision + 1, run, items.at_revision(revision))
+        await self._commits.commit([state, *await self._put_events(execution, events)])
+        await self._delete_all(before)
 
     async def finish(
         self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
@@ -123,8 +131,9 @@ class Store:
         if execution.type == EXPRESS:
             actions.append(self._delete(execution.arn, items.EXECUTION))
         else:
-            actions += self._puts(_execution_items(execution, run))
-        await self._write(actions, execution, events)
+            actions.append(await self._put_execution(execution, run))
+        await self._commits.commit([*actions, *await self._put_events(execution, events)])
+        await self._delete_all(self._rests.pop(execution.arn, []))
 
     async def running(self) -> AsyncIterator[str]:
         """The ARNs of all executions that run."""
@@ -136,6 +145,7 @@ class Store:
         item = await self._get(arn, items.STATE)
         if item is None:
             return None
+        self._remember_rest(arn, item)
         return int(item["revision"]["N"]), decode_run(await self._record(item))
 
     async def executions(
@@ -181,16 +191,11 @@ class Store:
         else:
             request = _history_query(arn, items.HISTORY, start)
             request["ScanIndexForward"] = False
-        expected = first
         async for item in self._items(request):
-            if item["sk"]["S"].count("#") > 1:
-                continue
             events = msgspec.json.decode(await self._record(item))
             for event in reversed(events) if is_reverse else events:
-                # Of a write that was never finished, events may have been left behind.
-                if event["id"] == expected:
+                if (event["id"] <= first) if is_reverse else (event["id"] >= first):
                     yield event
-                    expected += -1 if is_reverse else 1
 
     async def remove_executions(self, machine: str) -> None:
         """All of a machine that is deleted."""
@@ -201,41 +206,71 @@ class Store:
             of_execution = _query("pk = :pk", {":pk": arn})
             of_execution["ProjectionExpression"] = "pk, sk"
             keys += [item async for item in self._items(of_execution)]
-        for start in range(0, len(keys), BATCH_DELETES_MAX):
-            deletes: Any = [
-                {"DeleteRequest": {"Key": one}} for one in keys[start : start + BATCH_DELETES_MAX]
-            ]
-            requests = {self._table: deletes}
-            while requests:
-                answer = await self._client.call(
-                    "dynamodb", "BatchWriteItem", {"RequestItems": requests}
-                )
-                requests = answer.get("UnprocessedItems", {})
-
-    async def _write(
-        self, actions: list[Action], execution: Execution, events: Sequence[Event]
-    ) -> None:
-        history = [] if execution.type == EXPRESS else _history_items(execution.arn, events)
-        size = sum(map(items.action_bytes, actions)) + sum(map(items.size, history))
-        if size > items.TRANSACTION_BYTES_MAX:
-            # Too much for one transaction. Events are read as far as the state before them goes,
-            # so those of a write that fails halfway are not seen.
-            for item in history:
-                await self._call("PutItem", {"Item": item})
-            history = []
-        await self._commit([*actions, *self._puts(history)])
+        await self._delete_all(keys)
 
     # The wire.
 
-    async def _commit(self, actions: list[Action]) -> None:
-        await self._commits.commit(actions)
+    async def _put_execution(
+        self, execution: Execution, run: Run, condition: Item | None = None
+    ) -> Action:
+        attributes = _execution_attributes(execution, run)
+        record = _encode(execution)
+        return await self._put(execution.arn, items.EXECUTION, record, attributes, condition)
+
+    async def _put_state(
+        self, execution: Execution, revision: int, run: Run, condition: Item | None = None
+    ) -> Action:
+        attributes = {
+            "revision": {"N": str(revision)},
+            "events": {"N": str(run.event_count)},
+            "running": {"S": execution.arn},
+        }
+        record = encode_run(run)
+        action = await self._put(execution.arn, items.STATE, record, attributes, condition)
+        self._remember_rest(execution.arn, action["Put"]["Item"])
+        return action
+
+    async def _put_events(self, execution: Execution, events: Sequence[Event]) -> list[Action]:
+        if execution.type == EXPRESS or not events:
+            return []
+        sort = items.history_sort(events[0]["id"])
+        return [await self._put(execution.arn, sort, _encode(events))]
+
+    async def _put(
+        self,
+        partition: str,
+        sort: str,
+        record: bytes,
+        attributes: Item | None = None,
+        condition: Item | None = None,
+    ) -> Action:
+        """The write of a record; what does not fit into its item is written ahead of it."""
+        item, rest = items.pack(partition, sort, record, attributes or {})
+        if rest:
+            await asyncio.gather(*(self._call("PutItem", {"Item": one}) for one in rest))
+        return {"Put": {"TableName": self._table, "Item": item, **(condition or {})}}
 
     def _delete(self, partition: str, sort: str, condition: Item | None = None) -> Action:
         key = items.key(partition, sort)
         return {"Delete": {"TableName": self._table, "Key": key, **(condition or {})}}
 
-    def _puts(self, found: Sequence[Item], condition: Item | None = None) -> Sequence[Action]:
-        return list(items.puts(self._table, found, condition))
+    def _remember_rest(self, arn: str, state: Item) -> None:
+        """A state is written often: what was the rest of the last one is removed."""
+        keys = items.rest_keys(state)
+        if keys:
+            self._rests[arn] = keys
+        else:
+            self._rests.pop(arn, None)
+
+    async def _delete_all(self, keys: Sequence[Item]) -> None:
+        for start in range(0, len(keys), BATCH_DELETES_MAX):
+            batch = keys[start : start + BATCH_DELETES_MAX]
+            requests: Any = {self._table: [{"DeleteRequest": {"Key": one}} for one in batch]}
+            while requests:
+                answer = await self._client.call(
+                    "dynamodb", "BatchWriteItem", {"RequestItems": requests}
+                )
+                requests = answer.get("UnprocessedItems")
 
     async def _read(self, partition: str, sort: str, kind: type[Record]) -> Record | None:
         item = await self._get(partition, sort)
@@ -247,13 +282,9 @@ class Store:
         return item
 
     async def _record(self, item: Item) -> bytes:
-        found = [item]
-        partition, sort = item["pk"]["S"], item["sk"]["S"]
-        for number in range(1, items.pieces(item)):
-            piece = await self._get(partition, items.piece_sort(sort, number))
-            assert piece is not None, f"a piece of {partition} {sort} is missing"
-            found.append(piece)
-        return items.record(found)
+        keys = items.rest_keys(item)
+        rest = await asyncio.gather(*(self._get(key["pk"]["S"], key["sk"]["S"]) for key in keys))
+        return items.unpack(item, [one for one in rest if one is not None])
 
     async def _items(self, request: Item, operation: str = "Query") -> AsyncIterator[Item]:
         if "IndexName" not in request:
@@ -270,7 +301,11 @@ class Store:
         return await self._client.call("dynamodb", operation, {"TableName": self._table, **request})
 
 
-def _execution_items(execution: Execution, run: Run) -> list[Item]:
+def _expected(is_new: bool) -> Item:
+    return items.ABSENT if is_new else {"ConditionExpression": "attribute_exists(pk)"}
+
+
+def _execution_attributes(execution: Execution, run: Run) -> Item:
     attributes: Item = {
         "status": {"S": execution.status},
         "events": {"N": str(run.event_count)},
@@ -288,33 +323,7 @@ def _execution_items(execution: Execution, run: Run) -> list[Item]:
             "started": {"S": items.started_sort(execution.started_at, execution.name)},
             "listing": {"S": _encode(listing).decode()},
         }
-    return items.items(execution.arn, items.EXECUTION, _encode(execution), attributes)
-
-
-def _state_items(execution: Execution, revision: int, run: Run) -> list[Item]:
-    attributes = {
-        "revision": {"N": str(revision)},
-        "events": {"N": str(run.event_count)},
-        "running": {"S": execution.arn},
-    }
-    return items.items(execution.arn, items.STATE, encode_run(run), attributes)
-
-
-def _history_items(arn: str, events: Sequence[Event]) -> list[Item]:
-    """Events in as few items as hold them."""
-    found: list[Item] = []
-    gathered: list[Event] = []
-    size = 0
-    for event in [*events, None]:
-        length = 0 if event is None else len(_encode(event))
-        if gathered and (event is None or size + length > items.PIECE_BYTES_MAX):
-            sort = items.history_sort(gathered[0]["id"])
-            found += items.items(arn, sort, _encode(gathered), {})
-            gathered, size = [], 0
-        if event is not None:
-            gathered.append(event)
-            size += length
-    return found
+    return attributes
 
 
 def _query(condition: str, values: dict[str, str]) -> dict[str, Any]:

@@ -23,11 +23,10 @@ from partita.workflows.language.errors import (
     StateError,
 )
 from partita.workflows.language.values import json_text, parse_json
-from partita.workflows.running import integrations
+from partita.workflows.running import arns, integrations
 from partita.workflows.running.activities import Activities
-from partita.workflows.running.arns import machine_arn
 from partita.workflows.running.functions import Functions
-from partita.workflows.running.integrations import Integration, integration_of
+from partita.workflows.running.integrations import SYNC, SYNC_2, Integration, integration_of
 from partita.workflows.running.records import SUCCEEDED, Execution
 
 Report = Callable[..., None]
@@ -48,8 +47,10 @@ UNMODELLED = {
 class Executions(Protocol):
     """What starts executions that tasks ask for."""
 
-    async def start(self, machine_arn: str, name: str, input: str) -> dict[str, Any]:
-        """StartExecution's answer; once for a name."""
+    async def start(
+        self, machine_arn: str, name: str, input: str, *, since: float
+    ) -> dict[str, Any]:
+        """StartExecution's answer, also when it was started before, but not before a time."""
 
     async def finished(self, arn: str) -> Execution:
         """Returns when it has ended."""
@@ -128,14 +129,14 @@ class Tasks:
         machine = parameters.get("StateMachineArn")
         if not isinstance(machine, str):
             raise StateError(PARAMETER_PATH_FAILURE, "startExecution needs a StateMachineArn")
-        # A task that is started again must find the execution that it started before.
-        name = parameters.get("Name") or str(
-            uuid.uuid5(uuid.NAMESPACE_URL, execution_arn + task.id)
-        )
+        name = _name(task, execution_arn)
         given = parameters.get("Input", {})
         try:
             started = await self.executions.start(
-                machine, name, given if isinstance(given, str) else json_text(given)
+                machine,
+                name,
+                given if isinstance(given, str) else json_text(given),
+                since=task.scheduled_at,
             )
         except StepFunctionsError as error:
             raise StateError(f"StepFunctions.{error.wire_code}Exception", error.message) from error
@@ -155,6 +156,23 @@ class Tasks:
         return TaskFailed(task.id, TASK_FAILED, json_text(described))
 
 
+def started_execution(task: StartTask, execution_arn: str) -> str | None:
+    """The execution that a task started and waits for; None for other tasks."""
+    integration = integration_of(task.resource)
+    machine = task.input.get("StateMachineArn") if isinstance(task.input, dict) else None
+    is_waiting = integration is not None and integration.pattern in (SYNC, SYNC_2)
+    if not is_waiting or not isinstance(machine, str) or arns.kind_of(machine) != arns.MACHINE:
+        return None
+    name = arns.ExecutionName(arns.machine_name(machine), _name(task, execution_arn))
+    return arns.execution_arn(name)
+
+
+def _name(task: StartTask, execution_arn: str) -> str:
+    """A task that is started again must find the execution that it started before."""
+    default = uuid.uuid5(uuid.NAMESPACE_URL, execution_arn + task.id)
+    return str(task.input.get("Name") or default)
+
+
 def _metadata() -> dict[str, Any]:
     """What optimised integrations add to the answer of a service."""
     return {
@@ -172,7 +190,7 @@ def _described(execution: Execution, *, is_parsed: bool) -> dict[str, Any]:
         "InputDetails": {"Included": True},
         "Name": execution.name,
         "StartDate": int(execution.started_at * 1000),
-        "StateMachineArn": machine_arn(execution.machine),
+        "StateMachineArn": arns.machine_arn(execution.machine),
         "Status": execution.status,
         "StopDate": int(execution.stopped_at * 1000),
     }

@@ -56,15 +56,16 @@ async def _change_state(legacy: LegacyCatalogue, name: str, old: str, new: str) 
 async def write(dynamodb: DynamoDBCatalogue, metric: Metric, versions: Sequence[Version]) -> None:
     """Version 0 comes last, with the latest one: until then there is no such metric."""
     tables = dynamodb.tables
-    parts = [transactions.put_new(tables.metrics, version_item(version)) for version in versions]
+    *older, latest = (transactions.put_new(tables.metrics, version_item(v)) for v in versions)
+    parts = [*older, *transactions.relationships(tables, None, metric)]
     last = [
+        latest,
         transactions.put_new(tables.metrics, latest_item(metric)),
-        *transactions.relationships(tables, None, metric),
         transactions.delete(tables.directory, transactions.entry(GROUP, metric.name)),
     ]
     while len(parts) + len(last) > TRANSACTION_PARTS_MAX:
-        await _write_all(dynamodb, parts[: TRANSACTION_PARTS_MAX // 2], metric.name)
-        parts = parts[TRANSACTION_PARTS_MAX // 2 :]
+        await _write_all(dynamodb, parts[:TRANSACTION_PARTS_MAX], metric.name)
+        parts = parts[TRANSACTION_PARTS_MAX:]
     await _write_all(dynamodb, parts + last, metric.name)
 
 

@@ -34,12 +34,24 @@ class _Stores:
         self.loop.run_until_complete(self._open())
 
     async def _open(self) -> None:
-        client = Client(os.environ.get(ENDPOINT), connections=2)
+        self.client = Client(os.environ.get(ENDPOINT), connections=2)
         self.legacy = LegacyCatalogue(MariaDB(parse_address(os.environ[MYSQL]), connections=2))
-        self.dynamodb = DynamoDBCatalogue(client, Tables(os.environ.get(TABLE, "metrics")))
+        self.dynamodb = DynamoDBCatalogue(self.client, Tables(os.environ.get(TABLE, "metrics")))
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.client.close())
+        self.legacy.database.close()
+        # Transports close in the loop's next turn.
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
 
 
 _opened: list[_Stores] = []
+
+
+def close() -> None:
+    while _opened:
+        _opened.pop().close()
 
 
 def _run(story: Callable[[LegacyCatalogue, DynamoDBCatalogue, str], Awaitable[T]], name: str) -> T:

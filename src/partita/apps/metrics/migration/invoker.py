@@ -68,7 +68,7 @@ class Invoker:
     async def _finish(self, arn: str) -> None:
         name, outcome = await self._machine.finished(arn)
         if outcome is None:
-            self._fail(name)
+            await self._fail(name, arn)
         else:
             self._succeed(name, outcome)
         self._show(self.counts)
@@ -81,8 +81,8 @@ class Invoker:
         else:
             self.counts.skipped += 1
 
-    def _fail(self, name: str) -> None:
+    async def _fail(self, name: str, arn: str) -> None:
         self._failures[name] += 1
         self.counts.warnings += 1
         if self._failures[name] >= TRIES_MAX:
-            self.counts.errors[name] = "see the history of its execution"
+            self.counts.errors[name] = await self._machine.reason(arn)

@@ -94,6 +94,15 @@ class Machine:
             return metric, None
         return metric, json.loads(execution.output or "{}")["outcome"]
 
+    async def reason(self, arn: str) -> str:
+        """Why the first function of an execution that failed has done so."""
+        request = {"executionArn": arn, "maxResults": 100}
+        for event in (await self._answer("GetExecutionHistory", request))["events"]:
+            if (details := event.get("lambdaFunctionFailedEventDetails")) is not None:
+                cause = json.loads(details.get("cause") or "{}")
+                return f"{details.get('error')}: {cause.get('errorMessage')}"
+        return "its history does not say why"
+
     async def running(self) -> AsyncIterator[str]:
         """The ARNs of the executions that were under way."""
         request: dict[str, Any] = {"stateMachineArn": self._arn, "statusFilter": "RUNNING"}

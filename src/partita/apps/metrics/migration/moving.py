@@ -123,7 +123,7 @@ async def migrate(
             await invoker.run()
             found = await both.verify()
             for _ in range(REPAIRS_MAX):
-                if not found.differences or invoker.counts.errors:
+                if found.is_equal or invoker.counts.errors:
                     break
                 await _repair(both, found)
                 await invoker.run_again()
@@ -145,6 +145,11 @@ async def _repair(both: Both, found: Verification) -> None:
     await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
 
 
+async def compare(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
+    async with opened(mysql, endpoint, tables, display) as both:
+        return await both.verify()
+
+
 async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
     async with opened(mysql, endpoint, tables, display) as both, _alone(both):
         mode = await both.mode()
@@ -154,7 +159,7 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
         if mode == Mode.MIGRATING:
             await _refuse_unmigrated(both)
             found = await both.verify()
-            if found.differences:
+            if not found.is_equal:
                 return found
             await both.go(Mode.MIRRORED)
             try:
@@ -162,6 +167,7 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             except PartitaError:
                 await both.go(Mode.MIGRATING)
                 raise
+        await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
         await both.go(Mode.DYNAMODB)
         return found
 
@@ -182,7 +188,7 @@ async def rollback(mysql: str, endpoint: str, tables: Tables, display: Display) 
             await directory.copy_to_legacy(both.legacy, both.dynamodb)
             await _carry_back(both, (await both.verify()).differences)
             found = await both.verify()
-            if found.differences:
+            if not found.is_equal:
                 return found
         await both.go(Mode.LEGACY)
         return found

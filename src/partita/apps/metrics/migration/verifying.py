@@ -1,14 +1,15 @@
 """Both sides compared, every metric and every version, while they are in use.
 
-What differs at first sight may be a write under way: it is looked at again with the metric's row
-locked, which no write to both stores can pass. Only what differs then counts.
+What differs at first sight may be a write under way: it is looked at again with the metric's name
+and row locked, which no write to both stores can pass. Only what differs then counts.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from partita.apps.metrics import legacy_rows as rows
 from partita.apps.metrics.carrying import is_same
@@ -16,7 +17,7 @@ from partita.apps.metrics.dynamodb import DynamoDBCatalogue
 from partita.apps.metrics.items import LATEST, metric_of, version_of
 from partita.apps.metrics.legacy import LegacyCatalogue
 from partita.apps.metrics.legacy_rows import MIGRATED
-from partita.apps.metrics.mariadb import Session
+from partita.apps.metrics.mariadb import Row, Session
 from partita.apps.metrics.metric import Metric, Version, as_version
 
 PAGE = 200
@@ -24,6 +25,7 @@ AT_ONCE = 16
 SELECT_PAGE = "SELECT name FROM metrics WHERE name > %s ORDER BY name LIMIT %s"
 
 Show = Callable[[int], None]
+Read = Callable[..., Awaitable[list[Row]]]
 
 
 @dataclass
@@ -31,14 +33,31 @@ class Verification:
     metrics: int = 0
     versions: int = 0
     differences: dict[str, str] = field(default_factory=dict)
-    """By the name of what differs, most often a metric."""
+    """By the name of the metric."""
+    missing_dimensions: set[str] = field(default_factory=set)
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.differences or self.missing_dimensions)
 
     def lines(self) -> list[str]:
-        verdict = f"{len(self.differences)} differ" if self.differences else "all are equal"
+        verdict = "all are equal" if self.is_equal else f"{len(self.differences)} differ"
         return [
             f"compared {self.metrics} metrics with {self.versions} versions: {verdict}",
             *(f"  {name}: {difference}" for name, difference in sorted(self.differences.items())),
+            *(
+                f"  dimension {name}: only MariaDB has it"
+                for name in sorted(self.missing_dimensions)
+            ),
         ]
+
+
+class Known(NamedTuple):
+    """What MariaDB has of a metric."""
+
+    state: str
+    metric: Metric
+    versions: list[Version]
 
 
 async def verify(
@@ -49,13 +68,25 @@ async def verify(
     names: list[str] = []
     after = ""
     while page := [row["name"] for row in await legacy.database.rows(SELECT_PAGE, after, PAGE)]:
-        await comparison.compare_all(page)
+        known = await _read(legacy.database.rows, after, page[-1])
+        await comparison.compare_all({name: known.get(name) for name in page})
         names += page
         after = page[-1]
         show(found.metrics)
     await comparison.find_unknown(names)
     await comparison.compare_dimensions()
     return found
+
+
+async def _read(read: Read, after: str, last: str) -> dict[str, Known]:
+    known = {
+        row["name"]: Known(row["migratedToDynamoDB"], rows.metric_of(row), [])
+        for row in await read(rows.SELECT_METRICS_BETWEEN, after, last)
+    }
+    for row in await read(rows.SELECT_VERSIONS_BETWEEN, after, last):
+        if row["name"] in known:
+            known[row["name"]].versions.append(rows.version_of(row))
+    return known
 
 
 class Comparison:
@@ -67,53 +98,55 @@ class Comparison:
         self._found = found
         self._places = asyncio.Semaphore(AT_ONCE)
 
-    async def compare_all(self, names: Iterable[str]) -> None:
-        await asyncio.gather(*(self._compare(name) for name in names))
+    async def compare_all(self, page: Mapping[str, Known | None]) -> None:
+        await asyncio.gather(*(self._compare(name, known) for name, known in page.items()))
 
-    async def _compare(self, name: str) -> None:
+    async def _compare(self, name: str, known: Known | None) -> None:
         async with self._places:
-            difference, versions = await self._look(name, None)
+            difference = await self._difference(name, known)
             if difference is not None:
-                difference, versions = await self._legacy.database.transaction(
-                    lambda session: self._look(name, session)
-                )
-            if difference is not None:
-                self._found.differences[name] = difference
-        self._found.metrics += bool(versions)
-        self._found.versions += versions
+                async with self._legacy.naming(name):
+                    difference, known = await self._legacy.database.transaction(
+                        lambda session: self._compare_locked(name, session)
+                    )
+        if difference is not None:
+            self._found.differences[name] = difference
+        if known is not None:
+            self._found.metrics += 1
+            self._found.versions += len(known.versions)
 
-    async def _look(self, name: str, session: Session | None) -> tuple[str | None, int]:
-        """What differs, and how many versions MariaDB has. With a session, under the lock."""
-        read = self._legacy.database.rows if session is None else session.rows
-        if session is not None:
-            await session.row(rows.LOCK_METRIC, name)
-        state = await read("SELECT migratedToDynamoDB FROM metrics WHERE name = %s", name)
-        metrics = [rows.metric_of(row) for row in await read(rows.SELECT_METRIC, name)]
-        select = rows.SELECT_VERSIONS + " ORDER BY v.version"
-        versions = [rows.version_of(row) for row in await read(select, name)]
-        kept = state[0]["migratedToDynamoDB"] if state else MIGRATED
-        return await self._difference(name, kept, metrics, versions), len(versions)
+    async def _compare_locked(self, name: str, session: Session) -> tuple[str | None, Known | None]:
+        await session.row(rows.LOCK_METRIC, name)
+        row = await session.row(rows.SELECT_METRIC, name)
+        if row is None:
+            return await self._difference(name, None), None
+        versions = await session.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
+        known = Known(
+            row["migratedToDynamoDB"], rows.metric_of(row), [rows.version_of(v) for v in versions]
+        )
+        return await self._difference(name, known), known
 
-    async def _difference(
-        self, name: str, state: str, metrics: Sequence[Metric], versions: Sequence[Version]
-    ) -> str | None:
-        if versions and state != MIGRATED:
-            return f"it is {state}"
+    async def _difference(self, name: str, known: Known | None) -> str | None:
+        if known is not None and known.state != MIGRATED:
+            return f"it is {known.state}"
         items = {item["version"]["S"]: item async for item in self._dynamodb.items_of(name)}
         latest = items.pop(LATEST, None)
-        if not versions or latest is None:
-            return _missing(bool(versions), latest is not None or bool(items))
-        if metric_of(latest) != metrics[0]:
+        if known is None:
+            return "only DynamoDB has it" if latest or items else None
+        if latest is None:
+            return "only MariaDB has it"
+        metric, number = known.metric, known.metric.latest_version
+        if metric_of(latest) != metric:
             return "version 0 is not the latest version"
         there = {item.version: item for item in map(version_of, items.values())}
-        if there.get(metrics[0].latest_version) != as_version(metrics[0]):
-            return f"version {metrics[0].latest_version} differs"
-        for version in versions:
+        if there.get(number) != as_version(metric):
+            return f"version {number} differs"
+        for version in known.versions:
             if not is_same(version, there.pop(version.version, None)):
                 return f"version {version.version} differs"
         if there:
             return f"DynamoDB has a version {min(there)} more"
-        return await self._unrelated(metrics[0])
+        return await self._unrelated(metric)
 
     async def _unrelated(self, metric: Metric) -> str | None:
         for consumed in metric.consumed_metrics or ():
@@ -126,17 +159,10 @@ class Comparison:
         known = set(names)
         after = ""
         while page := await self._dynamodb.names(PAGE, after):
-            await self.compare_all(set(page) - known)
+            await self.compare_all(dict.fromkeys(set(page) - known))
             after = page[-1]
 
     async def compare_dimensions(self) -> None:
         statement = "SELECT name FROM dimensions"
         theirs = {row["name"] for row in await self._legacy.database.rows(statement)}
-        for name in await self._dynamodb.missing_dimensions(theirs):
-            self._found.differences[f"dimension {name}"] = "only MariaDB has it"
-
-
-def _missing(is_in_legacy: bool, is_in_dynamodb: bool) -> str | None:
-    if is_in_legacy:
-        return "only MariaDB has it"
-    return "only DynamoDB has it" if is_in_dynamodb else None
+        self._found.missing_dimensions = await self._dynamodb.missing_dimensions(theirs)

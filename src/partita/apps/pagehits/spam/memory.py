@@ -25,9 +25,12 @@ class Generations(Generic[Value]):
         self.older: dict[int, Value] = {}
 
     def turn_if_due(self, time: float) -> None:
-        if time - self._turned_at >= self._seconds or len(self.newer) >= self._entries_max:
-            self.older, self.newer = self.newer, {}
-            self._turned_at = time
+        age = time - self._turned_at
+        if age < self._seconds and len(self.newer) < self._entries_max:
+            return
+        self.older = self.newer if age < 2 * self._seconds else {}
+        self.newer = {}
+        self._turned_at = time
 
     def __len__(self) -> int:
         return len(self.newer) + len(self.older)

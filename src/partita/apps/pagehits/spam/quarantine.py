@@ -64,9 +64,7 @@ class Quarantine:
     async def create(self) -> None:
         """Its table, when there is none yet."""
         try:
-            await self._client.call(
-                "dynamodb", "CreateTable", quarantine_description(self._table)
-            )
+            await self._client.call("dynamodb", "CreateTable", quarantine_description(self._table))
         except ClientError as error:
             if error.code != "ResourceInUseException":
                 raise
@@ -278,9 +276,7 @@ def quarantine_description(table: str) -> dict[str, Any]:
     return {
         "TableName": table,
         "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": "S"} for name, _ in keys
-        ],
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
         "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in keys],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from zlib import crc32
 
 from msgspec import Struct
@@ -58,6 +59,7 @@ class Watch:
         self._minute = 0
         self._interval = Interval(0, 0)
         self._next = Interval(0, 0)
+        self._later_hits, self._later_time = 0, inf
         self._is_idle = False
         self._forest = Forest(
             FEATURES, settings.trees, settings.samples, crc32(brand.encode()), learned.points
@@ -97,8 +99,8 @@ class Watch:
             visitor.asset_id = asset_id
             visitor.changes += 1
         visitor.hits += 1
-        if visitor.minute != minute:
-            visitor.minute = minute
+        if visitor.minute != self._minute:
+            visitor.minute = self._minute
             visitor.minute_hits = 0
         visitor.minute_hits += 1
         if hits + pairs.older.get(pair, 0) > self._settings.reload_hits:
@@ -121,12 +123,17 @@ class Watch:
     # Once an interval is over
 
     def is_past(self, time: float) -> bool:
-        """Whether a visit tells that the interval is over. A few may come from clocks that are
-        fast, so they must be many, or of a later interval still."""
+        """Whether visits tell that the interval is over: not one, which may come from a clock that
+        is fast, but many of the next interval, or of later ones."""
         self._is_idle = False
         if time < self._interval.end:
             return False
-        return time >= self._next.end or self._next.hits > PAST_HITS + self._interval.hits / 2
+        enough = PAST_HITS + self._interval.hits / 2
+        if time < self._next.end:
+            return self._next.hits > enough
+        self._later_hits += 1
+        self._later_time = min(time, self._later_time)
+        return self._later_hits > enough
 
     def is_over(self, now: float) -> bool:
         """Whether the clock tells. It has no say while history is being told."""
@@ -137,7 +144,9 @@ class Watch:
         )
 
     def close(self, time: float) -> list[Anomaly]:
-        """The anomalies of what is over; an interval that holds `time` begins."""
+        """The anomalies of what is over; the next interval begins, or a later one when there was
+        nothing in between."""
+        time = min(time, self._later_time)
         over, self._interval = [self._interval], self._next
         length = self._settings.interval_seconds
         if time >= self._interval.end:
@@ -145,6 +154,7 @@ class Watch:
             start = int(time) // length * length
             self._interval = Interval(start, start + length)
         self._next = Interval(self._interval.end, self._interval.end + length)
+        self._later_hits, self._later_time = 0, inf
         return [anomaly for interval in over for anomaly in self._look_at(interval)]
 
     def _look_at(self, interval: Interval) -> list[Anomaly]:

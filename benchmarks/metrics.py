@@ -1,0 +1,185 @@
+"""`python -m benchmarks.metrics`: reads/s of the metric catalogue, from MariaDB and from DynamoDB.
+
+One catalogue of 20,000 metrics in a private MariaDB and in a durable Partita; one server of the
+catalogue in each mode; wrk asks for metrics by name, one mode after the other, several times. The
+figures go into results/metrics.json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import orjson
+
+from benchmarks import kept, machine, wrk
+from benchmarks.markdown import origin, table
+from benchmarks.peers import PEERS
+from benchmarks.run import say
+from benchmarks.servers import ROOT, SERVERS, Running
+from partita.apps.metrics import service
+from partita.apps.metrics.migration import copying, directory
+from partita.apps.metrics.tables import Tables
+from partita.errors import PartitaError
+from tests.metrics.population import fill
+from tests.migrate.servers import MariaDB
+
+METRICS = 20_000
+CONNECTIONS = 64
+WARM_UP_SECONDS = 2
+SECONDS = 5
+ROUNDS = 5
+MODES = ("legacy", "dynamodb")
+TIMES_FASTER_MIN = 3.0
+READS_PER_SECOND_MIN = 100 * 8_000_000 / 86_400
+"""A hundred times the reads of the platform that the catalogue is modelled on."""
+DATABASE = "metrics"
+SCRIPT = """\
+function request()
+  return wrk.format("GET", "/metrics/m" .. math.random(1, %d))
+end
+
+function done(summary, latency, requests)
+  local errors = summary.errors
+  io.write(string.format(
+    '\\n{"requests":%%d,"seconds":%%f,"p50_us":%%f,"p99_us":%%f,"failed":%%d}\\n',
+    summary.requests, summary.duration / 1e6, latency:percentile(50), latency:percentile(99),
+    errors.status + errors.connect + errors.read + errors.write + errors.timeout))
+end
+"""
+
+
+class TunedMariaDB(MariaDB):
+    """All of it in memory, and nothing watched: as fast as it can read."""
+
+    def command(self) -> list[str]:
+        plain = [part for part in super().command() if "performance-schema" not in part]
+        return [*plain, "--innodb-buffer-pool-size=512M"]
+
+
+def main() -> None:
+    results = measure()
+    kept.keep(results, kept.METRICS)
+    say("\n" + "\n\n".join(section(results)))
+
+
+def measure() -> dict[str, Any]:
+    PEERS.mkdir(exist_ok=True)
+    path = wrk.find()
+    if path is None:
+        raise PartitaError("wrk is not installed: `apt-get install wrk` does so.")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory("-metrics", dir=PEERS)))
+        (server,) = (one for one in SERVERS if (one.name, one.mode) == ("partita", "disk"))
+        partita = stack.enter_context(closing(Running(server, folder / "data")))
+        mariadb = stack.enter_context(_mariadb())
+        mysql, endpoint = mariadb.create(DATABASE), f"http://127.0.0.1:{partita.port}"
+        os.environ["PARTITA_METRICS_PASSWORD"] = mariadb.password
+        asyncio.run(_fill(mariadb, mysql, endpoint))
+        where = {"legacy": ["--mysql", mysql], "dynamodb": ["--endpoint", endpoint]}
+        urls = {mode: stack.enter_context(_served(mode, where[mode])) for mode in MODES}
+        script = folder / "reads.lua"
+        script.write_text(SCRIPT % METRICS)
+        rounds: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
+        for seconds in [WARM_UP_SECONDS, *[SECONDS] * ROUNDS]:
+            for mode in MODES:
+                answer = _drive(path, script, urls[mode], seconds)
+                if seconds == SECONDS:
+                    rounds[mode].append(answer)
+                    say(f"{mode}: {answer['requests'] / answer['seconds']:,.0f} reads/s")
+    return {"machine": machine.describe(), "rounds": rounds}
+
+
+@contextmanager
+def _mariadb() -> Iterator[MariaDB]:
+    server = TunedMariaDB()
+    try:
+        server.initialize()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+async def _fill(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
+    """The same catalogue on both sides."""
+    say(f"{METRICS:,} metrics into both databases")
+    async with service.opened(mysql, endpoint, Tables()) as stores:
+        assert stores.legacy and stores.dynamodb
+        names = fill(mariadb, DATABASE, METRICS)
+        await directory.copy_to_dynamodb(stores.legacy, stores.dynamodb)
+        places = asyncio.Semaphore(16)
+
+        async def migrate(name: str) -> None:
+            assert stores.legacy and stores.dynamodb
+            async with places:
+                await copying.migrate_one(stores.legacy, stores.dynamodb, name)
+
+        await asyncio.gather(*map(migrate, names))
+
+
+@contextmanager
+def _served(mode: str, where: list[str]) -> Iterator[str]:
+    command = [sys.executable, "-m", "partita.cli", "metrics", "serve", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--mode", mode, *where], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    try:
+        assert process.stdout is not None
+        ready = re.search(r"http://\S+", process.stdout.readline())
+        assert ready is not None
+        yield ready.group()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _drive(path: str, script: Path, url: str, seconds: int) -> dict[str, float]:
+    options = ["--threads=1", f"--connections={CONNECTIONS}", f"--duration={seconds}s"]
+    said = subprocess.run(
+        [path, *options, f"--script={script}", url], capture_output=True, text=True, check=True
+    ).stdout
+    answer: dict[str, float] = orjson.loads(said.strip().splitlines()[-1])
+    if answer["failed"]:
+        raise PartitaError(f"{answer['failed']:.0f} reads failed at {url}.")
+    return answer
+
+
+def section(results: dict[str, Any]) -> list[str]:
+    """What a page says of it."""
+    rates = {
+        mode: [answer["requests"] / answer["seconds"] for answer in results["rounds"][mode]]
+        for mode in MODES
+    }
+    faster = median(new / old for old, new in zip(rates["legacy"], rates["dynamodb"], strict=True))
+    rows = [
+        [
+            mode,
+            f"{median(rates[mode]):,.0f}",
+            f"{median(answer['p50_us'] for answer in results['rounds'][mode]) / 1000:.1f}",
+            f"{median(answer['p99_us'] for answer in results['rounds'][mode]) / 1000:.1f}",
+        ]
+        for mode in MODES
+    ]
+    reached = median(rates["dynamodb"])
+    return [
+        f"GET /metrics/NAME of {METRICS:,} metrics, {CONNECTIONS} connections, medians of "
+        f"{ROUNDS} rounds of {SECONDS} s, both modes in turn:",
+        table(["mode", "reads/s", "p50 ms", "p99 ms"], rows),
+        f"DynamoDB mode is {faster:.1f} times as fast, where {TIMES_FASTER_MIN:.0f} times were "
+        f"wanted, and answers {reached:,.0f} reads/s, where {READS_PER_SECOND_MIN:,.0f} were.",
+        origin(results["machine"]),
+    ]
+
+
+if __name__ == "__main__":
+    main()

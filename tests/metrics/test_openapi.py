@@ -1,0 +1,48 @@
+"""The API keeps to its own description: requests made up from it, answers checked with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from partita.apps.metrics.openapi import DESCRIPTION
+
+from .conftest import Api, Catalogue
+
+CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+
+
+schema = schemathesis.openapi.from_dict(DESCRIPTION)
+
+
+@pytest.fixture(scope="module")
+def url(served: tuple[Catalogue, Api]) -> str:
+    catalogue, api = served
+    catalogue.clear()
+    api.add_primitive("deliveries", "country")
+    api.add_hybrid("share", "deliveries / 2")
+    api.close()
+    return api.url
+
+
+@pytest.mark.parametrize("served", ["migrating"], indirect=True)
+@schema.parametrize()
+@settings(max_examples=12)
+def test_answers_are_as_described(case: Any, url: str) -> None:
+    if len((case.path_parameters or {}).get("name", "")) % 2:
+        case.path_parameters["name"] = "deliveries"
+    case.call_and_validate(base_url=url, checks=CHECKS)

@@ -1,0 +1,121 @@
+"""The rules by themselves: formulas, versions, chains, modes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partita.apps.metrics import rules
+from partita.apps.metrics.failures import Conflict, Refused
+from partita.apps.metrics.formula import consumed_metrics
+from partita.apps.metrics.items import latest_item, metric_of, version_item, version_of
+from partita.apps.metrics.metric import Change, Metric, NewMetric, as_version
+from partita.apps.metrics.modes import Mode, steps
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.]{0,8}", fullmatch=True)
+NUMBERS = st.sampled_from(["1", "0.5", ".5", "2.", "1e3", "1.5E-7"])
+FORMULAS: st.SearchStrategy[tuple[str, frozenset[str]]] = st.recursive(
+    NAMES.map(lambda name: (name, frozenset([name])))
+    | NUMBERS.map(lambda number: (number, frozenset())),
+    lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner, st.sampled_from(["", " "])).map(
+        lambda parts: (
+            f"({parts[0][0]}{parts[3]}{parts[1]}{parts[3]}-{parts[2][0]})",
+            parts[0][1] | parts[2][1],
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(FORMULAS)
+def test_the_metrics_of_a_formula_are_found(formula: tuple[str, frozenset[str]]) -> None:
+    text, names = formula
+    if names:
+        assert consumed_metrics(text) == tuple(sorted(names))
+    else:
+        with pytest.raises(Refused, match="has no metric in it"):
+            consumed_metrics(text)
+
+
+@given(st.text(alphabet="ab1.(+-*/) \té", max_size=12))
+def test_any_text_is_a_formula_or_refused(text: str) -> None:
+    with suppress(Refused):
+        assert consumed_metrics(text)
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("", "has its end at 1, where a metric, a number or a bracket should be"),
+        ("a b", "has 'b' at 3, where an operator or its end should be"),
+        ("(a", "has its end at 3, where ) should be"),
+        ("a)", "has ')' at 2, where an operator or its end should be"),
+        ("a / ?", "has '?' at 5, where a metric, a number or a bracket should be"),
+        ("2a", "has '2' at 1, where a metric, a number or a bracket should be"),
+        ("(" * 51 + "a" + ")" * 51, "50 brackets"),
+    ],
+)
+def test_a_wrong_formula_is_shown_where_it_is_wrong(formula: str, words: str) -> None:
+    with pytest.raises(Refused) as caught:
+        consumed_metrics(formula)
+    assert words in str(caught.value)
+
+
+def primitive(**attributes: object) -> Metric:
+    new = NewMetric(name="m", value_type="SCALAR", aggregation_style="SUM", **attributes)  # type: ignore[arg-type]
+    return rules.first_version(new, ("d1", "d2"), "me", 0.0)
+
+
+def test_items_are_those_of_figure_5_3() -> None:
+    metric = primitive(aggregation_param=99.5, chained_metric="n", chain_cutoff_date="2019-01-01")
+    assert version_item(metric) == {
+        "name": {"S": "m"},
+        "version": {"S": "1"},
+        "updatedAt": {"S": "1970-01-01T00:00:00.000Z"},
+        "updatedBy": {"S": "me"},
+        "aggregationStyle": {"S": "SUM"},
+        "aggregationParam": {"N": "99.5"},
+        "valueType": {"S": "SCALAR"},
+        "chainedMetric": {"S": "n"},
+        "chainCutoffDate": {"S": "2019-01-01T00:00:00.000Z"},
+        "relatedDimensions": {"SS": ["d1", "d2"]},
+    }
+    whole = {
+        "version": {"S": "0"},
+        "latestVersion": {"N": "1"},
+        "createdAt": {"S": "1970-01-01T00:00:00.000Z"},
+        "createdBy": {"S": "me"},
+    }
+    assert latest_item(metric) == {**version_item(metric), **whole}
+    assert metric_of(latest_item(metric)) == metric
+    assert version_of(version_item(metric)) == as_version(metric)
+
+
+def test_a_version_follows_from_the_one_before() -> None:
+    asked = Change(value_type="PERCENTILE", aggregation_style="PERCENTILE", aggregation_param=50.0)
+    metric = rules.change(asked, "you", 1.5)(primitive())
+    assert (metric.version, metric.latest_version) == (2, 2)
+    assert (metric.updated_at, metric.updated_by) == ("1970-01-01T00:00:01.500Z", "you")
+    assert (metric.created_at, metric.created_by) == ("1970-01-01T00:00:00.000Z", "me")
+    assert metric.aggregation_param == 50
+    assert metric.related_dimensions == ("d1", "d2")
+
+
+def test_a_chain_that_leads_back_to_itself_is_said_so() -> None:
+    a = primitive(chained_metric="n", chain_cutoff_date="2019-01-01")
+
+    async def get(name: str) -> Metric:
+        return a
+
+    with pytest.raises(Conflict, match="The chain of m leads back to itself"):
+        asyncio.run(rules.resolve(a, "2018-01-01", get))
+
+
+def test_modes_change_one_step_at_a_time() -> None:
+    assert steps(Mode.LEGACY, Mode.DYNAMODB) == (Mode.MIGRATING, Mode.MIRRORED, Mode.DYNAMODB)
+    assert steps(Mode.DYNAMODB, Mode.LEGACY) == (Mode.MIRRORED, Mode.MIGRATING, Mode.LEGACY)
+    assert steps(Mode.MIRRORED, Mode.MIRRORED) == ()

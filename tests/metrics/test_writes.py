@@ -1,0 +1,228 @@
+"""Many writers at once, and writes while a metric is migrated or a database is away."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from partita.apps.metrics.failures import Conflict, InMigration
+from partita.apps.metrics.migration import functions
+
+from .. import processes
+from ..migrate.servers import MariaDB
+from .conftest import Answer, Api, Catalogue, Serve, hybrid, scalar
+from .population import dynamodb_contents, legacy_contents
+
+WRITERS = 6
+
+
+def at_once(url: str, work: Callable[[Api, int], list[Answer]]) -> list[Answer]:
+    """The answers that several clients got together."""
+
+    def one(number: int) -> list[Answer]:
+        api = Api(url)
+        try:
+            return work(api, number)
+        finally:
+            api.close()
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        return [answer for answers in pool.map(one, range(WRITERS)) for answer in answers]
+
+
+def test_updates_of_many_writers_are_all_kept_in_one_order(api: Api) -> None:
+    api.add_primitive("m", "country")
+    answers = at_once(
+        api.url, lambda other, _: [other("PUT", "/metrics/m", scalar()) for _ in range(5)]
+    )
+    assert {answer.status for answer in answers} == {200}
+    assert sorted(answer.body["version"] for answer in answers) == list(range(2, 32))
+    versions = api("GET", "/metrics/m/versions").body["versions"]
+    assert [version["version"] for version in versions] == list(range(1, 32))
+
+
+def test_of_many_updates_on_one_version_one_wins(api: Api) -> None:
+    api.add_primitive("m", "country")
+    for version in range(1, 6):
+        match = f'"{version}"'
+        answers = at_once(
+            api.url,
+            lambda other, _, match=match: [other("PUT", "/metrics/m", scalar(), If_Match=match)],  # type: ignore[misc]
+        )
+        assert sorted(answer.status for answer in answers) == [200] + [412] * (WRITERS - 1)
+
+
+def test_of_many_who_add_one_metric_one_wins(api: Api) -> None:
+    api.add_primitive("a", "country")
+    answers = at_once(api.url, lambda other, _: [other.add_hybrid("h", "a + 1")])
+    assert sorted(answer.status for answer in answers) == [201] + [409] * (WRITERS - 1)
+
+
+def test_updates_cannot_close_a_cycle_together(api: Api) -> None:
+    api.add_primitive("a", "country")
+    for name in ("h0", "h1", "h2"):
+        api.add_hybrid(name, "a")
+    for _ in range(3):
+        answers = at_once(
+            api.url,
+            lambda other, number: [
+                other("PUT", f"/metrics/h{number % 3}", hybrid(f"a + h{(number + 1) % 3}"))
+            ],
+        )
+        assert {answer.status for answer in answers} <= {200, 400}
+        edges = {name: consumed(api, name) for name in ("h0", "h1", "h2")}
+        assert not all(edges[f"h{n}"] & {f"h{(n + 1) % 3}"} for n in range(3)), edges
+        for name in ("h0", "h1", "h2"):
+            assert api("PUT", f"/metrics/{name}", hybrid("a")).status == 200
+
+
+def consumed(api: Api, name: str) -> set[str]:
+    return set(api("GET", f"/metrics/{name}").body["consumedMetrics"])
+
+
+# While it is migrated.
+
+
+def test_an_update_of_a_metric_in_migration_is_blocked(catalogue: Catalogue, serve: Serve) -> None:
+    api = serve("migrating")
+    api.add_primitive("m", "country")
+    catalogue.mariadb.execute("UPDATE metrics SET migratedToDynamoDB = 2", catalogue.name)
+    for answer in (
+        api("PUT", "/metrics/m", scalar()),
+        api("POST", "/metrics/m/deprecation", {"reason": "why not"}),
+    ):
+        assert (answer.status, answer.headers["retry-after"]) == (423, "1")
+        assert answer.body["detail"] == "The metric m is being migrated: try again in a moment."
+    assert api("GET", "/metrics/m").body["latestVersion"] == 1
+    assert api.add_hybrid("h", "m * 2").status == 201
+
+
+def test_what_is_added_meanwhile_is_in_both_and_what_waits_is_updated_in_one(
+    catalogue: Catalogue, serve: Serve
+) -> None:
+    api = serve("migrating")
+    api.add_primitive("new", "country")
+    api.add_primitive("old", "country")
+    assert catalogue.count("MIGRATED") == 2
+    assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
+    catalogue.mariadb.execute(
+        "UPDATE metrics SET migratedToDynamoDB = 1 WHERE name = 'old'", catalogue.name
+    )
+    for name in ("new", "old"):
+        assert api("PUT", f"/metrics/{name}", scalar(aggregationParam=1)).status == 200
+    legacy, dynamodb = legacy_contents(catalogue), dynamodb_contents(catalogue)
+    assert legacy["new"] == dynamodb["new"]
+    assert (legacy["old"][0]["latestVersion"], dynamodb["old"][0]["latestVersion"]) == ("2", "1")
+
+
+@pytest.fixture
+def lambdas(
+    catalogue: Catalogue, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Catalogue, Api]]:
+    """The functions in this process, over a catalogue with one metric that is not migrated."""
+    api = serve("legacy")
+    api.add_primitive("m", "country")
+    api("PUT", "/metrics/m", scalar())
+    monkeypatch.setenv(functions.MYSQL, catalogue.options["--mysql"])
+    monkeypatch.setenv(functions.ENDPOINT, catalogue.partita.url)
+    monkeypatch.setenv(functions.TABLE, catalogue.name)
+    monkeypatch.setenv("PARTITA_METRICS_PASSWORD", catalogue.mariadb.password)
+    yield catalogue, api
+    functions.close()
+
+
+def test_one_metric_is_migrated_once(lambdas: tuple[Catalogue, Api]) -> None:
+    catalogue, _ = lambdas
+    event = {"metricName": "m"}
+    assert functions.migrate_one_metric(event, None) == {**event, "outcome": "imported"}
+    assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
+    assert functions.migrate_one_metric(event, None) == {**event, "outcome": "skipped"}
+    assert functions.clean_up(event, None) == {**event, "itemsDeleted": 0}
+    assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
+
+
+def test_what_a_broken_try_leaves_is_cleaned_up(lambdas: tuple[Catalogue, Api]) -> None:
+    catalogue, _ = lambdas
+    event = {"metricName": "m"}
+    left = {"name": {"S": "m"}, "version": {"S": "2"}}
+    catalogue.partita.client().put_item(TableName=catalogue.name, Item=left)
+    with pytest.raises(Conflict):
+        functions.migrate_one_metric(event, None)
+    assert catalogue.count("IN_MIGRATION") == 1
+    with pytest.raises(InMigration):
+        functions.migrate_one_metric(event, None)
+    assert functions.clean_up(event, None) == {**event, "itemsDeleted": 1}
+    assert (catalogue.count("NOT_MIGRATED"), dynamodb_contents(catalogue)) == (1, {})
+    assert functions.migrate_one_metric(event, None)["outcome"] == "imported"
+    assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
+
+
+def test_without_dynamodb_a_migrating_catalogue_goes_on_for_a_while(mariadb: MariaDB) -> None:
+    with processes.starting() as start:
+        partita = start("serve", "--port", "0", "--in-memory", stderr=None)
+        catalogue = Catalogue(mariadb, partita)
+        arguments = catalogue.arguments("serve", "--port", "0", "--mode", "migrating")
+        api = Api(start(*arguments, env=catalogue.environment, stderr=None).url)
+        api.add_primitive("m", "country")
+        assert catalogue.count("MIGRATED") == 1
+        partita.kill()
+        assert api("PUT", "/metrics/m", scalar()).status == 200
+        assert api("GET", "/metrics/m").body["latestVersion"] == 2
+        assert catalogue.count("NOT_MIGRATED") == 1
+        statuses: Counter[int] = Counter()
+        while 503 not in statuses:
+            statuses[api("PUT", "/metrics/m", scalar()).status] += 1
+        assert statuses.keys() == {200, 503}
+        assert api("GET", "/metrics/m").status == 200
+        api.close()
+
+
+def test_a_broken_copy_is_found_and_made_again(lambdas: tuple[Catalogue, Api]) -> None:
+    catalogue, _ = lambdas
+    run(catalogue, "migrate")
+    client = catalogue.partita.client()
+    client.delete_item(TableName=catalogue.name, Key={"name": {"S": "m"}, "version": {"S": "1"}})
+    orphan = {"name": {"S": "orphan"}, "version": {"S": "0"}, "latestVersion": {"N": "1"}}
+    client.put_item(TableName=catalogue.name, Item=orphan)
+    found = run(catalogue, "verify")
+    assert found.returncode == 1
+    assert "m: version 1 differs" in found.stdout
+    assert "orphan: only DynamoDB has it" in found.stdout
+    assert run(catalogue, "cutover").returncode == 1
+    done = run(catalogue, "migrate")
+    assert done.returncode == 0, done.stdout
+    assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
+
+
+def test_what_cannot_be_migrated_is_told_with_its_reason(lambdas: tuple[Catalogue, Api]) -> None:
+    catalogue, api = lambdas
+    api.add_primitive("n", "country")
+    catalogue.mariadb.execute(
+        "INSERT INTO dimensions (name) VALUES ('country\\nodd');"
+        "INSERT INTO dimensions_metric_groups (metric_group_id, dimension_id) SELECT g.id, d.id "
+        "FROM metric_groups g, dimensions d WHERE g.name = 'm' AND d.name = 'country\\nodd'",
+        catalogue.name,
+    )
+    done = run(catalogue, "migrate")
+    assert done.returncode == 1
+    counts = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE))
+    assert counts == {
+        "processed": "2",
+        "imported": "1",
+        "skipped": "0",
+        "warnings": "3",
+        "errors": "1",
+    }
+    assert "m: Unavailable: DynamoDB could not answer: ValidationException" in done.stdout
+    assert (catalogue.count("NOT_MIGRATED"), list(dynamodb_contents(catalogue))) == (1, ["n"])
+    refused = run(catalogue, "cutover")
+    assert (refused.returncode, "1 metrics are not migrated" in refused.stderr) == (1, True)
+
+
+def run(catalogue: Catalogue, command: str) -> Any:
+    return processes.run(*catalogue.arguments(command), env=catalogue.environment)

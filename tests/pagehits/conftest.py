@@ -1,0 +1,56 @@
+"""A service whose windows are short, so that a test can wait for one to close."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .pipeline import TOGETHER, Pipeline, put_assets, running
+
+ASSETS = 50
+SHORT_PERIODS = """
+lateness_seconds = 1
+spread = 0.2
+expiration_grace_seconds = 3600
+
+[[brands]]
+name = "abc"
+hosts = ["www.abc.example"]
+
+[[brands]]
+name = "def"
+
+[[periods]]
+name = "justnow"
+code = "F"
+seconds = 3
+count = 1
+max_age_seconds = 30
+
+[[periods]]
+name = "day"
+code = "H"
+seconds = 6
+count = 4
+max_age_seconds = 120
+
+[[periods]]
+name = "week"
+code = "D"
+seconds = 30
+count = 7
+max_age_seconds = 300
+
+[spam]
+mode = "off"
+"""
+
+
+@pytest.fixture(scope="session")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    folder: Path = tmp_path_factory.mktemp("pagehits")
+    with running(folder, SHORT_PERIODS, parts=TOGETHER) as pipeline:
+        put_assets(pipeline.client(), ASSETS)
+        yield pipeline

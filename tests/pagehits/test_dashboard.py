@@ -1,0 +1,88 @@
+"""The dashboard and the script tag, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from ..migrate.browser import Browser, browsing, program
+from .pipeline import Pipeline, asset_id, wait_for
+
+pytestmark = pytest.mark.skipif(program() is None, reason="needs Chromium (scripts/provision)")
+ASSET = asset_id(20)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with browsing(tmp_path / "profile") as found:
+        yield found
+
+
+def text(browser: Browser, selector: str) -> str:
+    return str(browser.evaluate(f"document.querySelector('{selector}')?.innerText ?? ''"))
+
+
+def test_the_dashboard_shows_lists_traffic_and_what_was_filtered(
+    short: Pipeline, browser: Browser
+) -> None:
+    visits = [{"assetId": ASSET, "sectionId": 8, "paidType": "free"}] * 7
+    unknown = {"assetId": 9, "sectionId": 8, "paidType": "free", "url": "https://www.abc.example/"}
+    assert short.post([*visits, unknown])[0] == 200
+    browser.open(f"{short.url('api')}/dashboard#brand=abc&period=day")
+    wait_for(lambda: str(ASSET) in text(browser, "#list"))
+    row = text(browser, f"[data-asset='{ASSET}']").split()
+    assert row[1:] == [str(ASSET), "7", "advertorial", "8", "free"]
+    assert browser.evaluate("document.querySelectorAll('#traffic svg rect').length") > 0
+    wait_for(lambda: "no resource type" in text(browser, "#filtered"))
+    assert "visits counted" in text(browser, "#state")
+    browser.click("[data-period=week]")
+    wait_for(lambda: "week" in text(browser, "#list-title"))
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.complaints == []
+    assert all(url.startswith(short.url("api")) for url in browser.requested)
+
+
+def test_the_script_tag_counts_a_visit_from_another_site(
+    short: Pipeline, browser: Browser
+) -> None:
+    page = (
+        f'<script src="{short.url("processor")}/pagehits.js" data-asset="{asset_id(22)}" '
+        'data-section="8" data-paid="paid" async></script><link rel="icon" href="data:,">'
+    )
+    with serving(page.encode()) as site:
+        browser.open(site)
+    target = "/?brand=abc&period=day&paidType=paid&section=8"
+    wait_for(lambda: short.get(target)[2]["lists"][0]["hits"])
+    (hit,) = short.get(target)[2]["lists"][0]["hits"]
+    assert (hit["assetId"], hit["hits"]) == (asset_id(22), 1)
+    assert browser.complaints == []
+
+
+@contextmanager
+def serving(page: bytes) -> Iterator[str]:
+    """A site that has one page."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *words: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,177 @@
+"""Counting record by record: late, repeated, replayed; and closing windows in the right order."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partita.apps.pagehits.segments import Manifest
+from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
+from partita.apps.pagehits.shards import Record
+from partita.apps.pagehits.spam.adjustments import Adjustment, Row
+from partita.apps.pagehits.tally import Tally
+from partita.apps.pagehits.windows import Window
+
+PERIODS = (
+    Period(name="a", code="A", seconds=10, count=1, max_age_seconds=1),
+    Period(name="b", code="B", seconds=30, count=2, max_age_seconds=1),
+    Period(name="c", code="C", seconds=120, count=2, max_age_seconds=1),
+)
+SETTINGS = Settings(periods=PERIODS, lateness_seconds=5)
+Closed = dict[Window, Counter[int]]
+
+
+def record(visits: list[tuple[int, float]], arrived: float, **more: Any) -> Record:
+    """Visits are pairs of asset and time."""
+    packed = {
+        "id": f"{arrived}-{visits}",
+        "visits": [
+            {
+                "assetId": asset,
+                "sectionId": 1,
+                "paidType": "free",
+                "time": time,
+                "brand": "abc",
+                "resourceType": "article",
+            }
+            for asset, time in visits
+        ],
+        **more,
+    }
+    return Record("1", arrived, json.dumps(packed).encode())
+
+
+def close_all(tally: Tally, watermark: float) -> Closed:
+    """As the counter does it."""
+    tally.windows.keep_fresh()
+    closing = tally.closable(watermark)
+    tally.manifest.closed |= closing
+    closed: Closed = {}
+    for window in sorted(closing):
+        counts = tally.windows.kept.get(window, {})
+        closed[window] = Counter(
+            {asset: hits for (asset, _), hits in tally.windows.spell_out(counts).items()}
+        )
+        tally.windows.close(window, tally.manifest.closed - closing)
+    return {window: counts for window, counts in closed.items() if counts}
+
+
+def test_a_visit_counts_in_every_window_that_holds_it() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    tally.take(record([(7, 1003.0), (7, 1008.0), (8, 1011.0)], 1012.0), 0)
+    assert close_all(tally, 1015.0) == {Window(0, 1000): {7: 2}}
+    assert close_all(tally, 1030.0) == {Window(0, 1010): {8: 1}, Window(1, 990): {7: 2, 8: 1}}
+    assert close_all(tally, 1100.0) == {Window(2, 960): {7: 2, 8: 1}}
+
+
+def test_a_visit_that_is_late_for_one_window_counts_in_the_longer_ones() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    tally.take(record([(7, 1003.0)], 1015.0), 1015.0)
+    assert close_all(tally, 1015.0) == {}
+    assert close_all(tally, 1025.0) == {Window(1, 990): {7: 1}}
+    assert tally.manifest.late == 0
+
+
+def test_a_visit_that_is_late_for_all_windows_is_counted_as_late() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    tally.take(record([(7, 1003.0)], 1085.0), 1085.0)
+    assert tally.manifest.late == 1
+    assert not tally.windows.open_windows()
+
+
+def test_a_record_that_comes_twice_counts_once() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    for _ in range(2):
+        tally.take(record([(7, 1003.0)], 1004.0), 0)
+    assert close_all(tally, 1020.0)[Window(0, 1000)] == {7: 1}
+    assert tally.manifest.repeated == 1
+
+
+def test_a_visit_without_resource_type_is_counted_as_such_and_in_no_list() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    packed = {"id": "x", "visits": [{"assetId": 1, "sectionId": 1, "paidType": "a", "time": 1e3}]}
+    tally.take(Record("1", 1001.0, json.dumps(packed).encode()), 0)
+    tally.windows.keep_fresh()
+    ((_, facet),) = tally.windows.spell_out(tally.windows.kept[Window(0, 1000)])
+    assert facet.paid_type == "no resource type"
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"visits": 1}', b"\xff", b'{"adjustment": 3}'])
+def test_a_record_of_somebody_else_is_counted_as_malformed(data: bytes) -> None:
+    tally = Tally(SETTINGS, Manifest())
+    tally.take(Record("1", 1.0, data), 0)
+    assert tally.manifest.malformed == 1
+
+
+def test_history_closes_as_its_own_times_pass() -> None:
+    now = 1_000_000.0
+    tally = Tally(SETTINGS, Manifest())
+    tally.take(record([(7, 1003.0), (7, 1011.0)], now, replay="r", number=0), now)
+    assert close_all(tally, now) == {}
+    tally.take(record([(8, 1015.0)], now + 1, replay="r", number=1), now)
+    assert close_all(tally, now) == {Window(0, 1000): {7: 2 - 1}}
+    tally.take(record([(8, 1015.0)], now + 2, replay="r", number=1), now)
+    tally.take(record([], now + 3, replay="r", number=2, isLast=True), now)
+    assert close_all(tally, now) == {
+        Window(0, 1010): {7: 1, 8: 1},
+        Window(1, 990): {7: 2, 8: 1},
+        Window(2, 960): {7: 2, 8: 1},
+    }
+
+
+def test_history_holds_no_window_of_today_back() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    tally.take(record([(7, 1003.0)], 50_003.0, replay="r", number=0), 0)
+    tally.take(record([(9, 50_002.0)], 50_004.0), 0)
+    assert close_all(tally, 50_015.0) == {Window(0, 50_000): {9: 1}, Window(1, 49_980): {9: 1}}
+
+
+def test_an_adjustment_counts_once_and_is_owed_to_windows_that_are_closed() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    tally.take(record([(7, 1003.0)] * 5, 1004.0), 0)
+    close_all(tally, 1015.0)
+    change = Adjustment("x", (Row("abc", 7, 1, "free", "article", 1003, -2),))
+    for _ in range(2):
+        tally.take(Record("2", 1016.0, change.encode()), 1015.0)
+    assert [(a.window, a.hits) for a in tally.manifest.amendments] == [(Window(0, 1000), -2)]
+    assert close_all(tally, 1030.0) == {Window(1, 990): {7: 3}}
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_whenever_windows_are_closed_they_equal_a_recount(seed: int) -> None:
+    """Visits in any order, closed at any moments, some long after their time."""
+    chance = random.Random(seed)
+    tally = Tally(SETTINGS, Manifest())
+    now, expected, closed = 1000.0, dict[Window, Counter[int]](), dict[Window, Counter[int]]()
+    for _ in range(200):
+        now += chance.choice((0.5, 1, 3, 40))
+        visits = [
+            (chance.randint(1, 3), now - chance.choice((0, 0, 1, 8, 30, 200))) for _ in range(3)
+        ]
+        tally.take(record(visits, now), now)
+        for asset, time in visits:
+            for window in tally.windows.windows_of(time):
+                if now < tally.windows.end(window) + SETTINGS.lateness_seconds:
+                    expected.setdefault(window, Counter())[asset] += 1
+        if chance.random() < 0.3:
+            for window, counts in close_all(tally, now).items():
+                assert window not in closed
+                closed[window] = counts
+    closed |= close_all(tally, now + 1000)
+    assert closed == expected
+
+
+def test_the_periods_of_the_document_are_the_default() -> None:
+    assert Settings().periods == (JUST_NOW, DAY, WEEK)
+    assert [(p.seconds, p.count, p.max_age_seconds) for p in Settings().periods] == [
+        (300, 1, 30),
+        (3600, 24, 120),
+        (86_400, 7, 300),
+    ]

@@ -1,0 +1,84 @@
+"""A database whose disk fails when a test says so, on a loop that the test turns by hand."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from partita.errors import StorageError
+from partita.operations.database import Database
+from partita.operations.registry import WRITES
+from partita.storage.branch import BranchEngine
+from partita.storage.commits import GATHER_SECONDS
+from partita.storage.engine import Changes
+from partita.tables.check import check
+from partita.tables.findings import Folder
+
+WAIT_SECONDS = 5.0
+NOW = 1_800_000_000.0
+
+
+class Disk(BranchEngine):
+    """Refuses commits while it is broken."""
+
+    is_broken = False
+    waits_for_disk = True
+
+    def commit(self, changes: Changes) -> None:
+        if self.is_broken:
+            raise StorageError("The disk is full.")
+        super().commit(changes)
+
+
+class Bench:
+    """A database on a loop that a test turns by hand."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.disk = Disk()
+        self.soon: deque[Callable[[], None]] = deque()
+        self.later: list[Callable[[], None]] = []
+        self.from_thread: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.asked = self.answered = 0
+        self.database = Database(
+            self.disk,
+            call_soon=self.soon.append,
+            call_from_thread=self.from_thread.put,
+            # A commit waits for others for less than a turn takes, upkeep until it is settled.
+            call_later=lambda seconds, function: (
+                self.soon if seconds == GATHER_SECONDS else self.later
+            ).append(function),
+            clock=lambda: self.now,
+        )
+        self.database.start()
+
+    def ask(self, operation: str, **request: Any) -> None:
+        self.asked += 1
+        self.database.write(WRITES[operation], request, self.answer)
+
+    def answer(self, result: Any) -> None:
+        self.answered += 1
+
+    def turn(self) -> None:
+        """Until all is answered and nothing is left to do."""
+        while self.soon or self.answered < self.asked:
+            if self.soon:
+                self.soon.popleft()()
+            else:
+                self.from_thread.get(timeout=WAIT_SECONDS)()
+
+    def settle(self) -> None:
+        """Let upkeep do what the time brings about."""
+        for _ in range(20):
+            later, self.later = self.later, []
+            for step in later:
+                step()
+            self.turn()
+            # One more write, so that the commit of a piece is waited for.
+            self.ask("PutItem", TableName="things", Item={"pk": {"S": "tick"}})
+            self.turn()
+
+    def findings(self) -> list[str]:
+        return [str(finding) for finding in check(Folder(self.disk.snapshot()))]

@@ -1,0 +1,257 @@
+"""Executions under kill -9, of the process that runs them, of functions, and of the server.
+
+None is lost, none is run twice: every history is whole, and every step is in it once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from .conftest import ROLE, Json, events, finished, function, states_client, types, write_functions
+
+NAME = "killed"
+MACHINE_ARN = f"arn:aws:states:us-east-1:123456789012:stateMachine:{NAME}"
+TASK: Json = {"Type": "Task", "Resource": function("add_one")}
+MACHINE: Json = {
+    "StartAt": "First",
+    "States": {
+        "First": {**TASK, "Next": "Wait"},
+        "Wait": {"Type": "Wait", "Seconds": 1, "Next": "Both"},
+        "Both": {
+            "Type": "Parallel",
+            "Branches": [
+                {"StartAt": "Left", "States": {"Left": {**TASK, "End": True}}},
+                {"StartAt": "Right", "States": {"Right": {**TASK, "End": True}}},
+            ],
+            "ResultSelector": {"n.$": "$[1].n"},
+            "Next": "Last",
+        },
+        "Last": {**TASK, "End": True},
+    },
+}
+"""Adds three, with a function that may be called more often than that."""
+STEPS = {
+    "ExecutionStarted": 1,
+    "TaskStateEntered": 4,
+    "LambdaFunctionScheduled": 4,
+    "LambdaFunctionStarted": 4,
+    "LambdaFunctionSucceeded": 4,
+    "TaskStateExited": 4,
+    "WaitStateEntered": 1,
+    "WaitStateExited": 1,
+    "ParallelStateEntered": 1,
+    "ParallelStateStarted": 1,
+    "ParallelStateSucceeded": 1,
+    "ParallelStateExited": 1,
+    "ExecutionSucceeded": 1,
+}
+
+
+def children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
+
+
+def companions(server: Any) -> list[int]:
+    return [
+        pid
+        for pid in children(server.process.pid)
+        if b"partita.workflows.companion" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+def kill(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def patiently(call: Callable[..., Any], **parameters: Any) -> Any:
+    """An answer, whatever is killed meanwhile."""
+    while True:
+        try:
+            return call(**parameters)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ExecutionAlreadyExists":
+                # The answer to the first try was lost, and it is over by now.
+                return None
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] < 500:
+                raise
+        except BotoCoreError:
+            pass
+        time.sleep(0.05)
+
+
+def kill_at_random(
+    serve: Any, folder: Path, executions: int, kills: list[str], seconds: float
+) -> None:
+    settings = write_functions(folder)
+
+    def start(port: int) -> Any:
+        options = ("--port", str(port), "--data", folder / "data", "--config", settings)
+        return serve("serve", *options, stderr=None)
+
+    server = start(0)
+    states = states_client(server.url)
+    states.create_state_machine(name=NAME, definition=json.dumps(MACHINE), roleArn=ROLE)
+    names = [f"number-{number}" for number in range(executions)]
+
+    def start_all() -> None:
+        own = states_client(server.url)
+        for number, name in enumerate(names):
+            given = json.dumps({"n": number})
+            patiently(own.start_execution, stateMachineArn=MACHINE_ARN, name=name, input=given)
+            time.sleep(seconds * (len(kills) + 1) / executions / 2)
+
+    starting = threading.Thread(target=start_all)
+    starting.start()
+    chance = random.Random(executions)
+    for victim in kills:
+        time.sleep(chance.uniform(0.5, 1.5) * seconds)
+        if victim == "companion":
+            kill(companions(server))
+        elif victim == "functions":
+            kill([child for pid in companions(server) for child in children(pid)])
+        else:
+            server.kill()
+            server = start(server.port)
+    starting.join()
+    for number, name in enumerate(names):
+        arn = MACHINE_ARN.replace("stateMachine", "execution") + f":{name}"
+        execution = finished_patiently(states, arn)
+        assert execution["status"] == "SUCCEEDED", execution
+        assert json.loads(execution["output"]) == {"n": number + 3}
+        found = events(states, arn)
+        assert [event["id"] for event in found] == list(range(1, len(found) + 1))
+        assert Counter(types(found)) == STEPS, name
+    listed = states.get_paginator("list_executions").paginate(stateMachineArn=MACHINE_ARN)
+    assert sorted(names) == sorted(one["name"] for page in listed for one in page["executions"])
+
+
+def finished_patiently(states: Any, arn: str) -> Json:
+    patiently(states.describe_execution, executionArn=arn)
+    return finished(states, arn)
+
+
+def test_no_execution_is_lost_or_run_twice(serve: Any, tmp_path: Path) -> None:
+    kill_at_random(serve, tmp_path, executions=20, kills=["companion", "server"], seconds=1.0)
+
+
+@pytest.mark.soak
+def test_no_execution_is_lost_or_run_twice_in_many_rounds(serve: Any, tmp_path: Path) -> None:
+    kills = ["companion", "companion", "server"] * 10
+    kill_at_random(serve, tmp_path, executions=600, kills=kills, seconds=1.5)
+
+
+def test_a_killed_function_fails_its_task_and_may_be_retried(serve: Any, tmp_path: Path) -> None:
+    settings = write_functions(tmp_path)
+    server = serve("serve", "--port", "0", "--in-memory", "--config", settings, stderr=None)
+    states = states_client(server.url)
+    retry = [{"ErrorEquals": ["Runtime.ExitError"], "IntervalSeconds": 1}]
+    task = {"Type": "Task", "Resource": function("alone"), "Retry": retry, "End": True}
+    machine = states.create_state_machine(
+        name="slow",
+        definition=json.dumps({"StartAt": "Only", "States": {"Only": task}}),
+        roleArn=ROLE,
+    )["stateMachineArn"]
+    arn = states.start_execution(stateMachineArn=machine, input='{"seconds": 2}')["executionArn"]
+    deadline = time.monotonic() + 30
+    while not (functions := [child for pid in companions(server) for child in children(pid)]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.5)
+    kill(functions)
+    assert finished(states, arn)["status"] == "SUCCEEDED"
+    found = types(events(states, arn))
+    assert (found.count("LambdaFunctionFailed"), found.count("LambdaFunctionSucceeded")) == (1, 1)
+
+
+def test_waits_timeouts_and_tokens_go_on_after_a_restart(serve: Any, tmp_path: Path) -> None:
+    settings = write_functions(tmp_path)
+    options = ("--data", tmp_path / "data", "--config", settings)
+    server = serve("serve", "--port", "0", *options, stderr=None)
+    states = states_client(server.url)
+    payload = {"file": str(tmp_path / "token"), "token.$": "$$.Task.Token"}
+    machines: dict[str, Json] = {
+        "wait": {"Type": "Wait", "Seconds": 3, "End": True},
+        "timeout": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:us-east-1:123456789012:activity:nobody",
+            "TimeoutSeconds": 3,
+            "End": True,
+        },
+        "token": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+            "Parameters": {"FunctionName": "hand_over", "Payload": payload},
+            "End": True,
+        },
+    }
+    arns = {}
+    for name, state in machines.items():
+        definition = json.dumps({"StartAt": "Only", "States": {"Only": state}})
+        machine = states.create_state_machine(name=name, definition=definition, roleArn=ROLE)
+        arns[name] = states.start_execution(stateMachineArn=machine["stateMachineArn"])[
+            "executionArn"
+        ]
+    while "TaskSubmitted" not in types(events(states, arns["token"])):
+        time.sleep(0.02)
+    token = (tmp_path / "token").read_text()
+    (tmp_path / "token").unlink()
+    server.kill()
+    server = serve("serve", "--port", str(server.port), *options, stderr=None)
+    assert finished_patiently(states, arns["wait"])["status"] == "SUCCEEDED"
+    assert finished(states, arns["timeout"])["error"] == "States.Timeout"
+    # The function was called and that was written down: it is not called again.
+    assert not (tmp_path / "token").exists()
+    states.send_task_success(taskToken=token, output="{}")
+    assert finished(states, arns["token"])["status"] == "SUCCEEDED"
+    elapsed = states.describe_execution(executionArn=arns["wait"])
+    assert (elapsed["stopDate"] - elapsed["startDate"]).total_seconds() > 2.9
+
+
+def test_everything_ends_with_the_server(serve: Any, tmp_path: Path) -> None:
+    settings = write_functions(tmp_path)
+    server = serve("serve", "--port", "0", "--in-memory", "--config", settings)
+    states = states_client(server.url)
+    assert companions(server) == []
+    task = {"Type": "Task", "Resource": function("alone"), "End": True}
+    machine = states.create_state_machine(
+        name="slow",
+        definition=json.dumps({"StartAt": "Only", "States": {"Only": task}}),
+        roleArn=ROLE,
+    )["stateMachineArn"]
+    activity = states.create_activity(name="long-poll")["activityArn"]
+    states.start_execution(stateMachineArn=machine, input='{"seconds": 50}')
+    (companion,) = companions(server)
+    deadline = time.monotonic() + 30
+    while not (functions := children(companion)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    polled: list[Json] = []
+    polling = threading.Thread(
+        target=lambda: polled.append(states.get_activity_task(activityArn=activity))
+    )
+    polling.start()
+    time.sleep(0.3)
+    started = time.monotonic()
+    code, said = server.terminate()
+    assert (code, said) == (0, "")
+    assert time.monotonic() - started < 8
+    polling.join()
+    assert not polled[0].get("taskToken")
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in (companion, *functions)):
+        assert time.monotonic() < deadline, "something was left behind"
+        time.sleep(0.05)

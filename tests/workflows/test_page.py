@@ -1,0 +1,60 @@
+"""Every example of docs/workflows.md does what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partita.settings import Function
+from partita.workflows.api.registry import OPERATIONS
+
+from .. import processes
+
+PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text()
+
+
+def examples(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The files of the page."""
+    (tmp_path / "shop.py").write_text(examples("python")[0])
+    (tmp_path / "partita.toml").write_text(examples("toml")[0])
+    (tmp_path / "orders.asl.json").write_text(examples("json")[0])
+    return tmp_path
+
+
+def test_the_machine_calls_the_function(serve: Any, folder: Path) -> None:
+    options = ("--port", "0", "--in-memory", "--config", folder / "partita.toml")
+    server = serve("serve", *options)
+    program = examples("python")[1].replace("http://127.0.0.1:8000", server.url)
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert said.stdout.strip() in PAGE
+    assert said.stdout.startswith("SUCCEEDED")
+
+
+def test_the_commands_say_what_the_page_says(folder: Path) -> None:
+    blocks = examples("console")
+    for command, expected in re.findall(r"\$ (.*)\n((?:[^$].*\n)*)", blocks[1]):
+        if " graph " in command:
+            expected = examples("text")[0]
+        done = processes.run(*shlex.split(command)[1:], cwd=folder)
+        said = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+        assert said == expected.rstrip(), done.stderr
+
+
+def test_the_page_names_every_setting_and_every_operation() -> None:
+    for name in Function.__struct_fields__:
+        assert f"`{name}`" in PAGE, f"{name} is not on the page"
+    for name in OPERATIONS:
+        assert re.search(rf"\b{name}\b", PAGE), f"{name} is not on the page"
