@@ -1,6 +1,6 @@
 """How much of three attacks the spam filter finds, how much else it takes, what becomes of lists.
 
-    python -m benchmarks.spam [--seeds 1 2 3] [--per-second 50] [--minutes 120]
+    python -m benchmarks.spam [--seeds 11 12 13] [--per-second 50] [--minutes 120]
 
 Prints the tables of docs/pagehits-spam.md. Traffic and attacks are made up: `visits.py`.
 """
@@ -20,6 +20,8 @@ from partita.apps.pagehits.spam.adjustments import Row
 from partita.apps.pagehits.spam.screen import Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
 
+SEEDS = [11, 12, 13]
+"""Not those that the filter's settings were chosen with."""
 BATCH = 100
 LIST_LENGTH = 100
 PERIODS = (JUST_NOW, DAY)
@@ -163,7 +165,7 @@ def report(outcomes: Sequence[Outcome]) -> Iterable[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--per-second", type=int, default=50)
     parser.add_argument("--minutes", type=int, default=120)
     chosen = parser.parse_args()

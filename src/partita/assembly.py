@@ -73,7 +73,7 @@ def serve(
             folder = str(settings_folder.absolute())
             return msgspec.json.encode(Told(endpoint, folder, tuple(functions), time_scale))
 
-        workflows = Companion("partita.workflows.companion", told)
+        workflows = Companion("partita.workflows", told)
         dispatcher = Dispatcher(
             database,
             READS,

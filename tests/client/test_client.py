@@ -50,6 +50,14 @@ def test_what_is_put_is_read_again(endpoint: str) -> None:
     assert within(endpoint, story)
 
 
+def test_signed_calls_are_accepted(endpoint: str) -> None:
+    async def story(client: Client) -> Any:
+        return await client.call("dynamodb", "ListTables", {})
+
+    credentials = Credentials("AKID", "secret", "token")
+    assert within(endpoint, story, credentials=credentials) == {"TableNames": ["things"]}
+
+
 def test_many_calls_share_few_connections(endpoint: str) -> None:
     async def story(client: Client) -> Any:
         read = {"TableName": "things", "Key": KEY}

@@ -199,6 +199,37 @@ def test_a_broken_copy_is_found_and_made_again(lambdas: tuple[Catalogue, Api]) -
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
 
 
+def test_there_and_back_and_there_again(catalogue: Catalogue, serve: Serve) -> None:
+    api = serve("legacy")
+    api.add_primitive("old", "country")
+    for commands, name in ((("migrate", "cutover"), "new"), (("rollback",), "newer")):
+        for command in commands:
+            done = run(catalogue, command)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert api("PUT", "/metrics/old", scalar()).status == 200
+        api("POST", "/dimensions", {"name": f"d.{name}"})
+        assert api.add_primitive(name, "country", f"d.{name}").status == 201
+        assert api.add_hybrid(f"h.{name}", f"old + {name}").status == 201
+    # What was updated meanwhile has an old copy in DynamoDB: it is cleaned up and made again.
+    done = run(catalogue, "migrate")
+    assert (done.returncode, "warnings         1" in done.stdout) == (0, True), done.stdout
+    assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
+    assert run(catalogue, "cutover").returncode == 0
+    assert api("GET", "/metrics/old").body["latestVersion"] == 3
+    assert api("GET", "/metrics/old/consumers").body == {"consumers": ["h.new", "h.newer"]}
+    assert len(api("GET", "/dimensions").body["dimensions"]) == 3
+
+
+def test_one_command_at_a_time_moves_a_catalogue(catalogue: Catalogue, serve: Serve) -> None:
+    serve("legacy")
+    connection = catalogue.mariadb.connect(catalogue.name)
+    connection.cursor().execute("SELECT GET_LOCK(MD5(%s), 0)", (f"moving {catalogue.name}",))
+    refused = run(catalogue, "migrate")
+    connection.close()
+    assert refused.returncode == 1
+    assert "Another command is moving this catalogue: let it finish." in refused.stderr
+
+
 def test_what_cannot_be_migrated_is_told_with_its_reason(lambdas: tuple[Catalogue, Api]) -> None:
     catalogue, api = lambdas
     api.add_primitive("n", "country")

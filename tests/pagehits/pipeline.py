@@ -133,7 +133,7 @@ class Pipeline:
     def windows(self) -> Windows:
         """Every closed window as it is kept: its item, or its rows in the table."""
         items = scan(self.client(), "pagehits-windows")
-        rows = {}
+        rows: dict[str, list[dict[str, Any]]] = {}
         for item in scan(self.client(), "pagehits"):
             rows.setdefault(item["hashKey"]["S"], []).append(item)
         found: Windows = {}
@@ -289,5 +289,3 @@ def running(folder: Path, settings: str = "", **more: Any) -> Iterator[Pipeline]
         yield pipeline
     finally:
         pipeline.stop()
-
-

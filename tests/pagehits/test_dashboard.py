@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +26,8 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 
 
 def text(browser: Browser, selector: str) -> str:
-    return str(browser.evaluate(f"document.querySelector('{selector}')?.innerText ?? ''"))
+    found = f"document.querySelector({json.dumps(selector)})"
+    return str(browser.evaluate(f"{found}?.innerText ?? ''"))
 
 
 def test_the_dashboard_shows_lists_traffic_and_what_was_filtered(
@@ -48,9 +50,7 @@ def test_the_dashboard_shows_lists_traffic_and_what_was_filtered(
     assert all(url.startswith(short.url("api")) for url in browser.requested)
 
 
-def test_the_script_tag_counts_a_visit_from_another_site(
-    short: Pipeline, browser: Browser
-) -> None:
+def test_the_script_tag_counts_a_visit_from_another_site(short: Pipeline, browser: Browser) -> None:
     page = (
         f'<script src="{short.url("processor")}/pagehits.js" data-asset="{asset_id(22)}" '
         'data-section="8" data-paid="paid" async></script><link rel="icon" href="data:,">'

@@ -28,7 +28,7 @@ LENGTHS = {"F": 300, "H": HOUR, "D": DAY}
 KILLING_PACE = 4_000
 """Visits between kills are told at about this rate, in a second."""
 ASSETS = 2_000
-KEPT_ASSETS = 30
+KEPT_ASSETS = 5
 BATCH = 100
 SETTINGS = f"""
 kept_assets = {KEPT_ASSETS}
@@ -81,14 +81,11 @@ def replay_with_kills(folder: Path, chance: random.Random, count: int, kills: in
         put_assets(pipeline.client(), ASSETS)
         with killing(pipeline, chance, kills, seconds=count / KILLING_PACE) as killed:
             for first in range(0, count, BATCH):
-                batch = {
-                    "replay": "week-ago",
-                    "number": first,
-                    "events": visits[first : first + BATCH],
-                    "isLast": first + BATCH >= count,
-                }
-                answer = pipeline.post_until_taken(batch)
-                assert answer["accepted"] == len(batch["events"])
+                events = visits[first : first + BATCH]
+                is_last = first + BATCH >= count
+                batch = {"replay": "week-ago", "number": first, "isLast": is_last}
+                answer = pipeline.post_until_taken({**batch, "events": events})
+                assert answer["accepted"] == len(events)
         assert len(killed) == kills * len(KILLED)
         expected = down_to(recount(visits, LENGTHS), KEPT_ASSETS)
         pipeline.wait_for_windows(expected)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import itertools
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,6 +131,35 @@ def test_what_no_list_shows_any_more_is_deleted(counter: RelationalCounter) -> N
 def test_a_database_that_is_not_there_is_told_in_words() -> None:
     with pytest.raises(PartitaError, match="Cannot connect to PostgreSQL"):
         RelationalCounter.connect("postgresql://nobody@127.0.0.1:1/none")
+
+
+# Over HTTP
+
+
+def test_the_old_service_counts_and_lists(url: str) -> None:
+    sent = {"assetId": 7, "hits": 3, "sectionId": 5, "resourceType": "article", "paidType": "free"}
+    with processes.starting() as start:
+        server = start("pagehits", "serve-old", "--postgresql", url, "--port", "0", stderr=None)
+        assert ask(server, "POST", "/pagehits", [sent, sent]) == (200, {"accepted": 2})
+        assert ask(server, "GET", "/")[0] == 200
+        assert ask(server, "GET", "/?period=day&section=5&section=6") == (200, [])
+        status, answer = ask(server, "POST", "/pagehits", [{**sent, "hits": "many"}])
+        assert (status, "hits" in answer["detail"]) == (400, True)
+        for query in ("period=year", "colour=red", "section=x"):
+            assert ask(server, "GET", f"/?{query}")[0] == 400
+    counter = RelationalCounter.connect(url)
+    assert counter.most_popular("day", time.time() + 3_600) == [Popular(7, "article", 5, "free", 6)]
+    counter.close()
+
+
+def ask(server: processes.Server, method: str, target: str, body: object = None) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.request(method, target, None if body is None else json.dumps(body))
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
 
 
 # Both

@@ -44,9 +44,9 @@ def test_every_event_is_answered_for_itself(short: Pipeline) -> None:
     )
     assert status == 200
     statuses = [event["status"] for event in answer["events"]]
-    assert statuses == ["accepted", "refused", "uncatalogued", "refused", "accepted"] + [
-        "refused"
-    ] * 3
+    assert (
+        statuses == ["accepted", "refused", "uncatalogued", "refused", "accepted"] + ["refused"] * 3
+    )
     assert (answer["accepted"], answer["uncatalogued"], answer["refused"]) == (2, 1, 5)
     reasons = [event.get("reason", "") for event in answer["events"]]
     assert "assetId" in reasons[1]
@@ -94,7 +94,9 @@ def test_windows_equal_a_recount_and_are_served_in_time(short: Pipeline) -> None
     wait_for(lambda: short.get("/brands")[2]["closedUntil"] >= end + LATENESS)
     wait_for(lambda: _until(short) >= end)
     assert time.time() - (end + LATENESS) < SERVED_SECONDS_MAX
-    raw = [{**visit, "arrived": arrived} for visit, arrived in stream_visits(short.client("kinesis"))]
+    raw = [
+        {**visit, "arrived": arrived} for visit, arrived in stream_visits(short.client("kinesis"))
+    ]
     expected = recount(
         [visit for visit in raw if visit.get("resourceType")],
         LENGTHS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from benchmarks.visits import ATTACKS, START, Attack, MadeVisit, visits
 from partita.apps.pagehits.spam.adjustments import Adjustment, Row, is_adjustment
 from partita.apps.pagehits.spam.screen import Judgement, Screen
 from partita.apps.pagehits.spam.settings import Mode, SpamSettings
+from partita.errors import PartitaError
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
@@ -110,6 +112,13 @@ def test_observing_notes_and_counts_all_the_same() -> None:
 def test_a_filter_that_is_off_does_nothing() -> None:
     judged = screen("off").judge([visit() for _ in range(100)])
     assert (judged.verdicts, judged.withheld, judged.adjustments) == (None, [], [])
+
+
+def test_a_filter_without_its_library_says_so_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "krcf", None)
+    with pytest.raises(PartitaError, match=r"krcf.*partita\[pagehits\]"):
+        screen()
+    screen("off")
 
 
 # What people have decided

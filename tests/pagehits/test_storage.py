@@ -140,9 +140,7 @@ def test_only_counts_down_to_that_of_the_500th_asset_are_stored(
     assert kept[0] == "00000501#1499"
 
 
-def test_a_record_that_cannot_be_stored_is_asked_for_again(
-    pipeline: Pipeline, call: Any
-) -> None:
+def test_a_record_that_cannot_be_stored_is_asked_for_again(pipeline: Pipeline, call: Any) -> None:
     client = pipeline.client()
     client.delete_table(TableName="pagehits")
     assert call([record("1")]) == {"1": "DeliveryFailed"}
@@ -214,9 +212,7 @@ def test_settings_that_are_wrong_are_told_in_words(tmp_path: Path, text: str, wo
 def test_with_compression_a_window_is_one_item(tmp_path: Path) -> None:
     with running(tmp_path, f"compression = true\n{SHORT_PERIODS}", parts=TOGETHER) as pipeline:
         put_assets(pipeline.client(), 4)
-        visits = [
-            {"assetId": asset_id(0), "sectionId": s, "paidType": "free"} for s in (1, 1, 2)
-        ]
+        visits = [{"assetId": asset_id(0), "sectionId": s, "paidType": "free"} for s in (1, 1, 2)]
         assert pipeline.post(visits)[0] == 200
         items = wait_for(lambda: scan(pipeline.client(), "pagehits"))
         assert {item["rangeKey"]["S"] for item in items} == {"compressed"}

@@ -29,10 +29,21 @@ def test_all_of_it(tmp_path: Path) -> None:
         name = "audit"
         table = "orders"
         endpoint = "http://localhost:9001/"
+
+        [[functions]]
+        name = "reserve"
+        handler = "shop.orders:reserve"
+        concurrency = 5
+
+        [workflows]
+        time_scale = 60
         """
     )
     settings = load(path)
     assert settings.serve == {"port": 9000}
+    (reserve,) = settings.functions
+    assert (reserve.handler, reserve.concurrency) == ("shop.orders:reserve", 5)
+    assert settings.workflows.time_scale == 60
     totals, audit = settings.triggers
     assert (totals.function, totals.batch_size, totals.starting_position) == (
         "shop.totals:handle",
@@ -51,6 +62,11 @@ def test_all_of_it(tmp_path: Path) -> None:
     [
         ("[serve", "are wrong"),
         ("[server]\nport = 1", "server"),
+        ('[[functions]]\nname = "a b"\nhandler = "m:f"', "name"),
+        ('[[functions]]\nname = "a"\nhandler = "m"', "handler"),
+        ('[[functions]]\nname = "a"\nhandler = "m:f"\n' * 2, "two functions with the name a"),
+        ('[[functions]]\nname = "a"\nhandler = "m:f"\ntimeout_seconds = 901', "timeout_seconds"),
+        ("[workflows]\ntime_scale = 0", "time_scale"),
         ('[[triggers]]\nname = "a"', "table"),
         ('[[triggers]]\nname = "a"\ntable = "t"', "needs a function or an endpoint"),
         (

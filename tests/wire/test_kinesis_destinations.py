@@ -17,10 +17,15 @@ Create = Callable[..., str]
 VALIDATION = "ValidationException"
 SECONDS_MAX = 30
 KEY = {"pk": {"S": "a"}}
+STATE = "Table is not in a valid state to enable Kinesis Streaming Destination: "
 
 
 def arn_of(name: str) -> str:
     return f"arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/{name}"
+
+
+def name_of(arn: str) -> str:
+    return arn.rpartition("/")[2]
 
 
 def put(client: Any, table: str, number: int, key: str = "a") -> None:
@@ -72,17 +77,26 @@ def test_a_destination_is_enabled_and_described(
         "TableName": name,
         "StreamArn": arn,
         "DestinationStatus": "ENABLING",
-        "EnableKinesisStreamingConfiguration": {
-            "ApproximateCreationDateTimePrecision": "MILLISECOND"
-        },
+        "EnableKinesisStreamingConfiguration": {},
     }
     described = client.describe_kinesis_streaming_destination(TableName=name)
     assert described["KinesisDataStreamDestinations"] == [
-        {
-            "StreamArn": arn,
-            "DestinationStatus": "ACTIVE",
-            "ApproximateCreationDateTimePrecision": "MILLISECOND",
-        }
+        {"StreamArn": arn, "DestinationStatus": "ACTIVE"}
+    ]
+
+
+def test_a_precision_is_described_when_it_was_given(
+    client: Any, table: Create, event_stream: Create
+) -> None:
+    name, arn = table(), arn_of(event_stream())
+    configuration = {"ApproximateCreationDateTimePrecision": "MICROSECOND"}
+    answer = client.enable_kinesis_streaming_destination(
+        TableName=name, StreamArn=arn, EnableKinesisStreamingConfiguration=configuration
+    )
+    assert answer["EnableKinesisStreamingConfiguration"] == configuration
+    described = client.describe_kinesis_streaming_destination(TableName=name)
+    assert described["KinesisDataStreamDestinations"] == [
+        {"StreamArn": arn, "DestinationStatus": "ACTIVE", **configuration}
     ]
 
 
@@ -198,21 +212,60 @@ def test_what_was_changed_before_it_was_disabled_arrives(
     assert last["dynamodb"]["NewImage"]["n"] == {"N": "-2"}
 
 
-def test_two_destinations_get_the_same(
+def test_a_table_has_one_destination_at_a_time(
     client: Any, kinesis: Any, linked: tuple[str, str], event_stream: Create
 ) -> None:
     name, first = linked
+    second = {"TableName": name, "StreamArn": arn_of(event_stream())}
+    for stream_arn in (arn_of(first), second["StreamArn"], arn_of("no-such-stream")):
+        refused = refusal(
+            client.enable_kinesis_streaming_destination, TableName=name, StreamArn=stream_arn
+        )
+        assert refused == (
+            VALIDATION,
+            f"{STATE}EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to "
+            "perform ENABLE operation.",
+        )
     put(client, name, 1)
-    second = event_stream()
-    client.enable_kinesis_streaming_destination(TableName=name, StreamArn=arn_of(second))
-    put(client, name, 2)
-    assert len(arrived(kinesis, first, 2)) == 2
-    [record] = arrived(kinesis, second, 1)
-    assert record["dynamodb"]["NewImage"]["n"] == {"N": "2"}
     client.disable_kinesis_streaming_destination(TableName=name, StreamArn=arn_of(first))
-    put(client, name, 3)
-    assert len(arrived(kinesis, second, 2)) == 2
-    assert len(records_of(kinesis, first)) == 2
+    wait_until_disabled(client, name)
+    client.enable_kinesis_streaming_destination(**second)
+    put(client, name, 2)
+    [record] = arrived(kinesis, name_of(second["StreamArn"]), 1)
+    assert record["dynamodb"]["NewImage"]["n"] == {"N": "2"}
+    assert len(records_of(kinesis, first)) == 1
+    described = client.describe_kinesis_streaming_destination(TableName=name)
+    statuses = [one["DestinationStatus"] for one in described["KinesisDataStreamDestinations"]]
+    assert statuses == ["DISABLED", "ACTIVE"]
+
+
+def test_a_stream_that_there_is_not_is_found_out_afterwards(
+    client: Any, table: Create, event_stream: Create
+) -> None:
+    name = table()
+    absent = {"TableName": name, "StreamArn": arn_of("no-such-stream")}
+    answer = client.enable_kinesis_streaming_destination(**absent)
+    assert answer["DestinationStatus"] == "ENABLING"
+    client.enable_kinesis_streaming_destination(**absent)
+    described = client.describe_kinesis_streaming_destination(TableName=name)
+    assert described["KinesisDataStreamDestinations"] == [
+        {
+            "StreamArn": absent["StreamArn"],
+            "DestinationStatus": "ENABLE_FAILED",
+            "DestinationStatusDescription": (
+                "User does not have a permission to use kinesis stream"
+            ),
+        }
+    ]
+    assert refusal(client.disable_kinesis_streaming_destination, **absent) == (
+        VALIDATION,
+        f"{STATE}KinesisStreamingDestination must be ACTIVE to perform DISABLE operation.",
+    )
+    code, text = refusal(client.update_kinesis_streaming_destination, **absent)
+    assert code == VALIDATION
+    assert text.startswith(f"{STATE}Kinesis streaming is not in ACTIVE state. Updates are only")
+    put(client, name, 1)
+    client.enable_kinesis_streaming_destination(TableName=name, StreamArn=arn_of(event_stream()))
 
 
 def test_changes_wait_for_a_stream_that_comes_back(
@@ -226,23 +279,13 @@ def test_changes_wait_for_a_stream_that_comes_back(
     assert len(arrived(kinesis, stream, 1)) == 1
 
 
-def test_destinations_that_cannot_be(client: Any, linked: tuple[str, str]) -> None:
-    name, stream = linked
-    enable = client.enable_kinesis_streaming_destination
-    assert refusal(enable, TableName=name, StreamArn=arn_of("no-such-stream")) == (
-        VALIDATION,
-        "User does not have a permission to use kinesis stream",
-    )
-    code, text = refusal(enable, TableName=name, StreamArn=arn_of(stream))
-    assert code == VALIDATION
-    assert text.startswith("Table is not in a valid state to enable Kinesis Streaming Destination")
-    absent = {"TableName": "no_such_table", "StreamArn": arn_of(stream)}
+def test_tables_that_there_are_not(client: Any) -> None:
+    absent = {"TableName": "no_such_table", "StreamArn": arn_of("changes")}
     for operation in ("enable", "disable", "update"):
         call = getattr(client, f"{operation}_kinesis_streaming_destination")
         assert refusal(call, **absent)[0] == "ResourceNotFoundException"
-    assert refusal(client.describe_kinesis_streaming_destination, TableName="no_such_table")[0] == (
-        "ResourceNotFoundException"
-    )
+    describe = client.describe_kinesis_streaming_destination
+    assert refusal(describe, TableName="no_such_table")[0] == "ResourceNotFoundException"
 
 
 def test_a_deleted_table_leaves_its_records(

@@ -68,7 +68,7 @@ def companions(server: Any) -> list[int]:
     return [
         pid
         for pid in children(server.process.pid)
-        if b"partita.workflows.companion" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"\0partita.workflows\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
 
 

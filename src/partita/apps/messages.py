@@ -61,6 +61,11 @@ class Request:
         return parse_qsl(self._raw_query.decode("latin-1"), keep_blank_values=True)
 
     @property
+    def query_string(self) -> bytes:
+        """The query as it was sent."""
+        return self._raw_query
+
+    @property
     def headers(self) -> dict[str, str]:
         """Names are in lower case."""
         if self._headers is None:

@@ -61,6 +61,7 @@ class Connection(asyncio.Protocol):
         self._is_reading = False
         self._is_header_read = False
         self._header_bytes = 0
+        self._is_header_long = False
         self._target = b""
         self._body: list[bytes] = []
         self._body_bytes = 0
@@ -107,6 +108,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_last_taken:
             return
+        self._is_header_long = self._header_bytes + len(data) > HEADER_BYTES_MAX
         if not self._is_header_read:
             self._header_bytes += len(data)
         try:
@@ -134,7 +136,7 @@ class Connection(asyncio.Protocol):
         headers = {name.lower(): value for name, value in self._headers.items()}
         self._headers.clear()
         self._request = Request(self._parser.get_method(), self._target, headers)
-        if self._has_too_long_header(headers):
+        if self._is_header_long and self._has_too_long_header(headers):
             self._refuse(problem(431, f"A header may have {HEADER_BYTES_MAX} bytes."))
         elif int(headers.get(b"content-length", 0)) > self._web.body_bytes_max:
             self._refuse_body()

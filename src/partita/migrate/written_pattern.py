@@ -116,12 +116,12 @@ class WrittenPattern:
         except (Noise, NotUnderstood) as reason:
             self._refuse(f"its sql is not understood: {reason}", "sql")
         is_counted = access.is_by_distinct_value and not access.joins
-        return _pattern_of(access, float(max(shapes[0].members, 1)) if is_counted else 0.0)
+        return access.pattern(float(max(shapes[0].members, 1)) if is_counted else 0.0)
 
     def _from_members(self) -> AccessPattern:
         if "table" not in self._members:
             self._refuse("it needs a table, or its sql")
-        return _pattern_of(Access(self._operation(), self._table(self._members["table"])), 0.0)
+        return Access(self._operation(), self._table(self._members["table"])).pattern(0.0)
 
     def _operation(self) -> Operation:
         if "operation" in self._members:
@@ -176,7 +176,7 @@ class WrittenPattern:
         if "sql" not in self._members and self._members.get("source") != "mined":
             self._refuse_several_ways(access)
         category = self._members.get("category")
-        pattern = _pattern_of(access, items)
+        pattern = access.settle().pattern(items)
         if category is not None:
             plain = str(category).lower().replace("-", " ").replace("_", " ")
             if plain not in _CATEGORIES:
@@ -310,30 +310,6 @@ class WrittenPattern:
             if match and match.group(1).lower().replace("-", "_") in names:
                 return number
         return start
-
-
-def _pattern_of(access: Access, items: float) -> AccessPattern:
-    access.settle()
-    return AccessPattern(
-        name="",
-        description="; ".join(access.remarks),
-        category=access.category,
-        operation=access.operation,
-        table=access.table.name,
-        joins=access.joins,
-        through=access.through,
-        equality=access.equality,
-        range=access.range,
-        order_by=access.order_by,
-        is_descending=access.is_descending,
-        hierarchy=access.hierarchy,
-        limit=access.limit,
-        filters=access.filters,
-        columns=access.columns,
-        items=items,
-        calls_per_second=0.0,
-        is_consistent=access.is_consistent,
-    )
 
 
 def _either(names: Iterable[str]) -> str:

@@ -60,7 +60,7 @@ def list_tables(context: ReadContext, request: Request) -> bytes:
 def delete_table(context: WriteContext, request: Request) -> bytes:
     service = context.service
     table = service.catalog.described(table_name(request["TableName"]))
-    refuse_unless_active(service, table)
+    _refuse_unless_active(service, table)
     if table.has_changing_index:
         raise ResourceInUseException(_in_use(table, UPDATING))
     if table.deletion_protection:
@@ -81,7 +81,7 @@ def update_table(context: WriteContext, request: Request) -> bytes:
     table_changes.check_request(request)
     service = context.service
     table = service.catalog.described(table_name(request["TableName"]))
-    refuse_unless_active(service, table)
+    _refuse_unless_active(service, table)
     changed = table_changes.changed_table(service, table, request)
     changed = _with_stream_as_asked(context.draft, changed, now=service.clock(), is_new=False)
     service.catalog.save(context.draft, _in_transition(service, changed, UPDATING))
@@ -122,7 +122,7 @@ def _answer(context: WriteContext, table: Table, status: str) -> bytes:
     return encode({"TableDescription": description})
 
 
-def refuse_unless_active(service: Service, table: Table) -> None:
+def _refuse_unless_active(service: Service, table: Table) -> None:
     status = table.status(service.clock())
     if status != ACTIVE:
         raise ResourceInUseException(_in_use(table, status))

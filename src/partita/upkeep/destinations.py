@@ -14,11 +14,7 @@ from partita.changes.captures import (
     Destination,
     captured_record,
     close_capture,
-    forget_position,
-    is_wanted,
     partition_key,
-    read_position,
-    save_position,
 )
 from partita.changes.log import Change, read_changes
 from partita.events.log import NewRecord, append_records
@@ -44,32 +40,17 @@ class DestinationJobs:
         self._region = region
 
     def work(self, draft: Draft) -> bool:
-        return self._finish_disabled(draft) or self._forward_changes(draft)
-
-    def _finish_disabled(self, draft: Draft) -> bool:
-        """Be done with one that is disabled and has got everything."""
-        for table, destination in self._destinations():
-            if destination.last is not None:
-                if read_position(draft, destination) > destination.last:
-                    self._finish(draft, table, destination)
-                    return True
-        return False
-
-    def _forward_changes(self, draft: Draft) -> bool:
         """Bring each destination its next changes, so that none waits for another's."""
         moved = [
-            self._forward(draft, table, destination) for table, destination in self._destinations()
+            self._forward(draft, table, destination) or self._finish(draft, table, destination)
+            for table in self._catalog
+            for destination in table.destinations
+            if not destination.is_over
         ]
         return any(moved)
 
-    def _destinations(self) -> Iterator[tuple[Table, Destination]]:
-        for table in self._catalog:
-            for destination in table.destinations:
-                if not destination.is_over:
-                    yield table, destination
-
     def _forward(self, draft: Draft, table: Table, destination: Destination) -> bool:
-        changes = self._next_changes(destination, read_position(draft, destination))
+        changes = self._next_changes(destination)
         if not changes:
             return False
         stream = self._streams.find(destination.stream_name)
@@ -79,25 +60,32 @@ class DestinationJobs:
             changes = list(takewhile(lambda change: change.created_at < horizon, changes))
         else:
             append_records(draft, stream, self._records(table, destination, changes))
-        if not changes:
-            return False
-        save_position(draft, destination, changes[-1].sequence + 1)
-        waiting = _waiting(table, destination.log)
         for change in changes:
-            if not any(is_wanted(draft, one, change.sequence) for one in waiting):
-                draft.delete(layout.change_key(destination.log, SHARD, change.sequence))
-        return True
+            draft.delete(layout.change_key(destination.log, SHARD, change.sequence))
+        return bool(changes)
 
-    def _next_changes(self, destination: Destination, position: int) -> list[Change]:
+    def _next_changes(self, destination: Destination) -> list[Change]:
         found: list[Change] = []
         size = 0
-        for change in read_changes(self._snapshot, destination.log, SHARD, position):
+        for change in read_changes(self._snapshot, destination.log, SHARD, 0):
             size += change.image_bytes
-            is_beyond = destination.last is not None and change.sequence > destination.last
-            if is_beyond or len(found) == PIECE_CHANGES or (found and size > PIECE_BYTES):
+            if len(found) == PIECE_CHANGES or (found and size > PIECE_BYTES):
                 break
             found.append(change)
         return found
+
+    def _finish(self, draft: Draft, table: Table, destination: Destination) -> bool:
+        """Be done with one that is disabled and has got everything."""
+        committed = self._catalog.committed(table)
+        # When the disk has it as disabled, it has all changes before that too.
+        if committed is None or destination not in committed.destinations:
+            return False
+        if not destination.is_disabled or self._next_changes(destination):
+            return False
+        close_capture(draft, destination.log)
+        over = replace(destination, is_over=True)
+        self._catalog.save(draft, table.with_destination(over))
+        return True
 
     def _records(
         self, table: Table, destination: Destination, changes: list[Change]
@@ -105,15 +93,3 @@ class DestinationJobs:
         for change in changes:
             content = captured_record(table.name, self._region, destination, change)
             yield NewRecord(partition_key(change), b64encode(content).decode())
-
-    def _finish(self, draft: Draft, table: Table, destination: Destination) -> None:
-        table = table.with_destination(replace(destination, is_over=True))
-        forget_position(draft, destination)
-        is_open = table.capture is not None and table.capture.number == destination.log
-        if not is_open and not _waiting(table, destination.log):
-            close_capture(draft, destination.log)
-        self._catalog.save(draft, table)
-
-
-def _waiting(table: Table, log: int) -> list[Destination]:
-    return [one for one in table.destinations if one.log == log and not one.is_over]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from partita.errors import PartitaError
+from partita.workflows.extra import explained
 
 ENDPOINT = "http://127.0.0.1:8000"
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -31,7 +32,13 @@ def _endpoint(default: str | None) -> Callable[[Command], Command]:
     )
 
 
-@click.group()
+class Workflow(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        with explained():
+            return super().invoke(ctx)
+
+
+@click.group(cls=Workflow)
 def workflow() -> None:
     """Amazon States Language machines.
 

@@ -140,7 +140,3 @@ def _end_with(server_pid: int) -> None:
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != server_pid:
         sys.exit()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

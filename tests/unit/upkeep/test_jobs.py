@@ -30,6 +30,7 @@ from partita.errors import (
 )
 from partita.operations.database import Database
 from partita.operations.registry import READS, WRITES
+from partita.storage.commits import GATHER_SECONDS
 from partita.storage.engine import Changes, Snapshot
 from partita.storage.lmdb import LmdbEngine
 from partita.tables import layout
@@ -90,11 +91,14 @@ class Bench:
             self.disk,
             call_soon=self.soon.append,
             call_from_thread=self.from_thread.put,
-            call_later=lambda seconds, function: self.later.append(function),
+            call_later=self._call_later,
             clock=lambda: self.now,
             transient_seconds=self.transient_seconds,
         )
         self.database.start()
+
+    def _call_later(self, seconds: float, function: Callable[[], None]) -> None:
+        (self.soon if seconds <= GATHER_SECONDS else self.later).append(function)
 
     def restart(self) -> None:
         self.close()
@@ -116,8 +120,10 @@ class Bench:
         return json.loads(self.database.read(READS[operation], {"TableName": TABLE, **request}))
 
     def turn(self) -> None:
-        """What the loop has to do now, without waiting for the disk."""
+        """What the loop has to do now and after it, until the disk has something to do."""
         for _ in range(len(self.soon)):
+            self.soon.popleft()()
+        while self.soon and self.database._commits._committing is None:
             self.soon.popleft()()
 
     def finish_commit(self) -> None:

@@ -71,6 +71,10 @@ def parse_address(url: str, environment: Mapping[str, str] = os.environ) -> Addr
     )
 
 
+class LockHeld(Unavailable):
+    pass
+
+
 def _malformed() -> PartitaError:
     # Without the URL, which may have a password in it.
     return PartitaError("A database is given as mysql://user@host:port/database.")
@@ -213,7 +217,7 @@ class MariaDB:
         async with self.session(self._lock_places) as session:
             got = await session.row("SELECT GET_LOCK(MD5(%s), %s) AS got", name, seconds_max)
             if got is None or got["got"] != 1:
-                raise Unavailable(f"Somebody else holds the lock {name!r}: try again.")
+                raise LockHeld(f"Somebody else holds the lock {name!r}: try again.")
             try:
                 yield
             finally:

@@ -156,6 +156,7 @@ class Watch:
         self._now = now
         self._looked_at = now()
         self._running = dict.fromkeys(Mode, 0)
+        self._complaint = ""
 
     @property
     def is_current(self) -> bool:
@@ -170,12 +171,11 @@ class Watch:
         self._running[mode] -= 1
 
     async def begin(self) -> None:
-        """Be known before the first request: who changes the mode from now on waits for us."""
-        if self._modes is None:
-            return
-        before = None
-        while before != self.mode:
-            before = self.mode
+        """Before the first request. First be known, so that who changes the mode waits; then look:
+        it may have changed just before.
+        """
+        if self._modes is not None:
+            await self._modes.say(self._server, self.mode)
             await self._look(self._modes)
 
     async def follow(self) -> None:
@@ -184,15 +184,21 @@ class Watch:
             return
         try:
             while True:
-                try:
-                    await self._look(self._modes)
-                except PartitaError as error:
-                    # Unless it passes, the lease runs out by itself.
-                    logger.warning("%s", error)
+                await self._try_to_look(self._modes)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             with suppress(ClientError):
                 await self._modes.leave(self._server)
+
+    async def _try_to_look(self, modes: Modes) -> None:
+        """What goes wrong is said once. Unless it passes, the lease runs out by itself."""
+        try:
+            await self._look(modes)
+            self._complaint = ""
+        except PartitaError as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                logger.warning("%s", error)
 
     async def _look(self, modes: Modes) -> None:
         before = self._now()

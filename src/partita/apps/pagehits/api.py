@@ -42,6 +42,8 @@ class Api:
         self._lists = Lists(client, settings)
         self._closed_windows = ClosedWindows(client, settings)
         self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._questions: dict[bytes, Question] = {}
+        self._brands: tuple[str, ...] = ()
 
     def add_routes(self, web: Web) -> None:
         web.add("GET", "/", self.get_lists)
@@ -118,7 +120,16 @@ class Api:
         return json_response({**answer, "windows": windows}, headers=CORS)
 
     def _read(self, request: Request) -> Question:
-        return read_question(request.query, self._settings, self._lists.progress.brands)
+        """Most are asked in the same words again."""
+        brands = self._lists.progress.brands
+        if brands != self._brands or len(self._questions) > self._settings.cached_lists_max:
+            self._questions.clear()
+            self._brands = brands
+        question = self._questions.get(request.query_string)
+        if question is None:
+            question = read_question(request.query, self._settings, brands)
+            self._questions[request.query_string] = question
+        return question
 
     def _basis(self, question: Question) -> Basis:
         """The same basis, the same answer."""

@@ -1,4 +1,4 @@
-"""Commands of `partita pagehits` beside the service: quarantine, compare, cost, and for AWS."""
+"""Commands of `partita pagehits` beside the service: quarantine, old counter, cost, AWS."""
 
 from __future__ import annotations
 
@@ -132,19 +132,34 @@ def _line(case: Case) -> str:
     return f"{case.id}  {case.status}  {case.hits} hits  {case.reason}: {case.subject}{score}"
 
 
-# Compare
+# The old counter
+
+
+_postgresql = click.option(
+    "--postgresql",
+    required=True,
+    envvar="PARTITA_PAGEHITS_POSTGRESQL",
+    help="A database for the old counter: postgresql://user@host/database.",
+)
+
+
+@click.command("serve-old")
+@_postgresql
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8081, show_default=True, help="0 takes a free port.")
+def serve_old(postgresql: str, host: str, port: int) -> None:
+    """Serve the old relational counter: POST /pagehits, and GET / for lists."""
+    from partita.apps.pagehits.relational_service import serve
+    from partita.apps.web import run
+
+    run(lambda: serve(postgresql, host, port, lambda url: click.echo(f"old pagehits at {url}")))
 
 
 @click.command()
 @click.argument(
     "visits", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )
-@click.option(
-    "--postgresql",
-    required=True,
-    envvar="PARTITA_PAGEHITS_POSTGRESQL",
-    help="An empty database for the old counter: postgresql://user@host/database.",
-)
+@_postgresql
 @click.option("--count", default=50_000, show_default=True, help="Visits to make up.")
 @click.option("--prices", "price_name", default="today", show_default=True)
 @_json
@@ -154,7 +169,8 @@ def compare(
     """Run the old relational counter and the new one on the same visits.
 
     VISITS is a file with a JSON object for each visit and line, as they are posted, with brand and
-    resourceType; without one, visits are made up. The new counter has a Partita server of its own.
+    resourceType; without one, visits are made up. The old counter needs an empty database; the new
+    one has a Partita server of its own.
     """
     import asyncio
 
@@ -288,4 +304,11 @@ def _print_json(value: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
-COMMANDS: tuple[click.Command, ...] = (quarantine, compare, cost, flink_sql, cloudformation)
+COMMANDS: tuple[click.Command, ...] = (
+    quarantine,
+    serve_old,
+    compare,
+    cost,
+    flink_sql,
+    cloudformation,
+)

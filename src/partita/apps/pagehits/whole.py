@@ -110,7 +110,7 @@ async def run_whole(
             endpoint = server.url
         await _start([*counting, "--endpoint", endpoint], say, children)
         front = await _start([*web, "--endpoint", endpoint], say, children)
-        say(f"pagehits at {front.url}, its database at {endpoint}")
+        say(f"Page hits are ready on {front.url} (database {endpoint})")
         await stop.wait()
     finally:
         for child in reversed(children):

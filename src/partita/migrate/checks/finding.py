@@ -28,6 +28,16 @@ class Subject:
         self.schema = Schema(volumes.inventory)
 
 
+class Rule:
+    """Looks at a design, and at all that it is measured by."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.design = subject.design
+        self.patterns = subject.patterns
+        self.volumes = subject.volumes
+        self.schema = subject.schema
+
+
 def error(place: str, message: str) -> Finding:
     return Finding(severity="error", place=place, message=f"{message}.")
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.checks.finding import Finding, Subject, error, warning
+from partita.migrate.checks.finding import Finding, Rule, error, warning
 from partita.migrate.designs import (
     Ref,
     columns_of,
 )
 
 
-class Keeping:
-    def __init__(self, subject: Subject) -> None:
-        self.design = subject.design
-        self.patterns = subject.patterns
-        self.volumes = subject.volumes
-        self.schema = subject.schema
-
+class Keeping(Rule):
     def findings(self) -> Iterator[Finding]:
         yield from self._columns_are_placed()
         yield from self._unique_is_kept()

@@ -16,7 +16,7 @@ from partita.limits import (
     TABLE_NAME_CHARS_MAX,
     TABLE_NAME_CHARS_MIN,
 )
-from partita.migrate.checks.finding import Finding, Subject, error
+from partita.migrate.checks.finding import Finding, Rule, error
 from partita.migrate.designs import (
     SEPARATOR,
     Attribute,
@@ -39,13 +39,7 @@ def _between_fields(template: str) -> str:
     return re.sub(rf"[^\0{SEPARATOR}]", "", marks)
 
 
-class Limits:
-    def __init__(self, subject: Subject) -> None:
-        self.design = subject.design
-        self.patterns = subject.patterns
-        self.volumes = subject.volumes
-        self.schema = subject.schema
-
+class Limits(Rule):
     def findings(self) -> Iterator[Finding]:
         yield from self._names_and_numbers()
         yield from self._keys_do_not_meet()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.checks.finding import Finding, Subject, error
+from partita.migrate.checks.finding import Finding, Rule, error
 from partita.migrate.designs import (
     PATH,
     ROOT,
@@ -19,13 +19,7 @@ from partita.migrate.designs import (
 )
 
 
-class References:
-    def __init__(self, subject: Subject) -> None:
-        self.design = subject.design
-        self.patterns = subject.patterns
-        self.volumes = subject.volumes
-        self.schema = subject.schema
-
+class References(Rule):
     def findings(self) -> Iterator[Finding]:
         yield from self._origins()
         yield from self._keys_are_attributes()

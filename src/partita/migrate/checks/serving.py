@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from partita.migrate.checks.finding import Finding, Subject, error, warning
+from partita.migrate.checks.finding import Finding, Rule, error, warning
 from partita.migrate.designs import (
     Access,
     Attribute,
@@ -29,13 +29,7 @@ from partita.migrate.units import (
 )
 
 
-class Serving:
-    def __init__(self, subject: Subject) -> None:
-        self.design = subject.design
-        self.patterns = subject.patterns
-        self.volumes = subject.volumes
-        self.schema = subject.schema
-
+class Serving(Rule):
     def findings(self) -> Iterator[Finding]:
         yield from self._patterns_are_served()
         yield from self._keys_are_not_hot()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.mining.schema import is_unique_by
-from partita.migrate.patterns import Category, Operation
+from partita.migrate.patterns import AccessPattern, Category, Operation
 
 
 @dataclass
@@ -45,6 +45,29 @@ class Access:
         if self.operation == "read" and self.is_by_distinct_value:
             return "by distinct value"
         return "range of items"
+
+    def pattern(self, items: float) -> AccessPattern:
+        """Without a name and a rate, which one statement does not tell."""
+        return AccessPattern(
+            name="",
+            description="; ".join(self.remarks),
+            category=self.category,
+            operation=self.operation,
+            table=self.table.name,
+            joins=self.joins,
+            through=self.through,
+            equality=self.equality,
+            range=self.range,
+            order_by=self.order_by,
+            is_descending=self.is_descending,
+            hierarchy=self.hierarchy,
+            limit=self.limit,
+            filters=self.filters,
+            columns=self.columns,
+            items=items,
+            calls_per_second=0.0,
+            is_consistent=self.is_consistent,
+        )
 
     def settle(self) -> Access:
         """The form in which two accesses compare: an order that decides nothing is dropped."""

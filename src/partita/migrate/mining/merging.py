@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.mining.accesses import Access
@@ -184,23 +186,12 @@ def _merge(
     load = filled.get(access.table.name, "") if access.operation == "insert" else ""
     busiest = max(group, key=lambda one: (one[1].calls, one[1].shape.text))[1]
     remarks = set.intersection(*(set(one.remarks) for one, _ in group))
-    return AccessPattern(
+    return replace(
+        access.pattern(_items(access, group)),
         name=name,
         description="; ".join([*sorted(remarks), *([load] if load else [])]),
-        category=access.category,
-        operation=access.operation,
-        table=access.table.name,
         joins=sorted({join for one, _ in group for join in one.joins}),
-        through=access.through,
-        equality=access.equality,
-        range=access.range,
-        order_by=access.order_by,
-        is_descending=access.is_descending,
-        hierarchy=access.hierarchy,
-        limit=access.limit,
-        filters=access.filters,
         columns=_columns(one for one, _ in group),
-        items=_items(access, group),
         calls_per_second=0.0 if load else float(f"{calls / seconds:.6g}"),
         is_consistent=all(one.is_consistent for one, _ in group),
         source="mined",

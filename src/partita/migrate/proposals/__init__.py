@@ -6,5 +6,6 @@ roles       what becomes of each table: items, versions, sets, parts of another'
 needs       what each pattern asks of which items
 keys        the table's key and the indexes that serve all needs of an entity
 drafts      attributes of an entity, with their origins
+parts       what both designs make in the same way
 denormalized, single_table   the two designs, from the same drafts
 """

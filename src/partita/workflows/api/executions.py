@@ -60,6 +60,23 @@ async def describe_execution(service: Service, request: Request) -> Answer:
     return {**_outcome(execution), **redrive}
 
 
+async def describe_state_machine_for_execution(service: Service, request: Request) -> Answer:
+    execution = await find(service, request["executionArn"])
+    definition = await service.store.definition(execution.digest)
+    answer = {
+        "stateMachineArn": arns.machine_arn(execution.machine),
+        "name": execution.machine,
+        "definition": definition,
+        "roleArn": execution.role_arn,
+        "updateDate": execution.machine_updated_at,
+        "loggingConfiguration": {"level": "OFF", "includeExecutionData": False},
+        "tracingConfiguration": {"enabled": False},
+    }
+    if execution.revision_id is not None:
+        answer["revisionId"] = execution.revision_id
+    return answer
+
+
 async def list_executions(service: Service, request: Request) -> Answer:
     if "stateMachineArn" not in request or "mapRunArn" in request:
         raise ValidationException("A stateMachineArn must be given; there are no map runs here.")

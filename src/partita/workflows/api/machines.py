@@ -27,7 +27,6 @@ from partita.workflows.running.items import MACHINES
 from partita.workflows.running.records import DELETING, STANDARD, Machine
 
 DIAGNOSTICS_MAX = 100
-_removals: set[asyncio.Task[None]] = set()
 
 
 async def create_state_machine(service: Service, request: Request) -> Answer:
@@ -113,32 +112,13 @@ def remove_later(service: Service, name: str) -> None:
         await service.store.remove(MACHINES, name)
 
     removal = asyncio.create_task(remove())
-    _removals.add(removal)
-    removal.add_done_callback(_removals.discard)
+    service.removals.add(removal)
+    removal.add_done_callback(service.removals.discard)
 
 
 async def describe_state_machine(service: Service, request: Request) -> Answer:
     machine = await service.executions.machine(request["stateMachineArn"])
     return {**_described(machine), "status": machine.status, "creationDate": machine.created_at}
-
-
-async def describe_state_machine_for_execution(service: Service, request: Request) -> Answer:
-    from partita.workflows.api.executions import find
-
-    execution = await find(service, request["executionArn"])
-    definition = await service.store.definition(execution.digest)
-    answer = {
-        "stateMachineArn": arns.machine_arn(execution.machine),
-        "name": execution.machine,
-        "definition": definition,
-        "roleArn": execution.role_arn,
-        "updateDate": execution.machine_updated_at,
-        "loggingConfiguration": {"level": "OFF", "includeExecutionData": False},
-        "tracingConfiguration": {"enabled": False},
-    }
-    if execution.revision_id is not None:
-        answer["revisionId"] = execution.revision_id
-    return answer
 
 
 async def list_state_machines(service: Service, request: Request) -> Answer:

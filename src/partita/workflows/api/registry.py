@@ -30,7 +30,7 @@ OPERATIONS: dict[str, Operation] = {
     "DescribeActivity": tasks.describe_activity,
     "DescribeExecution": executions.describe_execution,
     "DescribeStateMachine": machines.describe_state_machine,
-    "DescribeStateMachineForExecution": machines.describe_state_machine_for_execution,
+    "DescribeStateMachineForExecution": executions.describe_state_machine_for_execution,
     "GetActivityTask": tasks.get_activity_task,
     "GetExecutionHistory": executions.get_execution_history,
     "ListActivities": tasks.list_activities,

@@ -26,6 +26,8 @@ class Service:
     clock: Clock
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by who changes a machine or an activity that is there."""
+    removals: set[asyncio.Task[None]] = field(default_factory=set)
+    """Of deleted machines, under way."""
 
 
 Operation = Callable[[Service, Request], Awaitable[Answer]]

@@ -23,6 +23,7 @@ from partita.workflows.language import (
     ExecutionTimedOut,
     Happening,
     HeartbeatMissed,
+    InvalidDefinition,
     Moment,
     Progress,
     StartTask,
@@ -40,7 +41,7 @@ from partita.workflows.language import (
     parse,
 )
 from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import json_text
+from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running.arns import machine_arn
 from partita.workflows.running.commits import Conflict
 from partita.workflows.running.live import Live, StartedTask, heartbeat_timer, timeout_timer
@@ -51,6 +52,8 @@ from partita.workflows.running.tasks import Tasks, started_execution
 logger = logging.getLogger(__name__)
 
 LOADS_AT_ONCE = 64
+UNREADABLE = (KeyError, ValueError, msgspec.MsgspecError, InvalidDefinition)
+"""What can be wrong with an execution that another version has written."""
 MACHINES_KEPT = 512
 SLEEP_SECONDS_MAX = 24 * 3600.0
 """Longer waits are looked at again after so long, as loops do not take any number of seconds."""
@@ -86,9 +89,8 @@ class Engine:
     async def start(self, execution: Execution, definition: str, *, is_kept: bool = True) -> Live:
         """Begin an execution; it is durable on return. A Conflict when there is one of its name."""
         machine = self.machine(execution.digest, definition)
-        progress = begin(
-            machine, msgspec.json.decode(execution.input), _context(execution), self._moment()
-        )
+        given = parse_json(execution.input)
+        progress = begin(machine, given, _context(execution), self._moment())
         finished = asyncio.get_running_loop().create_future()
         live = Live(execution, machine, progress.run, finished, is_kept=is_kept)
         live.execution = _told(execution, progress, self._clock())
@@ -131,7 +133,11 @@ class Engine:
 
         async def load(arn: str) -> None:
             async with turns:
-                await self._load(arn)
+                try:
+                    await self._load(arn)
+                except UNREADABLE:
+                    # The others go on.
+                    logger.exception("%s cannot be taken up.", arn)
 
         await asyncio.gather(*[load(arn) async for arn in self._store.running()])
 
@@ -144,9 +150,13 @@ class Engine:
 
     # One execution.
 
-    async def _load(self, arn: str) -> None:
+    async def _load(self, arn: str, finished: asyncio.Future[Execution] | None = None) -> None:
+        """Take up an execution; `finished` is what those wait for who know it already."""
+        finished = finished or asyncio.get_running_loop().create_future()
         execution, state = await self._store.execution(arn), await self._store.state(arn)
         if execution is None or state is None:
+            if execution is not None:
+                finished.set_result(execution)
             return
         if execution.digest in self._machines:
             machine = self._machines[execution.digest]
@@ -154,7 +164,6 @@ class Engine:
             definition = await self._store.definition(execution.digest)
             machine = self.machine(execution.digest, definition)
         revision, run = state
-        finished = asyncio.get_running_loop().create_future()
         live = self._live[arn] = Live(execution, machine, run, finished, revision)
         self._act(live, outstanding(run))
         self._limit(live)
@@ -189,7 +198,8 @@ class Engine:
         except Conflict:
             logger.warning("%s was changed by somebody else; reading it again.", live.execution.arn)
             live.quiet()
-            await self._load(live.execution.arn)
+            self._live.pop(live.execution.arn, None)
+            await self._load(live.execution.arn, live.finished)
         except Exception as error:
             logger.exception("%s cannot go on.", live.execution.arn)
             await self._abandon(live, error)

@@ -17,10 +17,9 @@ from typing import Protocol
 from partita.apps.metrics import service
 from partita.apps.metrics.carrying import carry
 from partita.apps.metrics.dynamodb import DynamoDBCatalogue
-from partita.apps.metrics.failures import Unavailable
 from partita.apps.metrics.legacy import LegacyCatalogue
 from partita.apps.metrics.legacy_rows import LOCK_METRIC, MIGRATED, NOT_MIGRATED
-from partita.apps.metrics.mariadb import Session
+from partita.apps.metrics.mariadb import LockHeld, Session
 from partita.apps.metrics.migration import directory, machine
 from partita.apps.metrics.migration.copying import CHANGE_STATE, remove
 from partita.apps.metrics.migration.counts import Counts
@@ -65,18 +64,17 @@ class Both:
             await self.modes.change(here, mode)
             here = mode
 
-    async def count(self, is_migrated: bool | None = None) -> int:
-        """Of metrics that are there; a row without versions is none."""
-        which = {
-            None: "",
-            True: "migratedToDynamoDB = %s AND ",
-            False: "migratedToDynamoDB <> %s AND ",
-        }
-        values = () if is_migrated is None else (MIGRATED,)
+    async def count(self) -> int:
+        return await self._count("")
+
+    async def count_unmigrated(self) -> int:
+        return await self._count(f"migratedToDynamoDB <> '{MIGRATED}' AND ")
+
+    async def _count(self, condition: str) -> int:
+        """Of metrics; a row without versions is none."""
         found = await self.legacy.database.rows(
-            f"SELECT COUNT(*) AS count FROM metrics m WHERE {which[is_migrated]}EXISTS "
-            "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id)",
-            *values,
+            f"SELECT COUNT(*) AS count FROM metrics m WHERE {condition}EXISTS "
+            "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id)"
         )
         return int(found[0]["count"])
 
@@ -103,8 +101,8 @@ async def _alone(both: Both) -> AsyncIterator[None]:
     try:
         async with database.lock(lock, LOCK_SECONDS_MAX):
             yield
-    except Unavailable as error:
-        raise PartitaError(f"{error} Is another command moving this catalogue?") from error
+    except LockHeld as error:
+        raise PartitaError("Another command is moving this catalogue: let it finish.") from error
 
 
 async def migrate(
@@ -173,7 +171,7 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
 
 
 async def _refuse_unmigrated(both: Both) -> None:
-    count = await both.count(is_migrated=False)
+    count = await both.count_unmigrated()
     if count:
         raise PartitaError(
             f"{count} metrics are not migrated: run `partita metrics migrate` again."

@@ -68,14 +68,20 @@ def _explanation(feature: str, high: float, low: float) -> Explanation:
     )
 
 
-def _grow(dimensions: int, trees: int, samples: int, seed: int) -> RandomCutForest:
+def check_installed() -> None:
+    """So that whoever starts the filter hears of it, and not whoever sends the first visit."""
     try:
-        from krcf import RandomCutForest
+        import krcf  # noqa: F401
     except ModuleNotFoundError as error:
         raise PartitaError(
             "krcf, which the spam filter needs, is not installed; pip install 'partita[pagehits]' "
             'has it, and mode = "off" under [spam] does without.'
         ) from error
+
+
+def _grow(dimensions: int, trees: int, samples: int, seed: int) -> RandomCutForest:
+    from krcf import RandomCutForest
+
     options: Any = {
         "dimensions": dimensions,
         "shingle_size": 1,

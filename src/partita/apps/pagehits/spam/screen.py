@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from partita.apps.pagehits.spam.adjustments import Adjustment, Row
 from partita.apps.pagehits.spam.cases import Evidence, Withheld, rows_of, seen
+from partita.apps.pagehits.spam.forest import check_installed
 from partita.apps.pagehits.spam.memory import KINDS
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.apps.pagehits.spam.visits import Visit
@@ -46,6 +47,8 @@ class Judgement(Struct):
 
 class Screen:
     def __init__(self, settings: SpamSettings) -> None:
+        if settings.mode != "off":
+            check_installed()
         self._settings = settings
         self._is_filtering = settings.mode == "filter"
         self._watches: dict[str, Watch] = {}
@@ -64,7 +67,7 @@ class Screen:
             if visit.brand != brand or watch is None:
                 brand = visit.brand
                 watch = self._watches.get(brand) or self._begin(brand)
-            if watch.is_past(visit.time):
+            if visit.time >= watch.end and watch.is_past(visit.time):
                 self._close(brand, watch, visit.time, judgement)
             reasons.append(watch.see(visit))
         if self._decisions:

@@ -27,10 +27,10 @@ class SpamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     samples: Annotated[int, Meta(ge=16, le=4_096)] = 256
     learning_points: Positive = 256
     """The forest judges nothing before it has seen as many."""
-    cohort_hits_min: Positive = 20
+    cohort_hits_min: Positive = 12
     """Fewer hits of a kind are too few to tell."""
     score_min: Annotated[float, Meta(gt=0)] = 1.0
-    deviations: Annotated[float, Meta(gt=0)] = 3.0
+    deviations: Annotated[float, Meta(gt=0)] = 4.0
     """How far above the usual score an anomaly is, in standard deviations."""
     visitors_max: Positive = 200_000
     """Visitors, and pairs of visitor and asset, that are remembered of a brand."""

@@ -58,6 +58,8 @@ class Watch:
         self._source_hits: dict[str, int] = {}
         self._minute = 0
         self._interval = Interval(0, 0)
+        self.end = 0
+        """Of the interval."""
         self._next = Interval(0, 0)
         self._later_hits, self._later_time = 0, inf
         self._is_idle = False
@@ -74,6 +76,7 @@ class Watch:
         if agent.is_bot:
             return BOT
         agent.hits += 1
+        self._is_idle = False
         time = visit.time
         minute = int(time) // MINUTE_SECONDS
         if minute > self._minute:
@@ -107,7 +110,7 @@ class Watch:
             return RELOAD
         if visitor.minute_hits > self._settings.visitor_hits_per_minute:
             return RATE
-        interval = self._interval if time < self._interval.end else self._next
+        interval = self._interval if time < self.end else self._next
         if interval.start <= time < interval.end:
             interval.add(visit, visitor, agent)
         return None
@@ -123,11 +126,8 @@ class Watch:
     # Once an interval is over
 
     def is_past(self, time: float) -> bool:
-        """Whether visits tell that the interval is over: not one, which may come from a clock that
-        is fast, but many of the next interval, or of later ones."""
-        self._is_idle = False
-        if time < self._interval.end:
-            return False
+        """Whether a visit after `end` tells that the interval is over: not one, which may come
+        from a clock that is fast, but many of the next interval, or of later ones."""
         enough = PAST_HITS + self._interval.hits / 2
         if time < self._next.end:
             return self._next.hits > enough
@@ -138,7 +138,7 @@ class Watch:
     def is_over(self, now: float) -> bool:
         """Whether the clock tells. It has no say while history is being told."""
         was_idle, self._is_idle = self._is_idle, True
-        late_seconds = now - self._interval.end
+        late_seconds = now - self.end
         return 0 <= late_seconds < self._settings.interval_seconds or (
             late_seconds > 0 and was_idle
         )
@@ -153,7 +153,8 @@ class Watch:
             over.append(self._interval)
             start = int(time) // length * length
             self._interval = Interval(start, start + length)
-        self._next = Interval(self._interval.end, self._interval.end + length)
+        self.end = self._interval.end
+        self._next = Interval(self.end, self.end + length)
         self._later_hits, self._later_time = 0, inf
         return [anomaly for interval in over for anomaly in self._look_at(interval)]
 

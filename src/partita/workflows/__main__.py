@@ -1,0 +1,16 @@
+"""`python -m partita.workflows PID`: the companion of the server with that process id."""
+
+from __future__ import annotations
+
+import sys
+
+from partita.errors import PartitaError
+from partita.workflows.extra import explained
+
+try:
+    with explained():
+        from partita.workflows.companion import main
+
+        main(*sys.argv[1:])
+except PartitaError as error:
+    sys.exit(f"partita: {error}")

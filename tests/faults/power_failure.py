@@ -1,0 +1,232 @@
+"""Commits on a recorded disk, and what it may hold after a power failure at any moment.
+
+Run with `recorded_disk.c` in front of the system. Every round is a load on an engine that is cut
+off at some moment of its record; the next one begins with what was left.
+
+Of what was written since the last sync of its file, any sectors may be on disk, each as it was at
+any time since. What a sync that failed should have brought there stays open even after another
+one that did not, until its page is written again: Linux takes such pages for clean.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from shutil import rmtree
+from typing import NamedTuple
+
+from partita.errors import StorageError
+from partita.storage.journaled import JournaledEngine, opened_for_reading
+
+SECTOR, PAGE = 512, 4096
+ROUNDS = 12
+STATES_PER_ROUND = 12
+ANSWERS = "answers"
+"""A file whose writes are no data: they tell when a commit began and how it ended."""
+EVERYTHING = (b"", b"\xff" * 8)
+
+Changes = dict[bytes, bytes | None]
+
+
+class Event(NamedTuple):
+    what: str
+    name: str
+    place: int
+    content: bytes
+
+
+class Left(NamedTuple):
+    """By a power failure."""
+
+    state: dict[bytes, bytes]
+    files: dict[str, bytes]
+
+
+class RecordedFile:
+    """What the system shows of a file, and what the disk may have of it."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._shown = bytearray(content)
+        self._disk = bytearray(content)
+        self._sizes = [len(content)]
+        self._versions: dict[int, list[bytes]] = {}
+        self._unsynced: set[int] = set()
+
+    def see(self, event: Event) -> None:
+        if event.what in ("write", "durable"):
+            pages = self._write(event.place, event.content)
+            self._unsynced |= pages
+            if event.what == "durable":
+                self._sync(pages)
+        elif event.what == "size":
+            del self._shown[event.place :]
+            self._sizes.append(event.place)
+        elif event.what == "sync":
+            self._sync(self._unsynced)
+        else:
+            self._unsynced = set()
+
+    def after_power_failure(self, random: Random) -> bytes:
+        size = random.choice(self._sizes)
+        content = self._disk[:size].ljust(size, b"\0")
+        share = random.choice((0, 0.1, 0.5, 0.9, 1))
+        for sector, versions in self._versions.items():
+            if sector * SECTOR < size and random.random() < share:
+                version = random.choice((versions[-1], random.choice(versions)))
+                content[sector * SECTOR : sector * SECTOR + len(version)] = version
+        return bytes(content[:size])
+
+    def _write(self, place: int, content: bytes) -> set[int]:
+        end = place + len(content)
+        if end > len(self._shown):
+            self._shown.extend(bytes(end - len(self._shown)))
+            self._sizes.append(end)
+        self._shown[place:end] = content
+        for sector in range(place // SECTOR, -(-end // SECTOR)):
+            version = bytes(self._shown[sector * SECTOR : (sector + 1) * SECTOR])
+            self._versions.setdefault(sector, []).append(version)
+        return set(range(place // PAGE, -(-end // PAGE)))
+
+    def _sync(self, pages: set[int]) -> None:
+        self._disk.extend(bytes(max(0, len(self._shown) - len(self._disk))))
+        for page in pages:
+            shown = self._shown[page * PAGE : (page + 1) * PAGE]
+            self._disk[page * PAGE : page * PAGE + len(shown)] = shown
+            for sector in range(page * PAGE // SECTOR, (page + 1) * PAGE // SECTOR):
+                self._versions.pop(sector, None)
+        self._unsynced = self._unsynced - pages
+        self._sizes = [len(self._shown)]
+
+
+def events(record: Path) -> Iterator[Event]:
+    with record.open("rb") as file:
+        while line := file.readline():
+            what, name, place, count = line.decode().split()
+            yield Event(what, name, int(place), file.read(int(count)))
+
+
+def random_changes(random: Random) -> Changes:
+    keys = [
+        b"%03d" % random.randrange(200) + b"k" * random.choice((0, 0, 0, 600))
+        for _ in range(random.randrange(1, 7))
+    ]
+    sizes = (0, 20, 20, 200, 3000)
+    return {
+        key: None if random.random() < 0.3 else random.randbytes(random.choice(sizes))
+        for key in keys
+    }
+
+
+def apply(state: dict[bytes, bytes], changes: Changes) -> dict[bytes, bytes]:
+    merged = {**state, **changes}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def run_load(folder: Path, random: Random) -> list[Changes]:
+    """Commits, some of which fail, of an engine that is closed and opened again now and then."""
+    fail_syncs = ctypes.CDLL(None).fail_syncs
+    answers = os.open(folder / ANSWERS, os.O_RDWR | os.O_CREAT)
+    fold_bytes = random.choice((300, 3000, 10_000))
+    engine = JournaledEngine(folder, fold_bytes=fold_bytes)
+    commits = []
+    for number in range(random.choice((3, 10, 60))):
+        commits.append(random_changes(random))
+        if random.random() < 0.1:
+            fail_syncs(random.randrange(1, 5))
+        os.pwrite(answers, b"begun %d" % number, 0)
+        try:
+            engine.commit(commits[-1])
+            os.pwrite(answers, b"acknowledged %d" % number, 0)
+        except StorageError:
+            os.pwrite(answers, b"refused %d" % number, 0)
+        engine.refresh()
+        if random.random() < 0.05:
+            engine.close()
+            fail_syncs(0)
+            engine = JournaledEngine(folder, fold_bytes=fold_bytes)
+    os.pwrite(answers, b"over", 0)
+    fail_syncs(0)
+    engine.close()
+    os.close(answers)
+    return commits
+
+
+def found_in(folder: Path) -> dict[bytes, bytes]:
+    """What `partita check` reads there, and the next server too."""
+    with opened_for_reading(folder) as snapshot:
+        found = dict(snapshot.range(*EVERYTHING))
+    engine = JournaledEngine(folder)
+    assert dict(engine.snapshot().range(*EVERYTHING)) == found
+    engine.close()
+    return found
+
+
+class Machine:
+    """The disk at one moment of a record, and what it must have then."""
+
+    def __init__(self, left: Left) -> None:
+        self._state = left.state
+        self._files = {name: RecordedFile(content) for name, content in left.files.items()}
+        self._in_doubt: list[Changes] = []
+
+    def see(self, event: Event, commits: list[Changes]) -> None:
+        if event.name != ANSWERS:
+            self._files.setdefault(event.name, RecordedFile()).see(event)
+            return
+        what, _, number = event.content.decode().partition(" ")
+        if what == "begun":
+            self._in_doubt.append(commits[int(number)])
+        elif what == "acknowledged":
+            self._state = apply(self._state, commits[int(number)])
+            self._in_doubt.clear()
+
+    def fail(self, folder: Path, random: Random) -> Left:
+        """What may be left behind; it must be what was acknowledged, or one commit more."""
+        files = {name: file.after_power_failure(random) for name, file in self._files.items()}
+        lay_out(folder, files)
+        found = found_in(folder)
+        possible = [self._state, *(apply(self._state, changes) for changes in self._in_doubt)]
+        assert found in possible, (
+            f"{len(found)} pairs, not {len(self._state)}; "
+            f"lost: {self._state.keys() - found.keys()}, too many: {found.keys() - self._state.keys()}"
+        )
+        return Left(found, files)
+
+
+def lay_out(folder: Path, files: dict[str, bytes]) -> None:
+    rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+def run_round(before: Left, random: Random) -> Left:
+    folder = Path(os.environ["PARTITA_RECORDED_DISK"])
+    record = Path(os.environ["PARTITA_RECORD"])
+    lay_out(folder, before.files)
+    record.write_bytes(b"")
+    commits = run_load(folder, random)
+    seen = list(events(record))
+    opened = next(place for place, event in enumerate(seen) if event.name == ANSWERS)
+    moments = sorted(random.choices(range(opened, len(seen)), k=STATES_PER_ROUND))
+    machine = Machine(before)
+    left = []
+    for place, event in enumerate(seen):
+        machine.see(event, commits)
+        left += [machine.fail(folder, random) for _ in range(moments.count(place))]
+    return random.choice(left)
+
+
+def main(seed: int) -> None:
+    random = Random(seed)
+    left = Left({}, {})
+    for _ in range(ROUNDS):
+        left = run_round(left, random)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,61 @@
+"""The spam filter in the service: withheld, read, released, and then counted."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from .conftest import SHORT_PERIODS
+from .pipeline import TOGETHER, Pipeline, asset_id, put_assets, running, wait_for
+
+ASSET = asset_id(0)
+SPAM = '\n[spam]\nmode = "filter"\ninterval_seconds = 1\n'
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    settings = SHORT_PERIODS.partition("[spam]")[0] + SPAM
+    with running(tmp_path_factory.mktemp("spam"), settings, parts=TOGETHER) as pipeline:
+        put_assets(pipeline.client(), 1)
+        yield pipeline
+
+
+def counted(service: Pipeline, code: str) -> int:
+    """Hits of the asset in all closed windows of a period."""
+    return sum(
+        hits
+        for (_, period, _), rows in service.windows().items()
+        for (_, asset, *_), hits in rows.items()
+        if (period, asset) == (code, ASSET)
+    )
+
+
+def test_what_is_withheld_counts_when_it_is_released(service: Pipeline) -> None:
+    visit = {"assetId": ASSET, "sectionId": 7, "paidType": "free", "visitor": "ann"}
+    now = time.time()
+    status, answer = service.post([{**visit, "time": now} for _ in range(10)])
+    assert status == 200
+    assert [event["status"] for event in answer["events"]] == ["accepted"] * 3 + ["quarantined"] * 7
+    assert {event.get("reason") for event in answer["events"][3:]} == {"reload"}
+    brand = next(brand for brand in ("abc", "def") if cases(service, brand))
+    (case,) = cases(service, brand)
+    assert (case["reason"], case["subject"], case["hits"]) == ("reload", "ann", 7)
+    wait_for(lambda: counted(service, "F") == 3)
+    target = f"/quarantine/{case['id']}/release?brand={brand}"
+    released, _, content = service.request("processor", "POST", target)
+    assert (released, json.loads(content)["status"]) == (200, "released")
+    wait_for(lambda: counted(service, "F") == 10)
+    wait_for(lambda: counted(service, "H") == 10)
+    _, _, summary = service.get(f"/quarantine/summary?brand={brand}", "processor")
+    assert summary["mode"] == "filter"
+    assert summary["counts"] == {"reload": 7}
+    assert [case["status"] for case in summary["cases"]] == ["released"]
+
+
+def cases(service: Pipeline, brand: str) -> list[dict[str, object]]:
+    _, _, answer = service.get(f"/quarantine?brand={brand}", "processor")
+    found: list[dict[str, object]] = answer["cases"]
+    return found
