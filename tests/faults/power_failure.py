@@ -20,13 +20,15 @@ from shutil import rmtree
 from typing import NamedTuple
 
 from partita.errors import StorageError
-from partita.storage.journaled import JournaledEngine, opened_for_reading
+from partita.storage import journal
+from partita.storage.journaled import JOURNALS, JournaledEngine, opened_for_reading
+from partita.storage.lmdb import DATA_FILE
 
 SECTOR, PAGE = 512, 4096
-ROUNDS = 12
-STATES_PER_ROUND = 12
-ANSWERS = "answers"
-"""A file whose writes are no data: they tell when a commit began and how it ended."""
+ROUNDS = 30
+STATES_PER_ROUND = 6
+WORDS = "-"
+"""Instead of a file: when a commit began and how it ended."""
 EVERYTHING = (b"", b"\xff" * 8)
 
 Changes = dict[bytes, bytes | None]
@@ -127,31 +129,23 @@ def apply(state: dict[bytes, bytes], changes: Changes) -> dict[bytes, bytes]:
 
 
 def run_load(folder: Path, random: Random) -> list[Changes]:
-    """Commits, some of which fail, of an engine that is closed and opened again now and then."""
-    fail_syncs = ctypes.CDLL(None).fail_syncs
-    answers = os.open(folder / ANSWERS, os.O_RDWR | os.O_CREAT)
-    fold_bytes = random.choice((300, 3000, 10_000))
-    engine = JournaledEngine(folder, fold_bytes=fold_bytes)
+    """Commits, some of which fail."""
+    disk = ctypes.CDLL(None)
+    engine = JournaledEngine(folder, fold_bytes=random.choice((300, 3000, 10_000)))
     commits = []
-    for number in range(random.choice((3, 10, 60))):
+    for number in range(random.choice((3, 10, 30))):
         commits.append(random_changes(random))
         if random.random() < 0.1:
-            fail_syncs(random.randrange(1, 5))
-        os.pwrite(answers, b"begun %d" % number, 0)
+            disk.fail_soon(random.randrange(20), random.randrange(1, 5))
+        disk.tell(b"begun", number)
         try:
             engine.commit(commits[-1])
-            os.pwrite(answers, b"acknowledged %d" % number, 0)
+            disk.tell(b"acknowledged", number)
         except StorageError:
-            os.pwrite(answers, b"refused %d" % number, 0)
+            disk.tell(b"refused", number)
         engine.refresh()
-        if random.random() < 0.05:
-            engine.close()
-            fail_syncs(0)
-            engine = JournaledEngine(folder, fold_bytes=fold_bytes)
-    os.pwrite(answers, b"over", 0)
-    fail_syncs(0)
     engine.close()
-    os.close(answers)
+    disk.fail_soon(0, 0)
     return commits
 
 
@@ -174,15 +168,13 @@ class Machine:
         self._in_doubt: list[Changes] = []
 
     def see(self, event: Event, commits: list[Changes]) -> None:
-        if event.name != ANSWERS:
-            self._files.setdefault(event.name, RecordedFile()).see(event)
-            return
-        what, _, number = event.content.decode().partition(" ")
-        if what == "begun":
-            self._in_doubt.append(commits[int(number)])
-        elif what == "acknowledged":
-            self._state = apply(self._state, commits[int(number)])
+        if event.what == "begun":
+            self._in_doubt.append(commits[event.place])
+        elif event.what == "acknowledged":
+            self._state = apply(self._state, commits[event.place])
             self._in_doubt.clear()
+        elif event.name != WORDS:
+            self._files.setdefault(event.name, RecordedFile()).see(event)
 
     def fail(self, folder: Path, random: Random) -> Left:
         """What may be left behind; it must be what was acknowledged, or one commit more."""
@@ -211,8 +203,8 @@ def run_round(before: Left, random: Random) -> Left:
     record.write_bytes(b"")
     commits = run_load(folder, random)
     seen = list(events(record))
-    opened = next(place for place, event in enumerate(seen) if event.name == ANSWERS)
-    moments = sorted(random.choices(range(opened, len(seen)), k=STATES_PER_ROUND))
+    opened = next(place for place, event in enumerate(seen) if event.name == WORDS)
+    moments = [random_moment(seen, opened, random) for _ in range(STATES_PER_ROUND)]
     machine = Machine(before)
     left = []
     for place, event in enumerate(seen):
@@ -221,7 +213,15 @@ def run_round(before: Left, random: Random) -> Left:
     return random.choice(left)
 
 
+def random_moment(seen: list[Event], opened: int, random: Random) -> int:
+    """The tree's writes are many more; each file has its share."""
+    name = random.choice([*JOURNALS, DATA_FILE])
+    places = [place for place in range(opened, len(seen)) if seen[place].name in (name, WORDS)]
+    return random.choice(places)
+
+
 def main(seed: int) -> None:
+    journal.CHUNK_BYTES, journal.KEPT_BYTES = PAGE, 2 * PAGE
     random = Random(seed)
     left = Left({}, {})
     for _ in range(ROUNDS):

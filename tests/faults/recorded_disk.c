@@ -4,7 +4,8 @@
  *     what name place count
  *
  * "write"; "durable" for a write that waits for the disk itself, as LMDB's last one does; "size";
- * "sync"; and "failed" for a sync that did as fail_syncs() had asked. */
+ * "sync"; and "failed" for a sync that fails as fail_soon() has asked. A write that fails does half
+ * of its work, as on a disk that gets full. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,12 +18,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define SECTOR 512
 #define NEXT(type, name, ...) ((type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static int syncs_to_fail = 0;
+static int good_ones = 0, bad_ones = 0;
 
-void fail_syncs(int count) { syncs_to_fail = count; }
+/* After so many writes and syncs that work, let so many fail. */
+void fail_soon(int good, int bad) {
+    good_ones = good;
+    bad_ones = bad;
+}
 
 /* The name of a file of the folder, or NULL. */
 static const char *name_of(int file, char *path) {
@@ -34,6 +40,26 @@ static const char *name_of(int file, char *path) {
     path[length] = '\0';
     size_t inside = strlen(folder);
     return strncmp(path, folder, inside) == 0 && path[inside] == '/' ? path + inside + 1 : NULL;
+}
+
+/* Put a word of the test itself on record. */
+void tell(const char *what, int number) {
+    pthread_mutex_lock(&turn);
+    FILE *record = fopen(getenv("PARTITA_RECORD"), "a");
+    fprintf(record, "%s - %d 0\n", what, number);
+    fclose(record);
+    pthread_mutex_unlock(&turn);
+}
+
+static int fails(int file) {
+    char path[PATH_MAX];
+    if (bad_ones == 0 || name_of(file, path) == NULL) return 0;
+    if (good_ones > 0) {
+        good_ones--;
+        return 0;
+    }
+    bad_ones--;
+    return 1;
 }
 
 static void note(const char *what, int file, off_t place, const struct iovec *parts, int count) {
@@ -51,33 +77,37 @@ static void note(const char *what, int file, off_t place, const struct iovec *pa
     pthread_mutex_unlock(&turn);
 }
 
-static void note_write(int file, off_t place, const struct iovec *parts, int count) {
-    note(fcntl(file, F_GETFL) & O_DSYNC ? "durable" : "write", file, place, parts, count);
-}
-
-static ssize_t write_at(const char *name, int file, const void *from, size_t count, off_t place) {
-    struct iovec part = {(void *)from, count};
-    note_write(file, place, &part, 1);
-    return NEXT(ssize_t, name, int, const void *, size_t, off_t)(file, from, count, place);
+static ssize_t write_parts(int file, const struct iovec *parts, int count, off_t place) {
+    const char *what = fcntl(file, F_GETFL) & O_DSYNC ? "durable" : "write";
+    struct iovec half = {parts[0].iov_base, parts[0].iov_len / 2 / SECTOR * SECTOR};
+    int is_bad = fails(file);
+    if (is_bad && half.iov_len == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    if (is_bad) {
+        parts = &half;
+        count = 1;
+    }
+    note(what, file, place, parts, count);
+    return pwritev(file, parts, count, place);
 }
 
 ssize_t pwrite(int file, const void *from, size_t count, off_t place) {
-    return write_at("pwrite", file, from, count, place);
+    struct iovec part = {(void *)from, count};
+    return write_parts(file, &part, 1, place);
 }
 
 ssize_t pwrite64(int file, const void *from, size_t count, off_t place) {
-    return write_at("pwrite64", file, from, count, place);
+    return pwrite(file, from, count, place);
 }
 
-ssize_t write(int file, const void *from, size_t count) {
-    struct iovec part = {(void *)from, count};
-    note_write(file, lseek(file, 0, SEEK_CUR), &part, 1);
-    return NEXT(ssize_t, "write", int, const void *, size_t)(file, from, count);
-}
-
+/* LMDB sets the place first, and sets it again before the next one. */
 ssize_t writev(int file, const struct iovec *parts, int count) {
-    note_write(file, lseek(file, 0, SEEK_CUR), parts, count);
-    return NEXT(ssize_t, "writev", int, const struct iovec *, int)(file, parts, count);
+    char path[PATH_MAX];
+    if (name_of(file, path) == NULL)
+        return NEXT(ssize_t, "writev", int, const struct iovec *, int)(file, parts, count);
+    return write_parts(file, parts, count, lseek(file, 0, SEEK_CUR));
 }
 
 int ftruncate(int file, off_t size) {
@@ -92,9 +122,7 @@ int ftruncate64(int file, off_t size) {
 
 /* Nothing is synced in truth: the disk is the record. */
 static int sync_file(int file) {
-    char path[PATH_MAX];
-    if (syncs_to_fail > 0 && name_of(file, path) != NULL) {
-        syncs_to_fail--;
+    if (fails(file)) {
         note("failed", file, 0, NULL, 0);
         errno = EIO;
         return -1;

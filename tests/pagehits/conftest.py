@@ -39,7 +39,7 @@ max_age_seconds = 120
 [[periods]]
 name = "week"
 code = "D"
-seconds = 30
+seconds = 12
 count = 7
 max_age_seconds = 300
 

@@ -20,6 +20,7 @@ from typing import Any
 from ..processes import ENVIRONMENT, Server
 
 WAIT_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 30
 PARTS = ("processor", "counter", "consumer", "api")
 TOGETHER = (",".join(PARTS),)
 Row = tuple[str, int, int, str, str]
@@ -74,13 +75,11 @@ class Pipeline:
         self.start(name)
 
     def stop(self) -> None:
-        for name in reversed(list(self.running)):
-            server = self.running[name]
-            if server.process.poll() is None:
-                server.process.send_signal(signal.SIGTERM)
-        for server in self.running.values():
+        """The database last: who loses it waits for it."""
+        for server in reversed(list(self.running.values())):
+            server.process.send_signal(signal.SIGTERM)
             try:
-                output, _ = server.process.communicate(timeout=30)
+                output, _ = server.process.communicate(timeout=STOP_SECONDS_MAX)
             except subprocess.TimeoutExpired:
                 server.process.kill()
                 output, _ = server.process.communicate()

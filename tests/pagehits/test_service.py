@@ -18,7 +18,7 @@ from .pipeline import (
     wait_for,
 )
 
-LENGTHS = {"F": 3, "H": 6, "D": 30}
+LENGTHS = {"F": 3, "H": 6, "D": 12}
 LATENESS = 1
 SERVED_SECONDS_MAX = 5
 VISIT = {"assetId": asset_id(0), "sectionId": 7, "paidType": "free"}
@@ -124,13 +124,13 @@ def test_rows_reach_the_table_in_the_form_of_the_document(short: Pipeline) -> No
 
     def stored() -> list[dict[str, Any]]:
         items = scan(short.client(), "pagehits")
-        return [item for item in items if item["rangeKey"]["S"] == f"00000013#{asset_id(4)}"]
+        return [item for item in items if item["sectionId"] == {"N": "70"}]
 
     item = wait_for(stored)[0]
+    assert item["rangeKey"] == {"S": f"00000013#{asset_id(4)}"}
     brand, code, stamp = item["hashKey"]["S"].split("#")
     assert (brand, code in LENGTHS) == ("abc", True)
     assert len(stamp) == len("2020-05-06T11:05:00")
-    assert item["sectionId"] == {"N": "70"}
     assert item["resourceType"] == {"S": "recipe"}
     assert item["paidType"] == {"S": "free"}
     assert set(item) == {
@@ -216,3 +216,20 @@ def test_visits_without_resource_type_are_dropped_and_counted(short: Pipeline) -
         return any(window["filtered"].get("no resource type") == 4 for window in windows)
 
     wait_for(dropped)
+
+
+def test_counting_goes_on_when_a_shard_of_the_stream_is_split(short: Pipeline) -> None:
+    kinesis, asset = short.client("kinesis"), asset_id(30)
+    visit = {**VISIT, "assetId": asset, "sectionId": 30}
+    short.post([visit] * 3)
+    shard = kinesis.list_shards(StreamName="pagehits")["Shards"][0]
+    lowest, highest = (int(n) for n in shard["HashKeyRange"].values())
+    kinesis.split_shard(
+        StreamName="pagehits",
+        ShardToSplit=shard["ShardId"],
+        NewStartingHashKey=str((lowest + highest) // 2),
+    )
+    for number in range(8):
+        short.post([visit], {"Idempotency-Key": f"split-{number}-{time.time()}"})
+    target = "brand=abc&period=week&section=30"
+    wait_for(lambda: hits_of(short, asset, target) == 11)

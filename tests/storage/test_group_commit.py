@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from queue import Empty, SimpleQueue
+from random import Random
 from threading import Semaphore
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -416,3 +419,94 @@ def test_closing_keeps_what_was_gathered(bench: Bench) -> None:
         bench.seen.append,
         lambda: None,
     )
+
+
+class MoodyEngine(FakeEngine):
+    """Sometimes it waits for the disk and sometimes not, and sometimes it may fail."""
+
+    def __init__(self, random: Random, failures: float) -> None:
+        super().__init__()
+        self._random = random
+        self._failures = failures
+
+    @property
+    def waits_for_disk(self) -> bool:  # type: ignore[override]
+        return self._random.random() < 0.5
+
+    def commit(self, changes: Changes) -> None:
+        self.is_broken = self._random.random() < self._failures
+        super().commit(changes)
+
+
+class Count:
+    """Writes that each add one to a number, from a loop that does what is due in any order."""
+
+    KEY = b"number"
+
+    def __init__(self, seed: int, failures: float) -> None:
+        self.random = Random(seed)
+        self.engine = MoodyEngine(self.random, failures)
+        self.due: deque[Callable[[], None]] = deque()
+        self.later: list[Callable[[], None]] = []
+        self.from_thread: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.asked = self.refused = 0
+        self.answers: list[int] = []
+        self.commits = GroupCommit(
+            self.engine,
+            self.due.append,
+            self.from_thread.put,
+            lambda seconds, function: self.later.append(function),
+            lambda changes: None,
+            lambda: None,
+        )
+
+    def add(self) -> None:
+        def decide(draft: Draft) -> int:
+            number = int(draft.get(self.KEY) or 0) + 1
+            draft.put(self.KEY, b"%d" % number)
+            return number
+
+        self.asked += 1
+        self.commits.write(decide, self._hear)
+
+    def _hear(self, answer: int | DynamoDBError) -> None:
+        if isinstance(answer, DynamoDBError):
+            self.refused += 1
+            return
+        assert int(self.engine.stored[self.KEY]) >= answer == len(self.answers) + 1
+        self.answers.append(answer)
+        if self.random.random() < 0.3:
+            self.add()
+
+    def step(self) -> None:
+        with suppress(Empty):
+            self.due.append(self.from_thread.get(timeout=0.001 * (self.random.random() < 0.1)))
+        if self.later and self.random.random() < 0.2:
+            self.due.append(self.later.pop(self.random.randrange(len(self.later))))
+        if self.due:
+            self.due.popleft()()
+
+    def is_over(self) -> bool:
+        return len(self.answers) + self.refused == self.asked
+
+
+@pytest.mark.parametrize("failures", [0, 0.1])
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_comes_first_every_write_is_answered_once_and_in_order(
+    seed: int, failures: float
+) -> None:
+    count = Count(seed, failures)
+    for _ in range(200):
+        if count.random.random() < 0.5:
+            count.add()
+        count.step()
+    if seed % 2:
+        deadline = monotonic() + WAIT_SECONDS
+        while not count.is_over() and monotonic() < deadline:
+            count.step()
+        assert count.is_over()
+    count.commits.close()
+    stored = int(count.engine.stored[count.KEY])
+    assert len(count.answers) <= stored <= count.asked - count.refused
+    if not failures:
+        assert stored == count.asked

@@ -160,8 +160,10 @@ class GroupCommit:
             self._work.put(None)
             self._writer.join()
         is_lost = self._committing is not None and self._committing.failure is not None
-        if self._gathering.changes and not is_lost:
-            self._engine.commit(self._gathering.changes)
+        if not is_lost:
+            self._commit(self._gathering)
+            if self._gathering.failure is not None:
+                logger.error("%s", self._gathering.failure)
 
     def _merge(self, draft: Draft) -> None:
         if draft.changes:
@@ -181,18 +183,22 @@ class GroupCommit:
             return
         batch, self._gathering = self._gathering, _Batch()
         self._committing = batch
-        if self._engine.waits_for_disk:
-            if self._writer is None:
-                self._writer = self._start_writer()
+        if self._engine.waits_for_disk and self._has_writer():
             self._work.put(batch)
         else:
             self._commit(batch)
             self._finish(batch)
 
-    def _start_writer(self) -> Thread:
-        writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
-        writer.start()
-        return writer
+    def _has_writer(self) -> bool:
+        if self._writer is None:
+            writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
+            try:
+                writer.start()
+            except RuntimeError:
+                # The system has no more threads: the one that there is does the waiting.
+                return False
+            self._writer = writer
+        return True
 
     def _commit_batches(self) -> None:
         while (batch := self._work.get()) is not None:
@@ -227,11 +233,11 @@ class GroupCommit:
             done(outcome)
 
     def _start_next(self, answered: int) -> None:
-        """At once, or with those who are answered now: a slow disk is better asked once for all."""
-        if not self._engine.waits_for_disk:
-            self._start()
-            return
+        """Soon, or with those who are answered now: a slow disk is better asked once for all."""
         self._scheduled = True
+        if not self._engine.waits_for_disk:
+            self._call_soon(self._start)
+            return
         self._crowd = len(self._gathering.waiting) + answered
         self._call_later(GATHER_SECONDS, self._start)
 

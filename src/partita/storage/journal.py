@@ -14,6 +14,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -64,6 +65,8 @@ class Journal:
         self._end = contents.end
         self.is_in_doubt = False
         """Whether a sync has failed: there may be a commit on disk that was refused."""
+        # What is read back shall stay, also where the process that wrote it died before its sync.
+        self._sync()
 
     def begin(self, generation: int) -> None:
         """Take records of a new generation; the sync of the first one syncs the header too."""
@@ -93,23 +96,22 @@ class Journal:
         """Forget the records."""
         if self._room:
             _write(self._file, _header(self._generation, self._mark, has_records=False), 0)
-        if self._room > KEPT_BYTES:
-            os.ftruncate(self._file, KEPT_BYTES)
-            self._room = KEPT_BYTES
         self._sync()
         self.is_in_doubt = False
+        if self._room > KEPT_BYTES:
+            # Not before the sync: the first records without the last ones would undo those.
+            os.ftruncate(self._file, KEPT_BYTES)
+            self._room = KEPT_BYTES
 
     def close(self) -> None:
+        if not self._durable:
+            with suppress(OSError):
+                _sync(self._file)
         os.close(self._file)
 
     def _sync(self) -> None:
-        if not self._durable:
-            return
-        if sys.platform == "darwin":
-            # There a sync leaves it to the drive when it writes; this does not.
-            fcntl.fcntl(self._file, fcntl.F_FULLFSYNC)
-        else:
-            os.fdatasync(self._file)
+        if self._durable:
+            _sync(self._file)
 
     def _make_room(self, end: int) -> None:
         room = -(-end // CHUNK_BYTES) * CHUNK_BYTES
@@ -197,6 +199,14 @@ def _pairs(payload: bytes) -> Iterator[tuple[bytes, bytes | None]]:
         else:
             yield key, payload[place : place + value_length]
             place += value_length
+
+
+def _sync(file: int) -> None:
+    if sys.platform == "darwin":
+        # There a sync leaves it to the drive when it writes; this does not.
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(file)
 
 
 def _write(file: int, content: bytes, place: int) -> None:

@@ -81,8 +81,7 @@ class Fold:
         self._commit.put([(key, self._values[key]) for key in keys])
         self._place += puts
         if self._place >= len(self._keys):
-            self._finishing = Thread(target=self._finish, name="partita-fold", daemon=True)
-            self._finishing.start()
+            self._finishing = self._start_finishing()
         return False
 
     def wait(self) -> None:
@@ -96,11 +95,20 @@ class Fold:
             self._commit.abort()
         self.wait()
 
+    def _start_finishing(self) -> Thread:
+        finishing = Thread(target=self._finish, name="partita-fold", daemon=True)
+        try:
+            finishing.start()
+        except RuntimeError as error:
+            raise StorageError(f"The commit could not be written: {error}.") from error
+        return finishing
+
     def _finish(self) -> None:
         try:
             self._commit.finish()
             self._journal.clear()
-        except (StorageError, OSError) as error:
+        except Exception as error:
+            # Whatever it was: only what has come to its end may be forgotten.
             self.failure = error
 
 
@@ -111,7 +119,7 @@ class JournaledEngine:
         self._folder = folder
         self._tree = LmdbEngine(folder, durable=durable)
         try:
-            contents = [read_journal(folder / name) for name in JOURNALS]
+            contents = _read_journals(folder)
             self._journals = [
                 Journal(folder / name, content, durable=durable)
                 for name, content in zip(JOURNALS, contents, strict=True)
@@ -125,10 +133,11 @@ class JournaledEngine:
         self._snapshot = JournaledSnapshot(self._tree.snapshot())
         self._snapshot.folding.update(_changes(older))
         self._newest_bytes = self._snapshot.newest.update(_changes(newer))
-        self._generation = newer.generation
+        self._generation = newer.generation or 1
         self._journal = self._journals[self._generation % 2]
         if not newer.commits:
-            self._turn_journals()
+            # Never in the older one: the tree may lack what it has.
+            self._journal.begin(self._generation)
         self._unseen: list[Changes] = []
         self._fold: Fold | None = None
         self._fold_bytes = fold_bytes
@@ -148,6 +157,8 @@ class JournaledEngine:
         return self._snapshot
 
     def commit(self, changes: Changes) -> None:
+        if not changes:
+            return
         started = perf_counter()
         try:
             if self._journal.is_in_doubt:
@@ -197,7 +208,6 @@ class JournaledEngine:
         except OSError as error:
             raise cannot_write(self._folder, error) from error
         self._turn_journals()
-        self._unseen.clear()
         self._is_settled = True
 
     def close(self) -> None:
@@ -219,7 +229,7 @@ class JournaledEngine:
         try:
             fold = self._fold
             if fold is None:
-                if self._newest_bytes < self._next_fold_bytes:
+                if self._newest_bytes < self._next_fold_bytes or self._journal.is_in_doubt:
                     return
                 fold = self._begin_fold()
             if not fold.go_on(max(PUTS_MIN, PUTS_PER_CHANGE * count)):
@@ -249,6 +259,8 @@ class JournaledEngine:
             self._snapshot.folding = Overlay({})
             self._next_fold_bytes = self._fold_bytes
         else:
+            if isinstance(failure, OSError):
+                failure = cannot_write(self._folder, failure)
             logger.error("%s The journal keeps what is not in the tree.", failure)
             self._next_fold_bytes = self._newest_bytes + self._fold_bytes
 
@@ -268,13 +280,21 @@ def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
     """What a folder holds, all of its pages looked at first; nothing in it is changed or made."""
     with opened_tree(folder) as tree:
         try:
-            older, newer = sorted(read_journal(folder / name) for name in JOURNALS)
+            older, newer = sorted(_read_journals(folder))
         except StorageError as error:
             raise cannot_open(folder, error) from error
         snapshot = JournaledSnapshot(tree)
         snapshot.folding.update(_changes(older))
         snapshot.newest.update(_changes(newer))
         yield snapshot
+
+
+def _read_journals(folder: Path) -> list[Contents]:
+    contents = [read_journal(folder / name) for name in JOURNALS]
+    for number, content in enumerate(contents):
+        if content.commits and content.generation % 2 != number:
+            raise StorageError(f"{JOURNALS[number]} has the contents of {JOURNALS[1 - number]}")
+    return contents
 
 
 def _sync_folder(folder: Path) -> None:

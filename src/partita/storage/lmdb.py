@@ -63,6 +63,9 @@ class LmdbEngine:
                 lock=False,
                 readahead=False,
             )
+            if durable:
+                # A process that did not wait for the disk, or a new file, has left that to us.
+                self._environment.sync(True)
         except (lmdb.Error, StorageError) as error:
             if is_new:
                 # What LMDB could not finish would pass for a damaged file the next time.

@@ -38,7 +38,7 @@ from partita.clock import Clock, system_clock
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
-KEEP_SECONDS = 1.0
+KEEP_SECONDS = 2.0
 """How often counts are kept: at most as much is counted again after a kill."""
 FRESH_COUNTS_MAX = 50_000
 LIST_SHARDS_SECONDS = 10.0
@@ -148,7 +148,8 @@ class Counter:
     # Keeping.
 
     def _is_keeping_due(self) -> bool:
-        return self._is_changed and (
+        is_something_to_do = self._is_changed or bool(self._manifest.amendments)
+        return is_something_to_do and (
             self._clock() - self._kept_at >= KEEP_SECONDS
             or self._windows.fresh_size() >= FRESH_COUNTS_MAX
         )

@@ -71,7 +71,9 @@ async def run_parts(
         add_quarantine_routes(web, Quarantine(client, stream=settings.stream), screen)
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_go_on(work, stop)) for work in works]
-    await web.serve(host, port, lambda url: say(f"Page hits ({', '.join(parts)}) are ready on {url}"))
+    await web.serve(
+        host, port, lambda url: say(f"Page hits ({', '.join(parts)}) are ready on {url}")
+    )
     stop.set()
     await asyncio.gather(*tasks)
     await client.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from itertools import takewhile
 
 import msgspec
 
@@ -144,10 +145,9 @@ class Tally:
 
     def forget(self, now: float) -> set[int]:
         """What nobody will ask for or repeat; returns the numbers of segments to delete."""
-        manifest = self.manifest
-        for record_id, arrived in list(self.ids.items()):
-            if arrived >= now - REMEMBERED_SECONDS:
-                break
+        manifest, forgotten = self.manifest, now - REMEMBERED_SECONDS
+        # In the order in which they came: the old ones are in front.
+        for record_id in list(takewhile(lambda each: self.ids[each] < forgotten, self.ids)):
             del self.ids[record_id]
         longest = self._settings.periods[-1].seconds + self._lateness
         manifest.adjustments = _later(manifest.adjustments, now - longest)
@@ -164,7 +164,7 @@ class Tally:
             or self._settings.expiration_time(periods[window.level], window.start) > now
         }
         return self._drop_segments(
-            lambda segment: segment.level == IDS and segment.start < now - REMEMBERED_SECONDS
+            lambda segment: segment.level == IDS and segment.start < forgotten
         )
 
     def drop_segments(self, window: Window) -> set[int]:

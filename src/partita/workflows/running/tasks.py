@@ -104,6 +104,8 @@ class Tasks:
         name = parameters.get("FunctionName")
         if not isinstance(name, str):
             raise StateError(PARAMETER_PATH_FAILURE, "lambda:invoke needs a FunctionName")
+        if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
+            raise StateError(RUNTIME, "Here lambda:invoke always waits for the function's result")
         payload = await self._functions.call(name, parameters.get("Payload", {}))
         return {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200, **_metadata()}
 

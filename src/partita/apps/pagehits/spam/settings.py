@@ -30,7 +30,7 @@ class SpamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cohort_hits_min: Positive = 12
     """Fewer hits of a kind are too few to tell."""
     score_min: Annotated[float, Meta(gt=0)] = 1.0
-    deviations: Annotated[float, Meta(gt=0)] = 4.0
+    deviations: Annotated[float, Meta(gt=0)] = 3.0
     """How far above the usual score an anomaly is, in standard deviations."""
     visitors_max: Positive = 200_000
     """Visitors, and pairs of visitor and asset, that are remembered of a brand."""
