@@ -157,7 +157,8 @@ def report(outcomes: Sequence[Outcome]) -> Iterable[str]:
         attacked = max(one.attacked for one in found_deviations)
         filtered = [one.filtered for one in found_deviations]
         mean = sum(filtered) / len(filtered)
-        yield f"| {period.name} | {attacked:.1%} | {max(filtered):.2%} | {mean:.2%} |"
+        length = f"{period.seconds // 60} minutes"
+        yield f"| {length} | {attacked:.1%} | {max(filtered):.2%} | {mean:.2%} |"
     microseconds = sum(outcome.microseconds for outcome in outcomes) / len(outcomes)
     yield ""
     yield f"{microseconds:.1f} microseconds of computing for a visit, the forest included."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -12,6 +13,7 @@ from .conftest import Answer, Api, hybrid, scalar
 
 IN_MIGRATION = 423
 PAUSE_SECONDS = 0.01
+_numbers = itertools.count(1)
 
 
 class Load:
@@ -44,14 +46,16 @@ class Load:
 
     def _work(self, work: Any, url: str, place: int) -> None:
         api, chance = Api(url), random.Random(place)
-        count = 0
-        while not self._stopped.is_set():
-            count += 1
-            work(api, chance, f"{threading.get_ident()}.{count}")
-            time.sleep(PAUSE_SECONDS)
-        api.close()
+        try:
+            while not self._stopped.is_set():
+                work(api, chance, f"added.{next(_numbers)}")
+                time.sleep(PAUSE_SECONDS)
+        except Exception as error:
+            self.failures.append((f"{work.__name__}: {error!r}", Answer(0, {}, None)))
+        finally:
+            api.close()
 
-    def _read(self, api: Api, chance: random.Random, unique: str) -> None:
+    def _read(self, api: Api, chance: random.Random, unused: str) -> None:
         name = chance.choice(self._names)
         known = self.written.get(name, 1)
         answer = api("GET", f"/metrics/{name}")
@@ -59,8 +63,7 @@ class Load:
         if answer.status == 200 and answer.body["latestVersion"] < known:
             self.failures.append((f"{name} went back from version {known}", answer))
 
-    def _add(self, api: Api, chance: random.Random, unique: str) -> None:
-        name = f"added.{unique}"
+    def _add(self, api: Api, chance: random.Random, name: str) -> None:
         if chance.random() < 0.5:
             first, second = chance.sample(self._names, 2)
             answer = api.add_hybrid(name, f"{first} - {second}")
@@ -70,7 +73,7 @@ class Load:
         if answer.status == 201:
             self.written[name] = 1
 
-    def _update(self, api: Api, chance: random.Random, unique: str) -> None:
+    def _update(self, api: Api, chance: random.Random, unused: str) -> None:
         name = chance.choice(self._names)
         metric = api("GET", f"/metrics/{name}").body
         if "deprecatedAt" in metric:

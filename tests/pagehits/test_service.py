@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from .. import processes
 from .pipeline import (
     Pipeline,
     asset_id,
@@ -233,3 +234,18 @@ def test_counting_goes_on_when_a_shard_of_the_stream_is_split(short: Pipeline) -
         short.post([visit], {"Idempotency-Key": f"split-{number}-{time.time()}"})
     target = "brand=abc&period=week&section=30"
     wait_for(lambda: hits_of(short, asset, target) == 11)
+
+
+def test_a_second_counter_stands_by_and_nothing_counts_twice(short: Pipeline) -> None:
+    visit = {**VISIT, "assetId": asset_id(32), "sectionId": 32}
+    short.post([visit] * 3)
+    with processes.starting() as start:
+        start(
+            *("pagehits", "serve", "--parts", "counter", "--port", "0"),
+            *("--endpoint", short.endpoint, "--config", short.config),
+        )
+        for _ in range(4):
+            short.post([visit] * 2)
+            time.sleep(0.5)
+        target = "brand=abc&period=week&section=32"
+        wait_for(lambda: hits_of(short, asset_id(32), target) == 11)

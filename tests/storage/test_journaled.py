@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from random import Random
 from shutil import copytree
+from threading import Thread
 
 import pytest
 from hypothesis import given, settings
@@ -150,6 +152,15 @@ def test_a_spoiled_byte_before_the_last_record_is_damage(
         read_journal(path)
 
 
+def test_a_beginning_that_has_become_zeros_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "journal.0"
+    journal_with(path, 3)
+    content = path.read_bytes()
+    path.write_bytes(bytes(512) + content[512:])
+    with pytest.raises(StorageError, match=r"journal\.0 is damaged at its beginning"):
+        read_journal(path)
+
+
 def test_records_of_an_earlier_generation_are_not_taken_for_new_ones(tmp_path: Path) -> None:
     path = tmp_path / "journal.0"
     journal_with(path, 5)
@@ -178,6 +189,90 @@ def test_damage_in_a_journal_refuses_the_folder_in_words(tmp_path: Path) -> None
         JournaledEngine(tmp_path / "copy")
     with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
         pass
+
+
+def test_a_journal_whose_first_record_was_cut_off_does_not_endanger_the_older_one(
+    tmp_path: Path,
+) -> None:
+    engine = JournaledEngine(tmp_path / "data")
+    commit(engine, {b"a": b"1"})
+    copytree(tmp_path / "data", tmp_path / "copy")
+    engine.close()
+    # A fold has begun, and the power failed at the first commit after it.
+    path = tmp_path / "copy" / JOURNALS[0]
+    newer = Journal(path, read_journal(path))
+    newer.begin(2)
+    newer.append({b"b": b"2"})
+    newer.close()
+    cut(path, HEADER_BYTES)
+    engine = JournaledEngine(tmp_path / "copy")
+    commit(engine, {b"c": b"3"})
+    assert left_behind(tmp_path / "copy", tmp_path / "again") == {b"a": b"1", b"c": b"3"}
+    engine.close()
+
+
+def test_journals_that_have_changed_their_names_are_refused_in_words(tmp_path: Path) -> None:
+    engine = JournaledEngine(tmp_path / "data")
+    commit(engine, {b"a": b"1"})
+    copytree(tmp_path / "data", tmp_path / "copy")
+    engine.close()
+    (tmp_path / "copy" / JOURNALS[1]).rename(tmp_path / "copy" / JOURNALS[0])
+    sentence = r"Cannot open the data folder .*copy: journal\.0 has the contents of journal\.1\."
+    with pytest.raises(StorageError, match=sentence):
+        JournaledEngine(tmp_path / "copy")
+    with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
+        pass
+
+
+def test_a_commit_of_nothing_leaves_no_record(tmp_path: Path) -> None:
+    engine = JournaledEngine(tmp_path / "data")
+    for changes in ({b"a": b"1"}, {}, {b"b": b""}):
+        commit(engine, changes)
+    assert left_behind(tmp_path / "data", tmp_path / "copy") == {b"a": b"1", b"b": b""}
+    engine.close()
+
+
+KEYS = st.one_of(
+    st.binary(min_size=1, max_size=3),
+    st.builds(lambda end: b"k" * 494 + end, st.binary(max_size=3)),
+    st.builds(lambda end: b"k" * 3000 + end, st.binary(max_size=2)),
+)
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_pages_of_a_scan_are_those_of_a_dict_while_folds_begin_and_end(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    keys = sorted(data.draw(st.sets(KEYS, min_size=5, max_size=25)))
+    reverse = data.draw(st.booleans())
+    random = data.draw(st.randoms(use_true_random=False))
+    fold_bytes = data.draw(st.sampled_from([200, 2000, 20_000]))
+    engine = JournaledEngine(tmp_path_factory.mktemp("data"), durable=False, fold_bytes=fold_bytes)
+    expected: dict[bytes, bytes] = {}
+    start, stop = b"", b"\xff" * 4
+    for number in range(30):
+        changes = {
+            key: None if random.random() < 0.4 else b"%d" % number
+            for key in random.sample(keys, random.randrange(1, 5))
+        }
+        commit(engine, changes)
+        expected = {
+            key: value for key, value in {**expected, **changes}.items() if value is not None
+        }
+        page = list(islice(engine.snapshot().range(start, stop, reverse=reverse), 2))
+        rest = [
+            pair for pair in sorted(expected.items(), reverse=reverse) if start <= pair[0] < stop
+        ]
+        assert page == rest[:2]
+        assert all(engine.snapshot().get(key) == expected.get(key) for key in keys)
+        if not page:
+            start, stop = sorted(random.sample(keys, 2))
+        elif reverse:
+            stop = page[-1][0]
+        else:
+            start = page[-1][0] + b"\0"
+    engine.close()
 
 
 def test_a_relaxed_engine_begins_with_what_a_durable_one_left(tmp_path: Path) -> None:
@@ -226,6 +321,43 @@ def test_a_commit_whose_sync_failed_does_not_come_back(
         commit(engine, {b"b": b"2"})
         assert shown(engine) == {b"a": b"1", b"b": b"2"}
     assert left_behind(tmp_path / "data", tmp_path / "copy") == {b"a": b"1", b"b": b"2"}
+    engine.close()
+
+
+def test_no_fold_begins_on_a_journal_that_is_in_doubt(
+    tmp_path: Path, failing_sync: Iterator[list[bool]]
+) -> None:
+    """After a power failure it might have the refused commit, under others that knew nothing."""
+    faults = next(failing_sync)
+    engine = JournaledEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    commit(engine, {b"a": b"1"})
+    engine._next_fold_bytes = 0
+    faults.append(True)
+    with pytest.raises(StorageError):
+        engine.commit({b"lost": b"x"})
+    engine.refresh()
+    faults.clear()
+    commit(engine, {b"b": b"2"})
+    assert [read_journal(tmp_path / name).commits for name in JOURNALS] in (
+        [(), ({b"b": b"2"},)],
+        [({b"b": b"2"},), ()],
+    )
+    engine.close()
+
+
+def test_a_fold_that_finds_no_thread_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    engine = JournaledEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    monkeypatch.setattr(Thread, "start", refuse)
+    expected = {b"%04d" % number: b"x" * 100 for number in range(50)}
+    for key, value in expected.items():
+        commit(engine, {key: value})
+    assert shown(engine) == expected
+    assert left_behind(tmp_path / "data", tmp_path / "copy") == expected
     engine.close()
 
 

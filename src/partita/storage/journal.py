@@ -48,6 +48,8 @@ class Contents(NamedTuple):
     commits: tuple[Changes, ...] = ()
     end: int = HEADER_BYTES
     """Where the next record goes."""
+    is_new: bool = False
+    """Whether there is no header yet."""
 
 
 class Journal:
@@ -59,12 +61,14 @@ class Journal:
     def __init__(self, path: Path, contents: Contents, *, durable: bool = True) -> None:
         self._durable = durable
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        self._room = os.fstat(self._file).st_size
+        self._room = max(HEADER_BYTES, os.fstat(self._file).st_size)
         self._generation = contents.generation
         self._mark = contents.mark
         self._end = contents.end
         self.is_in_doubt = False
         """Whether a sync has failed: there may be a commit on disk that was refused."""
+        if contents.is_new:
+            _write(self._file, _header(contents.generation, contents.mark, has_records=False), 0)
         # What is read back shall stay, also where the process that wrote it died before its sync.
         self._sync()
 
@@ -94,8 +98,7 @@ class Journal:
 
     def clear(self) -> None:
         """Forget the records."""
-        if self._room:
-            _write(self._file, _header(self._generation, self._mark, has_records=False), 0)
+        _write(self._file, _header(self._generation, self._mark, has_records=False), 0)
         self._sync()
         self.is_in_doubt = False
         if self._room > KEPT_BYTES:
@@ -126,12 +129,12 @@ def read_journal(path: Path) -> Contents:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return Contents()
+        return Contents(is_new=True)
     except OSError as error:
         raise StorageError(f"{path.name} cannot be read ({error.strerror})") from error
     header = content[:HEADER_BYTES]
-    if not any(header):
-        return Contents()
+    if len(content) <= HEADER_BYTES and not any(content):
+        return Contents(is_new=True)
     if len(header) < HEADER_BYTES or header != _with_checksum(header[:-4]):
         raise StorageError(f"{path.name} is damaged at its beginning")
     magic, generation, mark, has_records = _HEADER.unpack_from(header)

@@ -42,7 +42,9 @@ KEEP_SECONDS = 2.0
 """How often counts are kept: at most as much is counted again after a kill."""
 FRESH_COUNTS_MAX = 50_000
 LIST_SHARDS_SECONDS = 10.0
-STANDBY_SECONDS = 10.0
+SIGN_OF_LIFE_SECONDS = 5.0
+"""How often the manifest is written when there is nothing to keep."""
+STANDBY_SECONDS = 15.0
 
 
 class Counter:
@@ -148,11 +150,10 @@ class Counter:
     # Keeping.
 
     def _is_keeping_due(self) -> bool:
-        is_something_to_do = self._is_changed or bool(self._manifest.amendments)
-        return is_something_to_do and (
-            self._clock() - self._kept_at >= KEEP_SECONDS
-            or self._windows.fresh_size() >= FRESH_COUNTS_MAX
-        )
+        silent_seconds = self._clock() - self._kept_at
+        if not self._is_changed and not self._manifest.amendments:
+            return silent_seconds >= SIGN_OF_LIFE_SECONDS
+        return silent_seconds >= KEEP_SECONDS or self._windows.fresh_size() >= FRESH_COUNTS_MAX
 
     async def _keep(self) -> None:
         """Counts and positions, in one write of the manifest."""

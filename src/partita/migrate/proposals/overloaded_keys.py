@@ -262,4 +262,4 @@ def _behind(rendered: RenderedKey, prefix: str) -> RenderedKey:
         sort = replace(sort, constant=f"{prefix}{SEPARATOR}{sort.constant}")
     else:
         sort = replace(sort, template=f"{prefix}{SEPARATOR}{sort.template}")
-    return replace(rendered, sort=sort)
+    return replace(rendered, sort=sort, latest=f"{prefix}{SEPARATOR}{rendered.latest}")

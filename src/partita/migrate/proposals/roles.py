@@ -363,6 +363,8 @@ class Assigner:
         value = self.schema.natural.get(target, target)
         # A map has one member of a name: what both tables have is the nearer one's.
         taken = {ref.column for ref in own}
+        if value != target and value.column in taken:
+            return [], through
         details = [ref for ref in self._details(link, other, value) if ref.column not in taken]
         if value != target:
             return [value, *own, *details], [*through, other.upwards()]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partita.migrate.designs import (
-    SEPARATOR,
     Access,
     Attribute,
     Condition,
@@ -32,7 +31,6 @@ from partita.migrate.proposals.overloaded_keys import (
     PK,
     ROOT,
     SK,
-    VERSION_PREFIX,
     OverloadedKeys,
     Slot,
     prefix_of,
@@ -272,7 +270,8 @@ class _SingleTable:
         if not key.sort:
             return ""
         if entity in self.ground.roles.versions:
-            return f"{VERSION_PREFIX}{SEPARATOR}"
+            sort = self.keys.base(entity, entity).sort
+            return (sort.template or "").partition("{")[0] if sort else ""
         is_root_allowed = not (pattern.order_by or pattern.limit)
         beside = [
             other

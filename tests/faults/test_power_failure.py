@@ -1,0 +1,45 @@
+"""A power failure at any moment: what was acknowledged is there, whatever the disk had not done.
+
+`recorded_disk.c` keeps a record of what an engine does to its files; `power_failure.py` makes of it
+what they may be like afterwards.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .. import processes
+
+LIBRARY_SOURCE = Path(__file__).with_name("recorded_disk.c")
+LOAD = Path(__file__).with_name("power_failure.py")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("a recorded disk needs Linux and a C compiler (cc)")
+    library = tmp_path_factory.mktemp("library") / "recorded_disk.so"
+    options = ["-shared", "-fPIC", "-o", str(library), str(LIBRARY_SOURCE), "-ldl"]
+    subprocess.run([compiler, *options], check=True)
+    return library
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_power_failure_loses_nothing_that_was_acknowledged(
+    library: Path, tmp_path: Path, seed: int, number: int
+) -> None:
+    environment = {
+        **processes.ENVIRONMENT,
+        "LD_PRELOAD": str(library),
+        "PARTITA_RECORDED_DISK": str(tmp_path / "data"),
+        "PARTITA_RECORD": str(tmp_path / "record"),
+    }
+    load = [sys.executable, str(LOAD), str(seed + number)]
+    completed = subprocess.run(load, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr[-5000:]
