@@ -53,13 +53,13 @@ void tell(const char *what, int number) {
 
 static int fails(int file) {
     char path[PATH_MAX];
-    if (bad_ones == 0 || name_of(file, path) == NULL) return 0;
-    if (good_ones > 0) {
-        good_ones--;
-        return 0;
-    }
-    bad_ones--;
-    return 1;
+    if (name_of(file, path) == NULL) return 0;
+    pthread_mutex_lock(&turn);
+    int is_bad = good_ones == 0 && bad_ones > 0;
+    if (is_bad) bad_ones--;
+    if (good_ones > 0) good_ones--;
+    pthread_mutex_unlock(&turn);
+    return is_bad;
 }
 
 static void note(const char *what, int file, off_t place, const struct iovec *parts, int count) {

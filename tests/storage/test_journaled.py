@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from partita import compiled
 from partita.errors import StorageError
 from partita.storage.engine import Changes
-from partita.storage.journal import HEADER_BYTES, Journal, read_journal
+from partita.storage.journal import HEADER_BYTES, KEPT_BYTES, Journal, read_journal
 from partita.storage.journaled import JOURNALS, JournaledEngine, opened_for_reading
 
 EVERYTHING = (b"", b"\xff" * 8)
@@ -172,6 +172,25 @@ def test_records_of_an_earlier_generation_are_not_taken_for_new_ones(tmp_path: P
     journal.clear()
     assert read_journal(path)[:3:2] == (2, ())
     journal.close()
+
+
+def test_a_large_journal_is_cut_only_after_the_disk_knows_that_it_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first records without its last ones, over a tree that has both, would undo the last."""
+    path = tmp_path / "journal.0"
+    journal = Journal(path, read_journal(path))
+    journal.begin(2)
+    journal.append({b"key": bytes(KEPT_BYTES)})
+    calls = []
+    sync, truncate = os.fdatasync, os.ftruncate
+    monkeypatch.setattr(os, "fdatasync", lambda file: (calls.append("sync"), sync(file)))
+    monkeypatch.setattr(
+        os, "ftruncate", lambda file, size: (calls.append("cut"), truncate(file, size))
+    )
+    journal.clear()
+    journal.close()
+    assert (calls, path.stat().st_size) == (["sync", "cut"], KEPT_BYTES)
 
 
 def test_damage_in_a_journal_refuses_the_folder_in_words(tmp_path: Path) -> None:

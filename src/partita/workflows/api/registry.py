@@ -10,6 +10,7 @@ from partita.client import ClientError
 from partita.errors import (
     DynamoDBError,
     InternalServerError,
+    InvalidToken,
     SerializationException,
     UnknownOperationException,
 )
@@ -80,6 +81,9 @@ class Api:
         try:
             return await operation(self._service, request)
         except ClientError as error:
+            if error.code == "ValidationException" and "nextToken" in request:
+                # A place in another list.
+                raise InvalidToken("Invalid Token: 'Invalid token'") from error
             if error.code != "ResourceNotFoundException":
                 raise
         # Somebody has deleted our table: all that was kept is gone, and may begin anew.

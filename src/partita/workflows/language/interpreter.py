@@ -154,14 +154,12 @@ def _started(walk: Walk, line: Line, task: StartTask, happening: TaskStarted) ->
         details = {"workerName": happening.worker_name}
     line.task = replace(task, is_started=True)
     walk.tell(line, history.task_type(task, "Started"), details)
-    line.task = msgspec.structs.replace(task, is_started=True)
 
 
 def _submitted(walk: Walk, line: Line, task: StartTask, happening: TaskSubmitted) -> None:
     details = {**history.task_details(task), **history.data("output", happening.output)}
     line.task = replace(task, is_submitted=True, submitted=happening.output)
     walk.tell(line, history.task_type(task, "Submitted"), details)
-    line.task = msgspec.structs.replace(task, is_submitted=True, submitted=happening.output)
 
 
 def _succeeded(walk: Walk, line: Line, task: StartTask, happening: TaskSucceeded) -> None:

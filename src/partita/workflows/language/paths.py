@@ -35,6 +35,14 @@ _STEP = re.compile(
     re.VERBOSE,
 )
 _FUNCTION = re.compile(r"\.(\w+)\(\)$")
+_SPARE_DOT = re.compile(
+    r"""
+    ( '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )   # a name, which may look like a step inside
+    | (?<!\.)\.(?=\[)
+    """,
+    re.VERBOSE,
+)
+"""Before a bracket, as in `$.[0]`, which the service reads like `$[0]`."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -58,7 +66,7 @@ class Path:
         self.text = text
         self.is_context = bool(root["context"])
         self.variable: str | None = root["variable"]
-        rest = text[root.end() :]
+        rest = _SPARE_DOT.sub(r"\1", text[root.end() :])
         self.function = _function_at_end(rest)
         if self.function is not None:
             rest = rest[: rest.rindex(".")]

@@ -27,8 +27,6 @@ class Activities:
 
     async def offer(self, name: str, task: StartTask, note: Callable[..., Awaitable[None]]) -> None:
         """Returns when a worker has the task, and that is written down."""
-        if task.is_started:
-            return
         offer = Offer(task, asyncio.get_running_loop().create_future())
         self._hand_out(name, offer)
         try:

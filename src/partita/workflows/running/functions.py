@@ -48,12 +48,18 @@ class Functions:
             )
         call = asyncio.create_task(pool.call(json.dumps(event).encode()))
         self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        call.add_done_callback(self._forget)
         try:
             # A function goes on also when nobody waits for it any more, as on Lambda.
             return await asyncio.shield(call)
         except FunctionError as error:
             raise StateError(error.error_type, json.dumps(error.content)) from error
+
+    def _forget(self, call: asyncio.Task[Any]) -> None:
+        """Also how it ended, of a call that nobody waits for any more."""
+        self._calls.discard(call)
+        if not call.cancelled():
+            call.exception()
 
     async def close(self) -> None:
         for call in self._calls:

@@ -28,6 +28,7 @@ from partita.workflows.running.activities import Activities
 from partita.workflows.running.functions import Functions
 from partita.workflows.running.integrations import SYNC, SYNC_2, Integration, integration_of
 from partita.workflows.running.records import SUCCEEDED, Execution
+from partita.workflows.running.store import Store
 
 Report = Callable[..., None]
 """`report(*happenings)`: they become one step with what else has happened."""
@@ -57,8 +58,11 @@ class Executions(Protocol):
 
 
 class Tasks:
-    def __init__(self, client: Client, functions: Functions, activities: Activities) -> None:
+    def __init__(
+        self, client: Client, store: Store, functions: Functions, activities: Activities
+    ) -> None:
         self._client = client
+        self._store = store
         self._functions = functions
         self._activities = activities
         self.executions: Executions | None = None
@@ -71,7 +75,7 @@ class Tasks:
         if integration is None:
             raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
         if integration.kind == integrations.ACTIVITY:
-            await self._activities.offer(integration.name, task, note)
+            await self._offer(integration.name, task, note)
             return
         if not task.is_submitted:
             started = TaskStarted(task.id)
@@ -88,6 +92,13 @@ class Tasks:
             output = task.submitted
         if integration.pattern != integrations.TOKEN:
             report(await self._awaited(integration, task, output))
+
+    async def _offer(self, name: str, task: StartTask, note: Note) -> None:
+        if task.is_started:
+            return
+        if await self._store.activity(name) is None:
+            raise StateError(RUNTIME, f"The activity {task.resource} does not exist.")
+        await self._activities.offer(name, task, note)
 
     async def _answer(self, integration: Integration, task: StartTask, execution_arn: str) -> Any:
         if integration.kind == integrations.LAMBDA:
