@@ -25,7 +25,7 @@ from partita.storage.journaled import JOURNALS, JournaledEngine, opened_for_read
 from partita.storage.lmdb import DATA_FILE
 
 SECTOR, PAGE = 512, 4096
-ROUNDS = 30
+ROUNDS = 20
 STATES_PER_ROUND = 6
 WORDS = "-"
 """Instead of a file: when a commit began and how it ended."""

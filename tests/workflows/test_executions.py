@@ -285,3 +285,11 @@ def test_what_is_not_there_is_said_to_be_missing(states: Any) -> None:
 @pytest.mark.parametrize("token", ["nonsense", "%%%"])
 def test_a_token_of_nobody_is_refused(states: Any, create: Create, token: str) -> None:
     refused(states, states.list_state_machines, "InvalidToken", nextToken=token)
+
+
+def test_a_token_of_another_list_is_refused(states: Any, create: Create) -> None:
+    first, second = create(PASS), create(PASS)
+    for name in ("one", "other"):
+        states.start_execution(stateMachineArn=first, name=name)
+    token = states.list_executions(stateMachineArn=first, maxResults=1)["nextToken"]
+    refused(states, states.list_executions, "InvalidToken", stateMachineArn=second, nextToken=token)

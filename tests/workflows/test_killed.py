@@ -19,7 +19,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .conftest import ROLE, Json, events, finished, function, states_client, types, write_functions
+from .conftest import (
+    ROLE,
+    Json,
+    events,
+    finished,
+    function,
+    one_task,
+    states_client,
+    types,
+    write_functions,
+)
 
 NAME = "killed"
 MACHINE_ARN = f"arn:aws:states:us-east-1:123456789012:stateMachine:{NAME}"
@@ -72,6 +82,16 @@ def companions(server: Any) -> list[int]:
     ]
 
 
+def processes_of(server: Any, name: str) -> list[int]:
+    """Of a function."""
+    return [
+        pid
+        for companion in companions(server)
+        for pid in children(companion)
+        if f"\0{name}\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
 def kill(pids: list[int]) -> None:
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
@@ -121,8 +141,6 @@ def kill_at_random(
         time.sleep(chance.uniform(0.5, 1.5) * seconds)
         if victim == "companion":
             kill(companions(server))
-        elif victim == "functions":
-            kill([child for pid in companions(server) for child in children(pid)])
         else:
             server.kill()
             server = start(server.port)
@@ -154,24 +172,18 @@ def test_no_execution_is_lost_or_run_twice_in_many_rounds(serve: Any, tmp_path: 
     kill_at_random(serve, tmp_path, executions=600, kills=kills, seconds=1.5)
 
 
-def test_a_killed_function_fails_its_task_and_may_be_retried(serve: Any, tmp_path: Path) -> None:
-    settings = write_functions(tmp_path)
-    server = serve("serve", "--port", "0", "--in-memory", "--config", settings, stderr=None)
-    states = states_client(server.url)
+def test_a_killed_function_fails_its_task_and_may_be_retried(
+    server: Any, states: Any, create: Callable[..., str]
+) -> None:
     retry = [{"ErrorEquals": ["Runtime.ExitError"], "IntervalSeconds": 1}]
-    task = {"Type": "Task", "Resource": function("alone"), "Retry": retry, "End": True}
-    machine = states.create_state_machine(
-        name="slow",
-        definition=json.dumps({"StartAt": "Only", "States": {"Only": task}}),
-        roleArn=ROLE,
-    )["stateMachineArn"]
+    machine = create(one_task(function("alone"), Retry=retry))
     arn = states.start_execution(stateMachineArn=machine, input='{"seconds": 2}')["executionArn"]
     deadline = time.monotonic() + 30
-    while not (functions := [child for pid in companions(server) for child in children(pid)]):
+    while not (called := processes_of(server, "alone")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(0.5)
-    kill(functions)
+    kill(called)
     assert finished(states, arn)["status"] == "SUCCEEDED"
     found = types(events(states, arn))
     assert (found.count("LambdaFunctionFailed"), found.count("LambdaFunctionSucceeded")) == (1, 1)
@@ -198,6 +210,7 @@ def test_waits_timeouts_and_tokens_go_on_after_a_restart(serve: Any, tmp_path: P
             "End": True,
         },
     }
+    states.create_activity(name="nobody")
     arns = {}
     for name, state in machines.items():
         definition = json.dumps({"StartAt": "Only", "States": {"Only": state}})
@@ -219,6 +232,23 @@ def test_waits_timeouts_and_tokens_go_on_after_a_restart(serve: Any, tmp_path: P
     assert finished(states, arns["token"])["status"] == "SUCCEEDED"
     elapsed = states.describe_execution(executionArn=arns["wait"])
     assert (elapsed["stopDate"] - elapsed["startDate"]).total_seconds() > 2.9
+
+
+def test_executions_that_wait_for_others_find_them_after_a_restart(
+    server: Any, states: Any, create: Callable[..., str]
+) -> None:
+    """Whichever of the two is taken up first."""
+    wait = {"Type": "Wait", "Seconds": 60, "End": True}
+    inner = create({"StartAt": "Wait", "States": {"Wait": wait}})
+    resource = "arn:aws:states:::states:startExecution.sync"
+    outer = create(one_task(resource, Parameters={"StateMachineArn": inner}))
+    arns = [states.start_execution(stateMachineArn=outer)["executionArn"] for _ in range(10)]
+    for arn in arns:
+        while "TaskSubmitted" not in types(events(states, arn)):
+            time.sleep(0.02)
+    kill(companions(server))
+    executions = [finished_patiently(states, arn) for arn in arns]
+    assert [one["status"] for one in executions] == ["SUCCEEDED"] * len(arns), executions
 
 
 def test_everything_ends_with_the_server(serve: Any, tmp_path: Path) -> None:

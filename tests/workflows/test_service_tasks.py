@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -134,6 +135,49 @@ def test_other_operations_go_through_the_sdk(output: Run, table: Any) -> None:
         },
     }
     assert output(machine) == {"items": [{"id": {"S": "batch-1"}}]}
+
+
+def test_a_machine_lists_its_own_executions(states: Any, create: Create) -> None:
+    machine = {
+        "StartAt": "List",
+        "States": {
+            "List": {
+                "Type": "Task",
+                "Resource": "arn:aws:states:::aws-sdk:sfn:listExecutions",
+                "Parameters": {
+                    "StateMachineArn.$": "$$.StateMachine.Id",
+                    "StatusFilter": "RUNNING",
+                    "MaxResults": 1,
+                },
+                "Next": "More?",
+            },
+            "More?": {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$.NextToken", "IsPresent": True, "Next": "Wrong"}],
+                "Default": "Done",
+            },
+            "Wrong": {"Type": "Fail"},
+            "Done": {"Type": "Succeed"},
+        },
+    }
+    started = states.start_execution(stateMachineArn=create(machine), name="itself")
+    execution = finished(states, started["executionArn"])
+    (listed,) = json.loads(execution["output"])["Executions"]
+    assert (listed["Name"], listed["Status"]) == ("itself", "RUNNING")
+    assert datetime.fromisoformat(listed["StartDate"]) <= started["startDate"]
+
+
+def test_a_machine_starts_another_through_the_sdk(
+    states: Any, run: Run, output: Run, create: Create
+) -> None:
+    resource = "arn:aws:states:::aws-sdk:sfn:startExecution"
+    machine = create(PASS)
+    parameters = {"StateMachineArn": machine, "Input": {"theirs": {"a": 1}}}
+    answer = output(one_task(resource, Parameters=parameters))
+    assert json.loads(finished(states, answer["ExecutionArn"])["output"]) == {"theirs": {"a": 1}}
+    parameters["StateMachineArn"] = f"{machine}-missing"
+    execution = run(one_task(resource, Parameters=parameters))
+    assert execution["error"] == "Sfn.StateMachineDoesNotExistException"
 
 
 def starting(machine_arn: str, pattern: str, **parameters: Any) -> Json:

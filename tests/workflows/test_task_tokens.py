@@ -146,6 +146,16 @@ def test_workers_share_the_tasks_of_an_activity(states: Any, create: Create) -> 
     assert found[3]["activityStartedEventDetails"]["workerName"].startswith("worker-")
 
 
+def test_a_task_of_an_activity_that_is_not_there_fails(states: Any, create: Create) -> None:
+    activity = "arn:aws:states:us-east-1:123456789012:activity:forgotten"
+    arn = states.start_execution(stateMachineArn=create(one_task(activity)))["executionArn"]
+    execution = finished(states, arn)
+    assert (execution["error"], execution["cause"]) == (
+        "States.Runtime",
+        f"The activity {activity} does not exist.",
+    )
+
+
 def test_a_task_of_an_activity_that_nobody_takes_times_out(states: Any, create: Create) -> None:
     activity = states.create_activity(name="lonely")["activityArn"]
     machine = create(one_task(activity, TimeoutSeconds=5))

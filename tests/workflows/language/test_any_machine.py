@@ -108,7 +108,7 @@ def state(draw: Any, names: list[str], depth: int) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(machines(), inputs, st.lists(inputs | st.just("fail"), min_size=1, max_size=4))
 def test_any_machine_ends_or_fails_with_a_documented_error(
     definition: dict[str, Any], input: Any, results: list[Any]

@@ -31,6 +31,7 @@ STORE = {
     "häß": 3,
     "matrix": [[1, 2], [3, 4]],
     "no": None,
+    "a.[b]": 4,
 }
 
 
@@ -49,6 +50,10 @@ def find(path: str, data: Any = STORE) -> Any:
         ("$['x.y']['z\\'q']", 2),
         ("$.häß", 3),
         ("$.matrix[1][0]", 3),
+        ("$.matrix.[1].[0]", 3),
+        ("$.store.book.[?(@.isbn)].title", ["C"]),
+        ("$..[1].[1]", [4]),
+        ("$['a.[b]']", 4),
         ("$.no", None),
         ("$$.Execution.Id", "arn"),
         ("$v.a[0]", 5),

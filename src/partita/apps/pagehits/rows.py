@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from typing import NamedTuple
 
 import msgspec
 
-from partita.apps.pagehits.windows import REASON, Counts, Facet, Windows
+from partita.apps.pagehits.windows import FACET_BITS, FACET_MASK, REASON, Counts, Facet, Windows
 
 COMPRESSION_LEVEL = 6
 
@@ -41,27 +41,30 @@ class Closed(NamedTuple):
 def rows_by_brand(
     windows: Windows, counts: Counts, kept_assets: int, kept_rows_max: int
 ) -> dict[str, Closed]:
+    facets = windows.facets
     totals: dict[str, dict[int, int]] = {}
     filtered: dict[str, dict[str, int]] = {}
-    spell_out = windows.facets.spell_out
     for key, hits in counts.items():
-        asset_id, facet = spell_out(key)
+        facet = facets[key & FACET_MASK]
         if facet.resource_type == REASON:
             filtered.setdefault(facet.brand, {})[facet.paid_type] = hits
         elif hits > 0:
-            assets = totals.setdefault(facet.brand, {})
+            assets = totals.get(facet.brand)
+            if assets is None:
+                assets = totals[facet.brand] = {}
+            asset_id = key >> FACET_BITS
             assets[asset_id] = assets.get(asset_id, 0) + hits
-    lowest = {brand: _lowest(assets.values(), kept_assets) for brand, assets in totals.items()}
-    rows: dict[str, list[Row]] = {brand: [] for brand in totals}
+    lowest = {brand: min(nlargest(kept_assets, of.values())) for brand, of in totals.items()}
+    kept: dict[str, list[tuple[int, int, Facet]]] = {brand: [] for brand in totals}
     for key, hits in counts.items():
-        asset_id, facet = spell_out(key)
-        if facet.resource_type == REASON or hits <= 0:
-            continue
-        if totals[facet.brand][asset_id] >= lowest[facet.brand]:
-            rows[facet.brand].append(_row(asset_id, facet, hits))
+        facet = facets[key & FACET_MASK]
+        if hits > 0 and facet.resource_type != REASON:
+            asset_id = key >> FACET_BITS
+            if totals[facet.brand][asset_id] >= lowest[facet.brand]:
+                kept[facet.brand].append((-hits, asset_id, facet))
     return {
         brand: Closed(
-            sorted(rows.get(brand, ()), key=_order)[:kept_rows_max],
+            [_row(*each) for each in nsmallest(kept_rows_max, kept.get(brand, ()))],
             sum(totals.get(brand, {}).values()),
             filtered.get(brand, {}),
         )
@@ -77,13 +80,5 @@ def unpack(data: bytes) -> list[Row]:
     return msgspec.json.decode(zlib.decompress(data), type=list[Row])
 
 
-def _lowest(totals: Iterable[int], kept_assets: int) -> int:
-    return min(nlargest(kept_assets, totals))
-
-
-def _row(asset_id: int, facet: Facet, hits: int) -> Row:
-    return Row(asset_id, facet.section_id, facet.paid_type, facet.resource_type, hits)
-
-
-def _order(row: Row) -> tuple[int, int, int, str, str]:
-    return (-row.hits, row.asset_id, row.section_id, row.paid_type, row.resource_type)
+def _row(negative_hits: int, asset_id: int, facet: Facet) -> Row:
+    return Row(asset_id, facet.section_id, facet.paid_type, facet.resource_type, -negative_hits)

@@ -19,7 +19,7 @@ from partita.apps.pagehits.settings import Period
 
 FACET_BITS = 20
 FACETS_MAX = 1 << FACET_BITS
-_FACET_MASK = FACETS_MAX - 1
+FACET_MASK = FACETS_MAX - 1
 
 
 class Facet(NamedTuple):
@@ -85,8 +85,11 @@ class Facets:
             self.number(*reason_facet(brand, TOO_MANY_FACETS))
         return number
 
+    def __getitem__(self, number: int) -> Facet:
+        return self._facets[number]
+
     def spell_out(self, key: int) -> tuple[int, Facet]:
-        return key >> FACET_BITS, self._facets[key & _FACET_MASK]
+        return key >> FACET_BITS, self._facets[key & FACET_MASK]
 
 
 def reason_facet(brand: str, reason: str) -> Facet:

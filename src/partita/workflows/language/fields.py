@@ -32,6 +32,11 @@ def check_string(value: Json) -> Iterator[Problem]:
         yield "", "The value must be a string"
 
 
+def check_version(value: Json) -> Iterator[Problem]:
+    if value != "1.0":
+        yield "", "Value must be one of: [1.0]"
+
+
 def check_boolean(value: Json) -> Iterator[Problem]:
     if not isinstance(value, bool):
         yield "", "The value must be a boolean"

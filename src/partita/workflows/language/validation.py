@@ -19,6 +19,7 @@ from partita.workflows.language.fields import (
     check_any,
     check_integer,
     check_string,
+    check_version,
 )
 from partita.workflows.language.findings import (
     DUPLICATE_NAME,
@@ -118,7 +119,7 @@ class _Examination:
         fields = self.definition
         checks: dict[str, Check] = {
             "Comment": check_string,
-            "Version": check_string,
+            "Version": check_version,
             "TimeoutSeconds": check_integer(1),
             "QueryLanguage": check_any,
         }

@@ -131,15 +131,19 @@ class Engine:
         """Take up all executions that run."""
         turns = asyncio.Semaphore(LOADS_AT_ONCE)
 
-        async def load(arn: str) -> None:
+        async def load(arn: str) -> Live | None:
             async with turns:
                 try:
-                    await self._load(arn)
+                    return await self._load(arn)
                 except UNREADABLE:
                     # The others go on.
                     logger.exception("%s cannot be taken up.", arn)
+                    return None
 
-        await asyncio.gather(*[load(arn) async for arn in self._store.running()])
+        loaded = await asyncio.gather(*[load(arn) async for arn in self._store.running()])
+        # Not before all are there: one may wait for another.
+        for live in filter(None, loaded):
+            self._go_on(live)
 
     async def close(self) -> None:
         for live in self._live.values():
@@ -150,14 +154,19 @@ class Engine:
 
     # One execution.
 
-    async def _load(self, arn: str, finished: asyncio.Future[Execution] | None = None) -> None:
-        """Take up an execution; `finished` is what those wait for who know it already."""
+    async def _load(
+        self, arn: str, finished: asyncio.Future[Execution] | None = None
+    ) -> Live | None:
+        """An execution as it was written; None when it has ended.
+
+        `finished` is what those wait for who know it already.
+        """
         finished = finished or asyncio.get_running_loop().create_future()
         execution, state = await self._store.execution(arn), await self._store.state(arn)
         if execution is None or state is None:
             if execution is not None:
                 finished.set_result(execution)
-            return
+            return None
         if execution.digest in self._machines:
             machine = self._machines[execution.digest]
         else:
@@ -165,7 +174,11 @@ class Engine:
             machine = self.machine(execution.digest, definition)
         revision, run = state
         live = self._live[arn] = Live(execution, machine, run, finished, revision)
-        self._act(live, outstanding(run))
+        return live
+
+    def _go_on(self, live: Live) -> None:
+        """Ask again for everything that an execution waits for."""
+        self._act(live, outstanding(live.run))
         self._limit(live)
 
     def _post(
@@ -199,7 +212,9 @@ class Engine:
             logger.warning("%s was changed by somebody else; reading it again.", live.execution.arn)
             live.quiet()
             self._live.pop(live.execution.arn, None)
-            await self._load(live.execution.arn, live.finished)
+            again = await self._load(live.execution.arn, live.finished)
+            if again is not None:
+                self._go_on(again)
         except Exception as error:
             logger.exception("%s cannot go on.", live.execution.arn)
             await self._abandon(live, error)

@@ -14,7 +14,11 @@ DYNAMODB, SDK = "dynamodb", "aws-sdk"
 SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
-SDK_SERVICES = {"dynamodb": ("dynamodb", "DynamoDb"), "kinesis": ("kinesis", "Kinesis")}
+SDK_SERVICES = {
+    "dynamodb": ("dynamodb", "DynamoDb"),
+    "kinesis": ("kinesis", "Kinesis"),
+    "sfn": ("states", "Sfn"),
+}
 """Of a service's name in a Resource: its name on the wire, and in names of errors."""
 
 _SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
