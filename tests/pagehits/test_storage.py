@@ -198,6 +198,7 @@ def test_a_sum_that_is_not_positive_is_not_kept() -> None:
             '[[periods]]\nname="b"\ncode="B"\nseconds=10\ncount=1\nmax_age_seconds=1\n',
             "no multiple",
         ),
+        ("[spam]\nmode='filter'\ninterval_seconds=7", "no multiple of interval_seconds"),
         ("[[urls]]\npattern='('", "pattern"),
         ("[[urls]]\npattern='a'", "assetId"),
     ],

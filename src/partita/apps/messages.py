@@ -65,6 +65,10 @@ class Request:
         """The query as it was sent."""
         return self._raw_query
 
+    def header(self, name: bytes) -> bytes | None:
+        """As it was sent: for what every request is asked."""
+        return self._raw_headers.get(name)
+
     @property
     def headers(self) -> dict[str, str]:
         """Names are in lower case."""
@@ -119,23 +123,23 @@ def decoded(segment: str) -> str | None:
 
 def encode(response: Response, request: Request) -> bytes:
     """The bytes of a response to a request."""
-    status = response.status
-    lines = [_STATUS_LINES[status], _date_line(int(time()))]
-    if status not in _BODILESS:
-        lines.append(
-            b"content-type: %b\r\ncontent-length: %d\r\n"
-            % (response.content_type.encode("latin-1"), len(response.body))
-        )
+    lines = ""
+    if response.status not in _BODILESS:
+        lines = f"content-type: {response.content_type}\r\ncontent-length: {len(response.body)}\r\n"
     if response.headers:
-        lines += (f"{n}: {v}\r\n".encode("latin-1") for n, v in response.headers.items())
+        for name, value in response.headers.items():
+            lines += f"{name}: {value}\r\n"
     if not request.keep_alive:
-        lines.append(b"connection: close\r\n")
+        lines += "connection: close\r\n"
     elif request.is_http_1_0:
-        lines.append(b"connection: keep-alive\r\n")
-    lines.append(b"\r\n")
-    if request.method != "HEAD" and status not in _BODILESS:
-        lines.append(response.body)
-    return b"".join(lines)
+        lines += "connection: keep-alive\r\n"
+    has_body = response.status not in _BODILESS and request.method != "HEAD"
+    return b"%b%b%b\r\n%b" % (
+        _STATUS_LINES[response.status],
+        _date_line(int(time())),
+        lines.encode("latin-1"),
+        response.body if has_body else b"",
+    )
 
 
 @lru_cache(maxsize=1)

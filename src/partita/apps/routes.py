@@ -35,7 +35,10 @@ class Routes:
         """The handler, with the request's parameters set; else the answer: 404, 405, 400."""
         segments = request.path.split("/")
         for route in self._routes.get(len(segments), {}).values():
-            if all(segments[place] == literal for place, literal in route.literals):
+            for place, literal in route.literals:
+                if segments[place] != literal:
+                    break
+            else:
                 return _choose(route, segments, request)
         return problem(404, f"There is nothing at {request.path}.")
 

@@ -68,6 +68,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     definition = {
         "StartAt": "Nowhere",
         "TimeoutSeconds": "ten",
+        "Version": "2.0",
         "States": {
             "A": {"Type": "Pass", "Next": "B", "Colour": "red"},
             "C": {"Type": "Dance"},
@@ -75,6 +76,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         },
     }
     assert refusals(definition) == [
+        SCHEMA + "Value must be one of: [1.0] at /Version",
         SCHEMA + "The value must be an integer from 1 to 99999999 at /TimeoutSeconds",
         "MISSING_TRANSITION_TARGET: Missing 'StartAt' target: Nowhere at /StartAt",
         SCHEMA + "Field is not supported at /States/A/Colour",

@@ -132,7 +132,7 @@ class Api:
             metric = await rules.resolve(metric, rules.cutoff_time(date, "date"), store.get)
             # Versions of different metrics have the same numbers.
             etag = f'"{quote(metric.name)}:{metric.latest_version}"'
-        if request.headers.get("if-none-match") == etag:
+        if request.header(b"if-none-match") == etag.encode():
             return Response(304, headers={"etag": etag})
         return _encoded(metric, headers={"etag": etag})
 

@@ -120,7 +120,7 @@ def _with_quarantine(
     async def run() -> Any:
         client = Client(endpoint, connections=2)
         try:
-            return await work(Quarantine(client, loaded.spam.quarantine_table, loaded.stream))
+            return await work(Quarantine.of(client, loaded.spam, loaded.stream))
         finally:
             await client.close()
 

@@ -77,7 +77,7 @@ class Processor:
         self._brands = {brand.name for brand in settings.brands}
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
         self.screen = Screen(settings.spam)
-        self.quarantine = Quarantine(client, stream=settings.stream)
+        self.quarantine = Quarantine.of(client, settings.spam, settings.stream)
 
     def add_routes(self, web: Web) -> None:
         web.add("POST", "/events", self.post_events)

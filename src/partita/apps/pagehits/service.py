@@ -68,7 +68,7 @@ async def run_parts(
     if CONSUMER in parts:
         works.append(Storing(client, settings).run)
     if API in parts or PROCESSOR in parts:
-        add_quarantine_routes(web, Quarantine(client, stream=settings.stream), screen)
+        add_quarantine_routes(web, Quarantine.of(client, settings.spam, settings.stream), screen)
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_go_on(work, stop)) for work in works]
     await web.serve(

@@ -127,6 +127,7 @@ def load(path: Path | None) -> Settings:
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise PartitaError(f"The settings in {path} are wrong: {error}.") from error
     _check_periods(path, settings.periods)
+    _check_interval(path, settings)
     _check_urls(path, settings.urls)
     return settings
 
@@ -144,6 +145,17 @@ def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
     for names in ([p.name for p in periods], [p.code for p in periods]):
         if len(set(names)) < len(names):
             raise PartitaError(f"Two periods in {path} have the same name or code.")
+
+
+def _check_interval(path: Path, settings: Settings) -> None:
+    """What is withheld of an interval must belong to one window of each period."""
+    interval = settings.spam.interval_seconds
+    for period in settings.periods:
+        if settings.spam.mode == "filter" and period.seconds % interval:
+            raise PartitaError(
+                f"The windows of {period.name} in {path} have {period.seconds} seconds, which is "
+                f"no multiple of interval_seconds = {interval} under [spam]."
+            )
 
 
 def _check_urls(path: Path, rules: tuple[UrlRule, ...]) -> None:

@@ -15,9 +15,9 @@ UNSTORED = "unstored"
 
 async def create(client: Client, settings: Settings) -> None:
     """Everything that is missing; several parts may do so at the same time."""
-    for description in _descriptions(settings):
+    for description in descriptions(settings):
         await _create(client, "dynamodb", "CreateTable", description)
-    names = [description["TableName"] for description in _descriptions(settings)]
+    names = [description["TableName"] for description in descriptions(settings)]
     for name in names:
         await _wait_for_table(client, name)
     for name in (settings.table, settings.windows_table, settings.malformed_table):
@@ -27,7 +27,7 @@ async def create(client: Client, settings: Settings) -> None:
     await _wait_for_stream(client, settings.stream)
 
 
-def _descriptions(settings: Settings) -> list[dict[str, Any]]:
+def descriptions(settings: Settings) -> list[dict[str, Any]]:
     return [
         _table(settings.table, {"hashKey": "S", "rangeKey": "S"}),
         _table(settings.assets_table, {"assetId": "N"}),

@@ -12,7 +12,7 @@ from typing import Any
 
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.quarantine import quarantine_description
-from partita.apps.pagehits.tables import _descriptions as descriptions
+from partita.apps.pagehits.tables import descriptions
 
 Resource = dict[str, Any]
 HANDLERS = "partita.apps.pagehits"

@@ -27,6 +27,7 @@ from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.cases import Case, Evidence, Status, Withheld, digest
 from partita.apps.pagehits.spam.forest import Explanation
 from partita.apps.pagehits.spam.screen import Decisions, Screen
+from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.apps.pagehits.spam.watch import Learned
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
@@ -60,6 +61,10 @@ class Quarantine:
         self._table = table
         self._stream = stream
         self._retention_seconds = retention_days * DAY_SECONDS
+
+    @classmethod
+    def of(cls, client: Client, settings: SpamSettings, stream: str) -> Quarantine:
+        return cls(client, settings.quarantine_table, stream, settings.retention_days)
 
     async def create(self) -> None:
         """Its table, when there is none yet."""
