@@ -357,12 +357,11 @@ def test_no_fold_begins_on_a_journal_that_is_in_doubt(
     with pytest.raises(StorageError):
         engine.commit({b"lost": b"x"})
     engine.refresh()
+    assert engine._fold is None
     faults.clear()
     commit(engine, {b"b": b"2"})
-    assert [read_journal(tmp_path / name).commits for name in JOURNALS] in (
-        [(), ({b"b": b"2"},)],
-        [({b"b": b"2"},), ()],
-    )
+    assert sum(len(read_journal(tmp_path / name).commits) for name in JOURNALS) == 1
+    assert shown(engine) == {b"a": b"1", b"b": b"2"}
     engine.close()
 
 

@@ -156,6 +156,20 @@ def test_a_task_of_an_activity_that_is_not_there_fails(states: Any, create: Crea
     )
 
 
+def test_heartbeats_are_expected_from_the_worker_that_has_the_task(
+    states: Any, create: Create
+) -> None:
+    activity = states.create_activity(name="patient")["activityArn"]
+    machine = create(one_task(activity, HeartbeatSeconds=5, TimeoutSeconds=2000))
+    arn = states.start_execution(stateMachineArn=machine)["executionArn"]
+    # Ten seconds of the machine.
+    time.sleep(0.5)
+    assert states.get_activity_task(activityArn=activity)["taskToken"]
+    assert finished(states, arn)["error"] == "States.HeartbeatTimeout"
+    expected = ["ActivityScheduled", "ActivityStarted", "ActivityTimedOut", "ExecutionFailed"]
+    assert types(events(states, arn))[2:] == expected
+
+
 def test_a_task_of_an_activity_that_nobody_takes_times_out(states: Any, create: Create) -> None:
     activity = states.create_activity(name="lonely")["activityArn"]
     machine = create(one_task(activity, TimeoutSeconds=5))

@@ -66,10 +66,14 @@ class Workflows:
         service = self.service
         await service.store.prepare()
         await service.engine.recover()
-        machines, _ = await service.store.page(MACHINES, Machine, MACHINES_PAGE, None)
-        for machine in machines:
-            if machine.status == DELETING:
-                remove_later(service, machine.name)
+        after = None
+        while True:
+            machines, after = await service.store.page(MACHINES, Machine, MACHINES_PAGE, after)
+            for machine in machines:
+                if machine.status == DELETING:
+                    remove_later(service, machine.name)
+            if after is None:
+                return
 
     async def close(self) -> None:
         await self.service.engine.close()

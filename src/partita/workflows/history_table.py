@@ -9,6 +9,7 @@ TEXT_CHARS_MAX = 72
 HEADINGS = ("id", "seconds", "type", "state", "what")
 _TOLD = ("error", "cause", "output", "input", "resource", "name", "index", "length")
 """Of an event's details, what says most about it, the most important first."""
+_NAMING = ("StateEntered", "StateExited")
 
 
 def lines(events: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -25,9 +26,9 @@ def _rows(events: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
     for event in events:
         began = event["timestamp"] if began is None else began
         details = _details(event)
-        # An event belongs to the state of the one that it follows, unless it enters one.
-        entered = details.get("name") if event["type"].endswith("StateEntered") else None
-        state = entered or states.get(event.get("previousEventId", 0), "")
+        # An event belongs to the state of the one that it follows, unless it names its own.
+        named = details.get("name") if event["type"].endswith(_NAMING) else None
+        state = named or states.get(event.get("previousEventId", 0), "")
         states[event["id"]] = "" if event["type"].endswith("StateExited") else state
         seconds = f"{event['timestamp'] - began:.3f}"
         yield str(event["id"]), seconds, event["type"], state, _what(details)

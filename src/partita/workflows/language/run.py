@@ -7,7 +7,6 @@ not being walked waits for exactly one thing: a task, a timer, or its own fork.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 
 import msgspec
@@ -98,12 +97,6 @@ class Run(msgspec.Struct, kw_only=True):
 
     def line_waiting_for(self, id: str) -> Line | None:
         return next((line for line in self.lines.values() if line.waits_for == id), None)
-
-    def lines_within(self, line: Line) -> Iterator[Line]:
-        """The lines of its fork, and theirs, innermost last."""
-        for inner in [other for other in self.lines.values() if other.parent == line.id]:
-            yield inner
-            yield from self.lines_within(inner)
 
 
 def _copy_of(line: Line) -> Line:

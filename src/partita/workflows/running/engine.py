@@ -31,6 +31,7 @@ from partita.workflows.language import (
     StateMachine,
     Stopped,
     TaskFailed,
+    TaskStarted,
     TaskSucceeded,
     TaskTimedOut,
     TimerFired,
@@ -44,6 +45,7 @@ from partita.workflows.language.timestamps import format_timestamp
 from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running.arns import machine_arn
 from partita.workflows.running.commits import Conflict
+from partita.workflows.running.integrations import is_activity
 from partita.workflows.running.live import Live, StartedTask, heartbeat_timer, timeout_timer
 from partita.workflows.running.records import EXPRESS, RUNNING, Execution
 from partita.workflows.running.store import Store
@@ -259,6 +261,10 @@ class Engine:
         live.revision += 1
         if execution.status == RUNNING:
             self._act(live, commands)
+            for happening, _ in happenings:
+                # Heartbeats of an activity are expected from the worker that has it. (guide)
+                if isinstance(happening, TaskStarted) and happening.id in live.tasks:
+                    self.heartbeat(live, happening.id)
         else:
             for id in list(live.tasks):
                 self._give_up_task(live, id)
@@ -300,7 +306,8 @@ class Engine:
         if command.timeout_seconds is not None:
             until = command.scheduled_at + command.timeout_seconds
             self._set_timer(live, timeout_timer(command.id), until, TaskTimedOut(command.id))
-        self._expect_heartbeat(live, command)
+        if command.is_started or not is_activity(command.resource):
+            self._expect_heartbeat(live, command)
         task.call = asyncio.create_task(self._call(live, command))
 
     async def _call(self, live: Live, command: StartTask) -> None:

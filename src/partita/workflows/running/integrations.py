@@ -35,7 +35,7 @@ class Integration(NamedTuple):
 
 def integration_of(resource: str) -> Integration | None:
     """None for what is not built."""
-    if arns.kind_of(resource) == arns.ACTIVITY:
+    if is_activity(resource):
         return Integration(ACTIVITY, arns.activity_name(resource))
     match = _SERVICE.fullmatch(resource)
     if match is None:
@@ -51,6 +51,10 @@ def integration_of(resource: str) -> Integration | None:
     if not sdk and pattern in _PATTERNS.get(named, ()):
         return Integration(named, operation, pattern)
     return None
+
+
+def is_activity(resource: str) -> bool:
+    return arns.kind_of(resource) == arns.ACTIVITY
 
 
 _PATTERNS = {INVOKE: ("", TOKEN), START: ("", SYNC, SYNC_2, TOKEN)}
