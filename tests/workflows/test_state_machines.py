@@ -88,6 +88,7 @@ def test_a_name_with_strange_characters_is_refused(states: Any, name: str) -> No
             "is not one that this server can call at /States/Only/Resource",
         ),
         (json.dumps(one_task("arn:aws:states:::dynamodb:scan")), "not one that this server"),
+        (json.dumps(one_task("arn:aws:states:::aws-sdk:sfn:dance")), "not one that this server"),
         (
             json.dumps(one_task("arn:aws:states:::glue:startJobRun.sync")),
             "not one that this server",

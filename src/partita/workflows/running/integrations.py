@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from partita.protocol import model
 from partita.workflows.language import Diagnostic, InvalidDefinition, StateMachine
 from partita.workflows.running import arns
 from partita.workflows.running.records import EXPRESS
@@ -14,14 +15,23 @@ DYNAMODB, SDK = "dynamodb", "aws-sdk"
 SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
-SDK_SERVICES = {
-    "dynamodb": ("dynamodb", "DynamoDb"),
-    "kinesis": ("kinesis", "Kinesis"),
-    "sfn": ("states", "Sfn"),
-}
-"""Of a service's name in a Resource: its name on the wire, and in names of errors."""
-
 _SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
+
+
+class SdkService(NamedTuple):
+    wire: str
+    """What the client calls it."""
+    errors: str
+    """How the names of its errors begin."""
+    model: str
+
+
+SDK_SERVICES = {
+    "dynamodb": SdkService("dynamodb", "DynamoDb", model.DYNAMODB),
+    "kinesis": SdkService("kinesis", "Kinesis", model.KINESIS),
+    "sfn": SdkService("states", "Sfn", model.STEP_FUNCTIONS),
+}
+"""By their names in a Resource."""
 
 
 class Integration(NamedTuple):
@@ -31,6 +41,11 @@ class Integration(NamedTuple):
     pattern: str = ""
     """Whether a task waits for more than the answer."""
     service: str = ""
+
+    @property
+    def operation(self) -> str:
+        """As the service itself calls it: PutItem for putItem."""
+        return self.name[0].upper() + self.name[1:]
 
 
 def integration_of(resource: str) -> Integration | None:
@@ -71,9 +86,15 @@ def check_resources(machine: StateMachine, type: str) -> None:
         raise InvalidDefinition(refused)
 
 
+def _is_known(integration: Integration) -> bool:
+    if integration.kind != SDK:
+        return True
+    return integration.operation in model.load(SDK_SERVICES[integration.service].model).inputs
+
+
 def _refusal(resource: str, type: str) -> str:
     integration = integration_of(resource)
-    if integration is None:
+    if integration is None or not _is_known(integration):
         return f"The resource {resource!r} is not one that this server can call"
     if type == EXPRESS and integration.kind == ACTIVITY:
         return "Express state machine does not support Activity ARN"

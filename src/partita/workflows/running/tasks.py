@@ -125,14 +125,13 @@ class Tasks:
 
     async def _ask(self, integration: Integration, parameters: dict[str, Any]) -> dict[str, Any]:
         """An operation of a service, over the wire."""
-        name = integration.name[0].upper() + integration.name[1:]
         if integration.kind == integrations.DYNAMODB:
             service, prefix, general = "dynamodb", "DynamoDB", "AmazonDynamoDBException"
         else:
-            service, prefix = integrations.SDK_SERVICES[integration.service]
+            service, prefix, _ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
         try:
-            answer = await self._client.call(service, name, parameters)
+            answer = await self._client.call(service, integration.operation, parameters)
         except ClientError as error:
             code = general if error.code in UNMODELLED else error.code
             cause = f"{error.message} (Service: {prefix}, Status Code: {error.status})"
