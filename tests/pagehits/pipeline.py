@@ -240,7 +240,9 @@ def recount(
     windows: dict[tuple[str, str, int], Counter[Row]] = {}
     for visit in visits:
         number = visit["assetId"] - asset_id(0)
-        brand, kind = brands[number % len(brands)], TYPES[number % len(TYPES)]
+        # What is on the stream says what the asset was then; another visit of it may say otherwise.
+        brand = visit.get("brand") or brands[number % len(brands)]
+        kind = visit.get("resourceType") or TYPES[number % len(TYPES)]
         row = (brand, visit["assetId"], visit["sectionId"], visit["paidType"], kind)
         for code, seconds in lengths.items():
             start = int(visit["time"]) // seconds * seconds

@@ -160,7 +160,9 @@ class Batch:
         """Some of the records, joined by commas."""
         begin = self.end(start - 1) + 1 if start else 0
         base = self.bodies_start
-        return self.value[base + begin : base + self.end(stop - 1)]
+        # Of a damaged batch nothing: compiled, a slice that ends before it begins is an error.
+        end = max(begin, self.end(stop - 1))
+        return self.value[base + begin : base + end]
 
 
 class Page(NamedTuple):
