@@ -278,7 +278,7 @@ def test_everything_ends_with_the_server(serve: Any, tmp_path: Path) -> None:
     started = time.monotonic()
     code, said = server.terminate()
     assert (code, said) == (0, "")
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 30
     polling.join()
     assert not polled[0].get("taskToken")
     deadline = time.monotonic() + 10
