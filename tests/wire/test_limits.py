@@ -7,9 +7,12 @@ has a test of its own, named in `OTHERWISE`; `UNREACHABLE` says why a limit cann
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from botocore.exceptions import ClientError
@@ -659,6 +662,18 @@ def test_a_header_has_its_limit(raw: Any) -> None:
     answer = raw("GetItem", request, headers={"X-Filler": "x" * double})
     assert answer.status in (400, 413, 431)
     assert "ResourceNotFoundException" not in str(answer.body)
+
+
+def test_a_header_in_pieces_has_the_same_limit(endpoint: str) -> None:
+    address = urlsplit(endpoint)
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nX-Filler: "
+    piece = b"x" * (limits.REQUEST_HEADER_BYTES_MAX * 2 // 3)
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=60) as line:
+        line.sendall(head + piece)
+        # Long enough that the server has read the first piece before it gets the second.
+        time.sleep(0.2)
+        line.sendall(piece + b"\r\nContent-Length: 0\r\n\r\n")
+        assert line.recv(100).startswith(b"HTTP/1.1 431 ")
 
 
 def test_the_limits_of_the_account_are_described(client: Any) -> None:

@@ -126,7 +126,8 @@ class Connection:
         if self._is_discarding:
             self._discard(len(data))
             return
-        self._is_header_long = self._unfinished_bytes + len(data) > REQUEST_HEADER_BYTES_MAX
+        # Measured only when it can be too long: it comes in pieces, or in a large one.
+        self._is_header_long = self._request is not None or len(data) > REQUEST_HEADER_BYTES_MAX
         self._has_advanced = False
         self._parse(data)
         if self._request is not None and not self._has_advanced:
