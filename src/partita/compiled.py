@@ -22,6 +22,7 @@ DIGEST = BUILD / "source.digest"
 SHARED_LIBRARY = "partita__mypyc"
 
 MODULES = (
+    "limits.py",
     "item/bounds.py",
     "item/keys.py",
     "item/numbers.py",
@@ -59,6 +60,7 @@ MODULES = (
     "changes/log.py",
     "events/layout.py",
     "events/log.py",
+    "tables/catalog.py",
     "tables/expiry.py",
     "tables/indexes.py",
     "tables/keys.py",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from partita.limits import KB
 
-READ_UNIT_BYTES = 4 * KB
-WRITE_UNIT_BYTES = 1 * KB
+READ_UNIT_BYTES: Final = 4 * KB
+WRITE_UNIT_BYTES: Final = 1 * KB
 
 
 def write_units(size_bytes: int) -> int:

@@ -12,16 +12,17 @@ numbers from the same count as tables, so that none comes again.
 from __future__ import annotations
 
 import struct
+from typing import Final
 
-STREAMS = b"\x08"
-SEQUENCES = b"\x09"
-CHECKPOINTS = b"\x0a"
-CHANGES = b"\x12"
+STREAMS: Final = b"\x08"
+SEQUENCES: Final = b"\x09"
+CHECKPOINTS: Final = b"\x0a"
+CHANGES: Final = b"\x12"
 
-_STREAM = struct.Struct(">I")
-_SHARD = struct.Struct(">II")
-_CHANGE = struct.Struct(">cIIQ")
-_SEQUENCE = struct.Struct(">Q")
+_STREAM: Final = struct.Struct(">I")
+_SHARD: Final = struct.Struct(">II")
+_CHANGE: Final = struct.Struct(">cIIQ")
+_SEQUENCE: Final = struct.Struct(">Q")
 
 pack_sequence = _SEQUENCE.pack
 

@@ -12,15 +12,16 @@ numbers from the same count as tables, so that none comes again.
 from __future__ import annotations
 
 import struct
+from typing import Final
 
-STREAMS = b"\x0b"
-TAILS = b"\x0c"
-DELETED = b"\x0d"
-RECORDS = b"\x13"
+STREAMS: Final = b"\x0b"
+TAILS: Final = b"\x0c"
+DELETED: Final = b"\x0d"
+RECORDS: Final = b"\x13"
 
-_STREAM = struct.Struct(">cI")
-_SHARD = struct.Struct(">cII")
-_BATCH = struct.Struct(">cIIQ")
+_STREAM: Final = struct.Struct(">cI")
+_SHARD: Final = struct.Struct(">cII")
+_BATCH: Final = struct.Struct(">cIIQ")
 
 
 def stream_key(name: str) -> bytes:

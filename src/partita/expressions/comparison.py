@@ -10,20 +10,20 @@ from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import Any, Final
 
 from partita.item.sizes import binary_size
 from partita.item.values import AttributeValue
 
-ORDERED_TYPES = frozenset(("S", "N", "B"))
-PREFIX_TYPES = frozenset(("S", "B"))
-SIZED_TYPES = frozenset(("S", "B", "SS", "NS", "BS", "L", "M"))
-MEMBER_TYPES = {"SS": "S", "NS": "N", "BS": "B"}
+ORDERED_TYPES: Final = frozenset(("S", "N", "B"))
+PREFIX_TYPES: Final = frozenset(("S", "B"))
+SIZED_TYPES: Final = frozenset(("S", "B", "SS", "NS", "BS", "L", "M"))
+MEMBER_TYPES: Final = {"SS": "S", "NS": "N", "BS": "B"}
 
 Order = Callable[[Any, Any], bool]
-ORDERS: dict[str, Order] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+ORDERS: Final[dict[str, Order]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
-_ORDERED: dict[str, Callable[[str], Any]] = {"S": str, "N": Decimal, "B": b64decode}
+_ORDERED: Final[dict[str, Callable[[str], Any]]] = {"S": str, "N": Decimal, "B": b64decode}
 
 
 def is_ordered(left: AttributeValue, right: AttributeValue, order: Order) -> bool:

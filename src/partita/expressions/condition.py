@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import le
+from typing import Final
 
 from partita.expressions import comparison
 from partita.expressions.parse import (
@@ -47,8 +48,8 @@ from partita.limits import IN_OPERANDS_MAX
 Predicate = Callable[[Item, Values], bool]
 
 # In the order in which DynamoDB Local prints them.
-TYPE_NAMES = "{N,BS,L,B,NULL,M,S,SS,NS,BOOL}"
-ANY_TYPE = (
+TYPE_NAMES: Final = "{N,BS,L,B,NULL,M,S,SS,NS,BOOL}"
+ANY_TYPE: Final = (
     "{NS,N,INTSET,DOUBLESET,SS,S,BOOL,HD,INT,DECIMALSET,FS,DECIMAL,L,BS,DOUBLE,M,DICT,B,NULL,"
     "HDS,FLOAT}"
 )
@@ -257,7 +258,7 @@ class ConditionScope(Scope):
         return operands
 
 
-_FUNCTIONS: dict[str, Callable[[ConditionScope, CallNode], Predicate]] = {
+_FUNCTIONS: Final[dict[str, Callable[[ConditionScope, CallNode], Predicate]]] = {
     "attribute_exists": ConditionScope.exists,
     "attribute_not_exists": ConditionScope.exists,
     "attribute_type": ConditionScope.attribute_type,

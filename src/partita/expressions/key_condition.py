@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from partita.errors import INVALID, ValidationException
 from partita.expressions.condition import ConditionScope, checked_tree
@@ -32,14 +32,14 @@ from partita.expressions.resolution import (
 from partita.item.keys import KeyAttribute
 from partita.item.values import AttributeValue
 
-PARAMETER = "KeyConditionExpression"
+PARAMETER: Final = "KeyConditionExpression"
 
-MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-TYPE_MISMATCH = f"{INVALID}Condition parameter type does not match schema type"
-RANGE_OPERATORS = frozenset((*MIRRORED, "BETWEEN", "begins_with"))
-CONDITION_COUNT = "Conditions can be of length 1 or 2 only"
-NOT_SUPPORTED = "Query key condition not supported"
-PLANS_MAX = 1024
+MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+TYPE_MISMATCH: Final = f"{INVALID}Condition parameter type does not match schema type"
+RANGE_OPERATORS: Final = frozenset((*MIRRORED, "BETWEEN", "begins_with"))
+CONDITION_COUNT: Final = "Conditions can be of length 1 or 2 only"
+NOT_SUPPORTED: Final = "Query key condition not supported"
+PLANS_MAX: Final = 1024
 
 
 class KeyTest(NamedTuple):

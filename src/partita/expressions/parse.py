@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from partita.expressions.tokens import COMPARATORS, Kind, Token, syntax_error, tokenize
 
-REDUNDANT_PARENTHESES = "The expression has redundant parentheses;"
-SECTIONS = ("SET", "REMOVE", "ADD", "DELETE")
+REDUNDANT_PARENTHESES: Final = "The expression has redundant parentheses;"
+SECTIONS: Final = ("SET", "REMOVE", "ADD", "DELETE")
 
 
 class Refusal(Exception):

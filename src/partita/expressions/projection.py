@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from partita.expressions.parse import Refusal, parse_projection
 from partita.expressions.paths import Path, disjoint, find
@@ -19,7 +19,7 @@ from partita.expressions.resolution import (
 )
 from partita.item.values import AttributeValue, Item
 
-PARAMETER = "ProjectionExpression"
+PARAMETER: Final = "ProjectionExpression"
 
 Shape = dict[Any, Any]
 """Elements of paths, nested; a leaf is an empty dict and stands for all that is there."""

@@ -8,7 +8,7 @@ checks, kept with the compiled expression and run before anything is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from partita.errors import ValidationException
 from partita.expressions.parse import (
@@ -42,15 +42,17 @@ Compiled = TypeVar("Compiled")
 Compile = Callable[[str, NameItems, str], Compiled]
 """From an expression's text, the names it may use, and the parameter that it is given in."""
 
-KEPT_CHARS_MAX = 256 * KB
+KEPT_CHARS_MAX: Final = 256 * KB
 """How much text the expressions of each kind that are kept may have; they take 100 times more."""
-KEPT_CHARS_EACH = 100
-KEPT_CHARS_ONE_MAX = 8 * KB
+KEPT_CHARS_EACH: Final = 100
+KEPT_CHARS_ONE_MAX: Final = 8 * KB
 
-LONG_NAME = f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
+LONG_NAME: Final = (
+    f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
+)
 
-UPDATE_FUNCTIONS = frozenset(("if_not_exists", "list_append"))
-CONDITION_FUNCTIONS = frozenset(
+UPDATE_FUNCTIONS: Final = frozenset(("if_not_exists", "list_append"))
+CONDITION_FUNCTIONS: Final = frozenset(
     (
         "attribute_exists",
         "attribute_not_exists",

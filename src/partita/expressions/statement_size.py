@@ -8,19 +8,19 @@ amounts were measured to the byte (recorded by the public conformance suite in O
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from partita.expressions.parse import Assigned, PathNode, SumNode, UpdateNode, ValueNode
 from partita.expressions.paths import Path
 from partita.expressions.resolution import Values
 from partita.item.sizes import string_size, value_size
 
-STATEMENT_BYTES = 3
-SECTION_BYTES = {"SET": 19, "ADD": 19, "REMOVE": 1, "DELETE": 1}
-OPERATOR_BYTES = {"+": 34, "-": 37, "list_append": 37, "if_not_exists": 39}
-OPERAND_BYTES = 1
-OPERAND_ELEMENT_BYTES = 14
-TARGET_ELEMENT_BYTES = 4
+STATEMENT_BYTES: Final = 3
+SECTION_BYTES: Final = {"SET": 19, "ADD": 19, "REMOVE": 1, "DELETE": 1}
+OPERATOR_BYTES: Final = {"+": 34, "-": 37, "list_append": 37, "if_not_exists": 39}
+OPERAND_BYTES: Final = 1
+OPERAND_ELEMENT_BYTES: Final = 14
+TARGET_ELEMENT_BYTES: Final = 4
 
 Resolve = Callable[[PathNode], Path]
 
@@ -35,7 +35,7 @@ class StatementSize(NamedTuple):
         return self.fixed_bytes + sum(value_size(values[name]) for name in self.values)
 
 
-UNCOUNTED = StatementSize()
+UNCOUNTED: Final = StatementSize()
 
 
 def statement_size(update: UpdateNode, resolve: Resolve) -> StatementSize:

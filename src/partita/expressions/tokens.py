@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-END_TEXT = "<EOF>"
-KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"))
-COMPARATORS = frozenset(("=", "<>", "<", "<=", ">", ">="))
+END_TEXT: Final = "<EOF>"
+KEYWORDS: Final = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"))
+COMPARATORS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
 
-_TOKEN = re.compile(
+_TOKEN: Final = re.compile(
     r"""
         (?P<blank>[ \t\r\n]+)
       | (?P<word>[A-Za-z][A-Za-z0-9_]*)
@@ -42,7 +42,7 @@ class Token(NamedTuple):
     end: int
 
 
-_KINDS = {kind.name.lower(): kind for kind in Kind}
+_KINDS: Final = {kind.name.lower(): kind for kind in Kind}
 
 
 def tokenize(text: str) -> list[Token]:

@@ -11,7 +11,7 @@ from base64 import b64decode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from partita.errors import ValidationException
 from partita.expressions.parse import (
@@ -53,14 +53,16 @@ from partita.item.sizes import value_size
 from partita.item.values import SET_TYPES, AttributeValue, Item, type_of
 from partita.limits import ITEM_BYTES_MAX
 
-PARAMETER = "UpdateExpression"
+PARAMETER: Final = "UpdateExpression"
 
-INCORRECT_TYPE = "An operand in the update expression has an incorrect data type"
-INVALID_PATH = "The document path provided in the update expression is invalid for update"
-MISSING_OPERAND = "The provided expression refers to an attribute that does not exist in the item"
-ITEM_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
+INCORRECT_TYPE: Final = "An operand in the update expression has an incorrect data type"
+INVALID_PATH: Final = "The document path provided in the update expression is invalid for update"
+MISSING_OPERAND: Final = (
+    "The provided expression refers to an attribute that does not exist in the item"
+)
+ITEM_TOO_LARGE: Final = "Item size to update has exceeded the maximum allowed size"
 
-LONG_TYPE_NAMES = {
+LONG_TYPE_NAMES: Final = {
     "S": "STRING",
     "N": "NUMBER",
     "B": "BINARY",
@@ -70,11 +72,11 @@ LONG_TYPE_NAMES = {
     "L": "LIST",
 }
 # Shorter texts without a point are integers whose sum cannot leave the range of numbers.
-SHORT_CHARS = 19
+SHORT_CHARS: Final = 19
 
-ALLOWED_TYPES = {"ADD": SET_TYPES | {"N"}, "DELETE": SET_TYPES}
+ALLOWED_TYPES: Final = {"ADD": SET_TYPES | {"N"}, "DELETE": SET_TYPES}
 
-SET_ORDERS: dict[str, Callable[[str], Any]] = {"SS": str, "NS": Decimal, "BS": b64decode}
+SET_ORDERS: Final[dict[str, Callable[[str], Any]]] = {"SS": str, "NS": Decimal, "BS": b64decode}
 
 Compute = Callable[[AttributeValue | None, Item, Values], AttributeValue | None]
 """The new value of a target from its old one; None removes it."""
@@ -301,11 +303,11 @@ class _UpdateScope(Scope):
         }
 
 
-_FUNCTIONS: dict[str, Callable[[_UpdateScope, CallNode], Evaluate]] = {
+_FUNCTIONS: Final[dict[str, Callable[[_UpdateScope, CallNode], Evaluate]]] = {
     "if_not_exists": _UpdateScope.if_not_exists,
     "list_append": _UpdateScope.list_append,
 }
-_SECTIONS: dict[str, Callable[[_UpdateScope, ActionNode], Compute]] = {
+_SECTIONS: Final[dict[str, Callable[[_UpdateScope, ActionNode], Compute]]] = {
     "SET": _UpdateScope.set,
     "REMOVE": _UpdateScope.remove,
     "ADD": _UpdateScope.add,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from partita.item import numbers
 from partita.item.values import AttributeValue
 
-PARTITION_HASH_BYTES = 8
+PARTITION_HASH_BYTES: Final = 8
 
 
 class KeyAttribute(NamedTuple):
@@ -30,9 +30,9 @@ try:
 except ImportError:
     from hashlib import md5
 
-HASH_PREFIX = b"Outliers"
+HASH_PREFIX: Final = b"Outliers"
 
-_ENCODERS: dict[str, Callable[[Any], bytes]] = {
+_ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
     "N": numbers.encode,
     "B": b64decode,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded
+from typing import Final
 
 from partita.errors import ValidationException
 from partita.limits import (
@@ -19,23 +20,25 @@ from partita.limits import (
     NUMBER_TEXT_CHARS_MAX,
 )
 
-OVERFLOW = (
+OVERFLOW: Final = (
     "Number overflow. Attempting to store a number with magnitude larger than supported range"
 )
-UNDERFLOW = (
+UNDERFLOW: Final = (
     "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 )
-PRECISION = "Attempting to store more than 38 significant digits in a Number"
+PRECISION: Final = "Attempting to store more than 38 significant digits in a Number"
 
 # Possessive, so that a million digits and a letter are refused as fast as they are read.
-_NUMBER = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE]([+-]?\d++))?", re.ASCII)
-_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,36}[1-9]|-?[1-9]", re.ASCII)
-EXPONENT_DIGITS_MAX = 19
+_NUMBER: Final = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE]([+-]?\d++))?", re.ASCII)
+_PLAIN_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,37}", re.ASCII)
+EXPONENT_DIGITS_MAX: Final = 19
 """An exponent beyond 64 bits makes no number at all (recorded)."""
-PAIRS_MAX = NUMBER_DIGITS_MAX // 2 + 1
+PAIRS_MAX: Final = NUMBER_DIGITS_MAX // 2 + 1
 # Sums and products of two numbers are exact within this precision: the exponents are at most
 # 256 apart, so aligning two 38-digit numbers needs fewer than 300 digits.
-EXACT = Context(prec=400, Emin=-999_999, Emax=999_999, traps=[Inexact, Rounded, InvalidOperation])
+EXACT: Final = Context(
+    prec=400, Emin=-999_999, Emax=999_999, traps=[Inexact, Rounded, InvalidOperation]
+)
 
 
 def parse(text: str) -> Decimal:
@@ -86,9 +89,14 @@ def canonical(number: Decimal) -> str:
 
 def normalize(text: str) -> str:
     """The canonical text of a number's text; a plain integer is its own."""
-    if _PLAIN_INTEGER.fullmatch(text):
+    if _is_natural(text) or _PLAIN_INTEGER.fullmatch(text):
         return text
     return canonical(parse(text))
+
+
+def _is_natural(text: str) -> bool:
+    """Whether nothing has to be looked at: most numbers are of this kind."""
+    return text.isdecimal() and text.isascii() and text[0] != "0" and len(text) <= NUMBER_DIGITS_MAX
 
 
 def check_range(number: Decimal, too_precise: str = PRECISION) -> Decimal:
@@ -140,9 +148,11 @@ def size(text: str) -> int:
     """Bytes that a canonical number counts in an item: the length of its encoding."""
     if text == "0":
         return 1
+    # Pairs of digits lie on either side of the point; pairs of zeros at the ends are not kept.
+    if _is_natural(text) and text[-1] != "0":
+        return 1 + (len(text) + 1) // 2
     is_negative = text[0] == "-"
     whole, _, fraction = text.lstrip("-").partition(".")
-    # Pairs of digits lie on either side of the point; pairs of zeros at the ends are not kept.
     if not fraction:
         pairs = (len(whole) + 1) // 2 - (len(whole) - len(whole.rstrip("0"))) // 2
     elif whole == "0":

@@ -7,14 +7,15 @@ length in front, and an item is cut into pieces of 3 KB, each with the sort key 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from partita.item.keys import KeyAttribute, key_bytes
 from partita.item.sizes import PAGED_HEAD_BYTES, measure, measure_value
 from partita.item.values import Item
 
-PIECE_BYTES = 3072
-PIECE_HEAD_BYTES = 18
-ITEM_HEAD_BYTES = 2
+PIECE_BYTES: Final = 3072
+PIECE_HEAD_BYTES: Final = 18
+ITEM_HEAD_BYTES: Final = 2
 
 
 def page_bytes(item: Item, sort: Sequence[KeyAttribute], paged: int | None = None) -> int:

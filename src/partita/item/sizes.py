@@ -11,14 +11,14 @@ have other heads (`item/page_bytes.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from partita.item import numbers
 from partita.item.values import AttributeValue, Item
 
-CONTAINER_BYTES = 3
-MEMBER_BYTES = 1
-PAGED_HEAD_BYTES = 1
+CONTAINER_BYTES: Final = 3
+MEMBER_BYTES: Final = 1
+PAGED_HEAD_BYTES: Final = 1
 """Of every value on a page."""
 
 
@@ -31,28 +31,34 @@ def value_size(value: AttributeValue) -> int:
     return measure_value(value)[0]
 
 
-def measure(item: Item) -> tuple[int, int]:
-    """Bytes that a normalised item counts, and bytes that its values take on a page."""
+def measure(item: Item, is_ascii: bool = False) -> tuple[int, int]:
+    """Bytes that a normalised item counts, and bytes that its values take on a page.
+
+    Where it is known that all of it `is_ascii`, no text has to be looked at.
+    """
     size = paged = 0
     for name, value in item.items():
-        value_bytes, value_paged = measure_value(value)
-        size += string_size(name) + value_bytes
+        value_bytes, value_paged = measure_value(value, is_ascii)
+        size += value_bytes + (len(name) if is_ascii else string_size(name))
         paged += PAGED_HEAD_BYTES + value_paged
     return size, paged
 
 
-def measure_value(value: AttributeValue) -> tuple[int, int]:
+def measure_value(value: AttributeValue, is_ascii: bool = False) -> tuple[int, int]:
     for kind, content in value.items():
         if kind == "S":
-            size = string_size(content)
+            text: str = content
+            size = len(text) if is_ascii else string_size(text)
             return size, size + _length_bytes(size)
         if kind == "N":
             size = numbers.size(content)
             return size, 1 + size
         if kind == "M":
-            return _measure_map(content)
+            return _measure_map(content, is_ascii)
         if kind == "L":
-            return _measure_list(content)
+            return _measure_list(content, is_ascii)
+        if kind == "BOOL":
+            return 1, 1
         return _OTHERS[kind](content)
     return 0, 0
 
@@ -69,22 +75,22 @@ def _length_bytes(size: int) -> int:
     return 1 if size < 1 << 7 else 2 if size < 1 << 14 else 3
 
 
-def _measure_list(members: list[AttributeValue]) -> tuple[int, int]:
+def _measure_list(members: list[AttributeValue], is_ascii: bool) -> tuple[int, int]:
     size = CONTAINER_BYTES + MEMBER_BYTES * len(members)
     paged = 1 + PAGED_HEAD_BYTES * len(members)
     for member in members:
-        value_bytes, value_paged = measure_value(member)
+        value_bytes, value_paged = measure_value(member, is_ascii)
         size += value_bytes
         paged += value_paged
     return size, paged
 
 
-def _measure_map(members: Item) -> tuple[int, int]:
+def _measure_map(members: Item, is_ascii: bool) -> tuple[int, int]:
     size = CONTAINER_BYTES + MEMBER_BYTES * len(members)
     paged = 1 + PAGED_HEAD_BYTES * len(members)
     for name, value in members.items():
-        value_bytes, value_paged = measure_value(value)
-        name_bytes = string_size(name)
+        value_bytes, value_paged = measure_value(value, is_ascii)
+        name_bytes = len(name) if is_ascii else string_size(name)
         size += name_bytes + value_bytes
         paged += name_bytes + _length_bytes(name_bytes) + value_paged
     return size, paged
@@ -103,9 +109,8 @@ def _measure_set(member_size: Callable[[str], int]) -> Callable[[list[str]], tup
     return measure_members
 
 
-_OTHERS: dict[str, Callable[[Any], tuple[int, int]]] = {
+_OTHERS: Final[dict[str, Callable[[Any], tuple[int, int]]]] = {
     "B": _measure_binary,
-    "BOOL": lambda flag: (1, 1),
     "NULL": lambda flag: (1, 0),
     "SS": _measure_set(string_size),
     "NS": _measure_set(numbers.size),

@@ -15,7 +15,7 @@ from base64 import b64decode
 from collections.abc import Callable, Sized
 from decimal import Decimal
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
 from partita.errors import INVALID, MalformedValue, ValidationException
 from partita.item import numbers
@@ -24,22 +24,24 @@ from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
 
-TYPES = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
+TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
 # The older generation's integer runs over at this exponent (recorded).
-_LARGEST_EXPONENT = re.compile(r"[eE]\+?0*2147483647$")
-SET_TYPES = frozenset(("SS", "NS", "BS"))
+_LARGEST_EXPONENT: Final = re.compile(r"[eE]\+?0*2147483647$")
+SET_TYPES: Final = frozenset(("SS", "NS", "BS"))
 
-EMPTY = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
-SEVERAL_TYPES = (
+EMPTY: Final = (
+    "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
+)
+SEVERAL_TYPES: Final = (
     "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes"
 )
-TOO_DEEP = (
+TOO_DEEP: Final = (
     "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit"
 )
-TOO_LARGE = "Item size has exceeded the maximum allowed size"
-EMPTY_NAME = "Empty attribute name"
+TOO_LARGE: Final = "Item size has exceeded the maximum allowed size"
+EMPTY_NAME: Final = "Empty attribute name"
 
 
 class Wording(Enum):
@@ -102,8 +104,14 @@ def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeVal
         raise ValidationException(TOO_DEEP)
     normalized: AttributeValue | None = None
     for kind, content in value.items():
-        rule = _RULES.get(kind)
-        checked = content if rule is None else rule(content, check, level)
+        checked: Any = content
+        # The most frequent types first; the others find their rule in the table.
+        if kind == "N":
+            checked = _number(content, check, level)
+        elif kind != "S":
+            rule = _RULES.get(kind)
+            if rule is not None:
+                checked = rule(content, check, level)
         if normalized is not None:
             raise MalformedValue(SEVERAL_TYPES)
         # Most values are as they shall be.
@@ -155,11 +163,11 @@ def _string_set(members: list[str], check: Check, level: int) -> list[str]:
     check.count(members)
     if len(set(members)) < len(members):
         if check.wording is Wording.CURRENT:
-            shown = ", ".join(f'"{member}"' for member in _up_to_repeat(members, str.encode))
+            shown = ", ".join(f'"{member}"' for member in _up_to_repeat(members, None))
         else:
             shown = ", ".join(members)
         raise ValidationException(f"{INVALID}Input collection [{shown}] contains duplicates.")
-    return sorted(members, key=str.encode)
+    return _in_byte_order(members)
 
 
 def _number_set(members: list[str], check: Check, level: int) -> list[str]:
@@ -190,7 +198,17 @@ def _binary_set(members: list[str], check: Check, level: int) -> list[str]:
     return sorted(members, key=b64decode)
 
 
-def _up_to_repeat(members: list[str], order: Callable[[str], bytes]) -> list[str]:
+def _in_byte_order(members: list[str]) -> list[str]:
+    """Characters have the order of their UTF-8. Members that are in order are not copied."""
+    before = ""
+    for member in members:
+        if member < before:
+            return sorted(members)
+        before = member
+    return members
+
+
+def _up_to_repeat(members: list[str], order: Callable[[str], bytes] | None) -> list[str]:
     """Members in byte order up to the first repeat, then the repeat, then the rest as sent."""
     seen: set[str] = set()
     for position, member in enumerate(members):
@@ -200,7 +218,7 @@ def _up_to_repeat(members: list[str], order: Callable[[str], bytes]) -> list[str
     return members
 
 
-_RULES: dict[str, Callable[[Any, Check, int], Any]] = {
+_RULES: Final[dict[str, Callable[[Any, Check, int], Any]]] = {
     "N": _number,
     "NULL": _null,
     "L": _list,

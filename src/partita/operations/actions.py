@@ -7,6 +7,8 @@ table: find the key, read the old item, check the condition, decide the new item
 
 from __future__ import annotations
 
+from typing import Final
+
 from partita.errors import (
     INVALID,
     ConditionalCheckFailedException,
@@ -37,8 +39,8 @@ from partita.tables.schema import Table
 from partita.tables.stored import Stored, pack
 from partita.tables.write import Written, write_item
 
-CONDITION_FAILED = "The conditional request failed"
-CONFLICT = "Transaction is ongoing for the item"
+CONDITION_FAILED: Final = "The conditional request failed"
+CONFLICT: Final = "Transaction is ongoing for the item"
 
 
 class Action:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -14,7 +14,7 @@ from partita.tables.schema import Table
 from partita.tables.stored import Stored
 from partita.tables.write import Written
 
-encode = orjson.dumps
+encode: Final = orjson.dumps
 
 
 def member(name: str, value: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
 
@@ -38,8 +38,8 @@ from partita.tables.schema import Table
 from partita.tables.stored import pack
 from partita.tables.write import Written
 
-DUPLICATES = "Provided list of item keys contains duplicates"
-TOO_MANY = "Too many items requested for the {operation} call"
+DUPLICATES: Final = "Provided list of item keys contains duplicates"
+TOO_MANY: Final = "Too many items requested for the {operation} call"
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ service.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from partita.capacity.accounts import Account, Entitlement
 from partita.capacity.insights import rule_kinds
@@ -28,7 +29,7 @@ from partita.tables.read import load
 from partita.tables.schema import PAY_PER_REQUEST, Index, Table
 from partita.tables.write import Written
 
-THROTTLED = (ProvisionedThroughputExceededException, ThrottlingException)
+THROTTLED: Final = (ProvisionedThroughputExceededException, ThrottlingException)
 
 
 def carry_out(context: WriteContext, table: Table, action: Action) -> Written:

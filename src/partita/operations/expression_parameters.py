@@ -1,8 +1,9 @@
 """The expression parameters of one request, read, checked and compiled in the service's order.
 
 Each operation family has its table of parameters. `check_parameters` refuses combinations, which
-the service does before it looks at items and keys; `read_expressions` does the rest. What is
-raised here has no envelope: PutItem, UpdateItem and DeleteItem put theirs around it.
+the service does before it looks at items and keys; `compile_expressions` does the rest, and
+`read_expressions` both at once. What is raised here has no envelope: PutItem, UpdateItem and
+DeleteItem put theirs around it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from partita.errors import ValidationException
 from partita.expressions import legacy
@@ -29,12 +30,14 @@ from partita.limits import (
 from partita.operations.context import Request
 from partita.protocol.validation import nests_too_deep
 
-_NAME_KEY = re.compile(r"#[A-Za-z0-9_]+")
-_VALUE_KEY = re.compile(r":[A-Za-z0-9_]+")
-ENVELOPE = "1 validation error detected: "
-UNUSED_SHOWN_MAX = 100
+_PLACEHOLDER: Final = re.compile(r"[#:][A-Za-z0-9_]+")
+KNOWN_KEYS_MAX: Final = 1000
+_KNOWN_KEYS: Final[set[str]] = set()
+"""Placeholders that have been found right: applications use the same ones again and again."""
+ENVELOPE: Final = "1 validation error detected: "
+UNUSED_SHOWN_MAX: Final = 100
 """Ours: how many of the placeholders that nobody uses an error names."""
-NOT_IN_USE = "can only be specified when using expressions"
+NOT_IN_USE: Final = "can only be specified when using expressions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +60,26 @@ class Family:
         object.__setattr__(self, "members", members)
 
 
-PUT_OR_DELETE = Family(
+PUT_OR_DELETE: Final = Family(
     ("Expected", "ConditionalOperator"),
     ("ConditionExpression",),
     ("ConditionExpression",),
     names_absent=False,
 )
-UPDATE = Family(
+UPDATE: Final = Family(
     ("AttributeUpdates", "Expected", "ConditionalOperator"),
     ("UpdateExpression", "ConditionExpression"),
     ("UpdateExpression", "ConditionExpression"),
     names_absent=False,
 )
 # Of GetItem, of one table of BatchGetItem, or of one Get of TransactGetItems.
-GET = Family(("AttributesToGet",), ("ProjectionExpression",), ())
-QUERY = Family(
+GET: Final = Family(("AttributesToGet",), ("ProjectionExpression",), ())
+QUERY: Final = Family(
     ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
     ("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
     ("FilterExpression", "KeyConditionExpression"),
 )
-SCAN = Family(
+SCAN: Final = Family(
     ("AttributesToGet", "ScanFilter", "ConditionalOperator"),
     ("ProjectionExpression", "FilterExpression"),
     ("FilterExpression",),
@@ -84,8 +87,8 @@ SCAN = Family(
     wraps_values=True,
 )
 # Of one Put, Delete or ConditionCheck of TransactWriteItems, and of one Update.
-ACTION = Family((), ("ConditionExpression",), ("ConditionExpression",))
-UPDATE_ACTION = Family(
+ACTION: Final = Family((), ("ConditionExpression",), ("ConditionExpression",))
+UPDATE_ACTION: Final = Family(
     (),
     ("UpdateExpression", "ConditionExpression"),
     ("UpdateExpression", "ConditionExpression"),
@@ -114,7 +117,7 @@ class Expressions:
         self.values: Values = values or {}
 
 
-NOTHING = Expressions()
+NOTHING: Final = Expressions()
 
 
 def check_parameters(request: Request, family: Family) -> None:
@@ -156,9 +159,13 @@ def enveloped(error: ValidationException, request: Request) -> ValidationExcepti
 
 
 def read_expressions(request: Request, family: Family) -> Expressions:
+    check_parameters(request, family)
+    return compile_expressions(request, family)
+
+
+def compile_expressions(request: Request, family: Family) -> Expressions:
     if family is not QUERY and family.members.isdisjoint(request):
         return NOTHING
-    check_parameters(request, family)
     replaced = _legacy(request, family)
     if "KeyConditions" in family.legacy and not (
         "KeyConditions" in request or "KeyConditionExpression" in request
@@ -235,7 +242,7 @@ def _names(request: Request) -> Names:
     names: Names | None = request.get("ExpressionAttributeNames")
     if names is None:
         return {}
-    _check_keys("ExpressionAttributeNames", names, _NAME_KEY)
+    _check_keys("ExpressionAttributeNames", names, "#")
     for key, name in names.items():
         if problem := name_problem(name):
             raise ValidationException(
@@ -251,7 +258,7 @@ def _values(request: Request, family: Family) -> Values:
     given = request.get("ExpressionAttributeValues")
     if given is None or not family.valued:
         return {}
-    _check_keys("ExpressionAttributeValues", given, _VALUE_KEY)
+    _check_keys("ExpressionAttributeValues", given, ":")
     values = {}
     check = Check(family.wording)
     for key, value in given.items():
@@ -269,7 +276,7 @@ def _values(request: Request, family: Family) -> Values:
     return values
 
 
-def _check_keys(parameter: str, given: Mapping[str, Any], pattern: re.Pattern[str]) -> None:
+def _check_keys(parameter: str, given: Mapping[str, Any], mark: str) -> None:
     if not given:
         raise ValidationException(f"{parameter} must not be empty")
     for key in given:
@@ -278,9 +285,11 @@ def _check_keys(parameter: str, given: Mapping[str, Any], pattern: re.Pattern[st
         elif len(key) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
             told = f" size of key: {len(key)}" if parameter == "ExpressionAttributeNames" else ""
             problem = f"The expression attribute map contains a key that is too long;{told}"
-        elif not pattern.fullmatch(key):
+        elif key[0] != mark or not (key in _KNOWN_KEYS or _PLACEHOLDER.fullmatch(key)):
             problem = f'Syntax error; key: "{key}"'
         else:
+            if len(_KNOWN_KEYS) < KNOWN_KEYS_MAX:
+                _KNOWN_KEYS.add(key)
             continue
         raise ValidationException(f"{parameter} contains invalid key: {problem}")
 

@@ -31,8 +31,8 @@ from partita.operations.expression_parameters import (
     PUT_OR_DELETE,
     UPDATE,
     check_parameters,
+    compile_expressions,
     enveloped,
-    read_expressions,
 )
 from partita.tables import layout
 from partita.tables.keys import check_key, check_scalar_paths
@@ -45,7 +45,7 @@ from partita.tables.write import Written
 def get_item(context: ReadContext, request: Request) -> bytes:
     check_parameters(request, GET)
     key = normalize_item(request["Key"])
-    expressions = read_expressions(request, GET)
+    expressions = compile_expressions(request, GET)
     table = context.service.table(request["TableName"])
     check_key(table, key)
     if expressions.projection:
@@ -83,7 +83,7 @@ def _read_put(request: Request) -> Put:
     _check_return_values(request)
     if item.size > ITEM_BYTES_MAX:
         raise ValidationException(TOO_LARGE)
-    expressions = read_expressions(request, PUT_OR_DELETE)
+    expressions = compile_expressions(request, PUT_OR_DELETE)
     return Put(request["TableName"], item, expressions, shows_item_on_failure(request))
 
 
@@ -100,7 +100,7 @@ def _read_delete(request: Request) -> Delete:
     check_parameters(request, PUT_OR_DELETE)
     key = normalize_item(request["Key"])
     _check_return_values(request)
-    expressions = read_expressions(request, PUT_OR_DELETE)
+    expressions = compile_expressions(request, PUT_OR_DELETE)
     return Delete(request["TableName"], key, expressions, shows_item_on_failure(request))
 
 
@@ -120,7 +120,7 @@ def update_item(context: WriteContext, request: Request) -> bytes:
 def _read_update(request: Request) -> Update:
     check_parameters(request, UPDATE)
     key = normalize_item(request["Key"])
-    expressions = read_expressions(request, UPDATE)
+    expressions = compile_expressions(request, UPDATE)
     return Update(request["TableName"], key, expressions, shows_item_on_failure(request))
 
 

@@ -2,21 +2,24 @@
 
 Applications ask the same thing again and again, in the same bytes. Both operations read one
 partition of a table or of an index, so their answer stays right until a commit changes a key of
-that partition, or the catalog changes. What is kept is bounded; the oldest goes first.
+that partition, or the catalog changes. An answer is kept when it is asked for a second time, for
+most questions are never repeated. What is kept is bounded; the oldest goes first.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Final
 from zlib import crc32
 
 from partita.limits import KB, MB
 from partita.tables import layout
 
-KEPT_BYTES_MAX = 16 * MB
-ANSWER_BYTES_MAX = 64 * KB
-ENTRY_BYTES = 500
+KEPT_BYTES_MAX: Final = 16 * MB
+ANSWER_BYTES_MAX: Final = 64 * KB
+ASKED_MAX: Final = 20_000
+ENTRY_BYTES: Final = 500
 """What an entry takes besides its question and its answer, about."""
 
 
@@ -38,12 +41,20 @@ class KnownAnswers:
         self._questions: dict[bytes, set[bytes]] = {}
         """By partition."""
         self._kept_bytes = 0
+        self._asked: set[int] = set()
+        """Hashes of questions that came at least once; one taken for another does no harm."""
 
     def get(self, question: bytes) -> KnownAnswer | None:
         return self._answers.get(question)
 
     def keep(self, question: bytes, body: bytes, partition: bytes) -> None:
         if len(question) + len(body) > ANSWER_BYTES_MAX or question in self._answers:
+            return
+        asked = hash(question)
+        if asked not in self._asked:
+            if len(self._asked) >= ASKED_MAX:
+                self._asked.clear()
+            self._asked.add(asked)
             return
         self._answers[question] = KnownAnswer(body, partition)
         questions = self._questions.get(partition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from partita.capacity.units import Consumed, read_units
 from partita.errors import INVALID, MalformedValue, ValidationException
@@ -21,8 +22,8 @@ from partita.tables.read import Keep, Page, load, read_page
 from partita.tables.schema import ALL, Index, Table
 from partita.tables.stored import Stored, decode
 
-INVALID_START = "The provided starting key is invalid"
-START_MISMATCH = f"{INVALID_START}: The provided key element does not match the schema"
+INVALID_START: Final = "The provided starting key is invalid"
+START_MISMATCH: Final = f"{INVALID_START}: The provided key element does not match the schema"
 
 
 class Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyRange
@@ -11,7 +12,7 @@ from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import (
     QUERY,
     check_parameters,
-    read_expressions,
+    compile_expressions,
 )
 from partita.operations.pages import (
     Source,
@@ -26,16 +27,18 @@ from partita.operations.pages import (
 from partita.tables import layout
 from partita.tables.keys import check_key_values
 
-OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
-NOT_IN_RANGE = "The provided starting key does not match the range key predicate"
-ONE_ROW = "The query can return at most one row and cannot be restarted"
+OUTSIDE: Final = (
+    "The provided starting key is outside query boundaries based on provided conditions"
+)
+NOT_IN_RANGE: Final = "The provided starting key does not match the range key predicate"
+ONE_ROW: Final = "The query can return at most one row and cannot be restarted"
 
 
 def query(context: ReadContext, request: Request) -> bytes:
     check_parameters(request, QUERY)
     check_select(request)
     start_key = start_values(request)
-    expressions = read_expressions(request, QUERY)
+    expressions = compile_expressions(request, QUERY)
     source = find_source(context, request)
     if start_key is not None:
         check_start_key(source, start_key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partita.errors import ValidationException
 from partita.operations.context import ReadContext, Request
-from partita.operations.expression_parameters import SCAN, check_parameters, read_expressions
+from partita.operations.expression_parameters import SCAN, check_parameters, compile_expressions
 from partita.operations.pages import (
     INVALID_START,
     check_select,
@@ -22,7 +22,7 @@ def scan(context: ReadContext, request: Request) -> bytes:
     check_select(request)
     start_key = start_values(request)
     _check_segments(request)
-    expressions = read_expressions(request, SCAN)
+    expressions = compile_expressions(request, SCAN)
     source = find_source(context, request)
     segment, total_segments = request.get("Segment", 0), request.get("TotalSegments", 1)
     start, stop = layout.segment_range(source.prefix, segment, total_segments)

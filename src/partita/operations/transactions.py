@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -64,15 +64,19 @@ from partita.tables.schema import Table
 from partita.tables.stored import Stored, pack
 from partita.tables.write import Written, write_item
 
-TRANSACTION_FACTOR = 2
+TRANSACTION_FACTOR: Final = 2
 
-NO_ACTION = "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
-SEVERAL_ACTIONS = "TransactItems can only contain one of Check, Put, Update or Delete"
-SEVERAL_ACTIONS_ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
+NO_ACTION: Final = (
+    "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
+)
+SEVERAL_ACTIONS: Final = "TransactItems can only contain one of Check, Put, Update or Delete"
+SEVERAL_ACTIONS_ON_ONE_ITEM: Final = (
+    "Transaction request cannot include multiple operations on one item"
+)
 
-NO_ITEM = b"{}"
+NO_ITEM: Final = b"{}"
 Reason = dict[str, Any]
-NO_REASON: Reason = {"Code": "None"}
+NO_REASON: Final[Reason] = {"Code": "None"}
 
 
 def transact_get_items(context: ReadContext, request: Request) -> bytes:
@@ -165,21 +169,27 @@ def write_together(
         )
     if token is not None:
         _remember(context, asked, token)
-    consumed = _PerTable()
+    members = []
+    if "ReturnConsumedCapacity" in request:
+        consumed = _PerTable()
+        for table, one in zip(tables, written, strict=True):
+            consumed.of(table).add(consumed_by_write(table, [one], TRANSACTION_FACTOR))
+        members += consumed.members(request, "WriteCapacityUnits")
+    if request.get("ReturnItemCollectionMetrics") == "SIZE":
+        members += _item_collection_metrics(tables, written)
+    return members
+
+
+def _item_collection_metrics(tables: list[Table], written: list[Written]) -> list[bytes]:
     by_table: dict[str, list[Written]] = {}
     for table, one in zip(tables, written, strict=True):
-        consumed.of(table).add(consumed_by_write(table, [one], TRANSACTION_FACTOR))
         by_table.setdefault(table.name, []).append(one)
-    members = consumed.members(request, "WriteCapacityUnits")
-    if request.get("ReturnItemCollectionMetrics") == "SIZE":
-        metrics = {
-            table.name: found
-            for table in tables
-            if (found := item_collections_metrics(table, by_table[table.name]))
-        }
-        if metrics:
-            members.append(member("ItemCollectionMetrics", metrics))
-    return members
+    metrics = {
+        table.name: found
+        for table in tables
+        if (found := item_collections_metrics(table, by_table[table.name]))
+    }
+    return [member("ItemCollectionMetrics", metrics)] if metrics else []
 
 
 def _action(one: dict[str, Any]) -> Action:
@@ -207,7 +217,7 @@ def _keyed(action: type[KeyedAction]) -> Callable[[Request, Expressions], Action
     return make
 
 
-_MAKERS: dict[str, Callable[[Request, Expressions], Action]] = {
+_MAKERS: Final[dict[str, Callable[[Request, Expressions], Action]]] = {
     "Put": _put,
     "Update": _keyed(Update),
     "Delete": _keyed(Delete),

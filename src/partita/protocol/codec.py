@@ -7,18 +7,18 @@ surrogates, anything after the document, and nesting beyond the decoder's stack.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from partita.errors import SerializationException
 from partita.limits import KB
 
-INTEGER_DIGITS_MAX = 400
-HUGE_NUMBERS_BODY_BYTES_MAX = 512 * KB
+INTEGER_DIGITS_MAX: Final = 400
+HUGE_NUMBERS_BODY_BYTES_MAX: Final = 512 * KB
 """The decoder for huge numbers is slow: in a larger body, which none needs, they are refused."""
 
-_decode = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 def decode(body: bytes) -> dict[str, Any]:

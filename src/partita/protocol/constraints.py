@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from partita.limits import REQUEST_BODY_BYTES_MAX
 from partita.protocol import wording
@@ -72,7 +72,7 @@ def _keys(model: Model, shape: Shape) -> Satisfied | None:
     """Names of attributes are only limited in length, and the longest one decides."""
     most = shape.most
     if shape.kind == "string" and most is not None and not shape.least:
-        return lambda content: not content or max(map(len, content)) <= most
+        return lambda content: all(len(name) <= most for name in content)
     rule = compile_satisfied(model, shape)
     return None if rule is None else lambda content: all(map(rule, content))
 
@@ -103,7 +103,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-_JAVA_PATTERNS = {
+_JAVA_PATTERNS: Final = {
     r"\p{Print}": r"[ -~]",
     r"\p{ASCII}": r"[\x00-\x7F]",
     r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF",
@@ -132,7 +132,7 @@ def _size(shape: Shape) -> Satisfied | None:
     return lambda content: least <= len(content) <= most
 
 
-_COMPILERS: dict[str, Callable[[Model, Shape], Satisfied | None]] = {
+_COMPILERS: Final[dict[str, Callable[[Model, Shape], Satisfied | None]]] = {
     "structure": _structure,
     "map": _map,
     "list": _list,
@@ -261,7 +261,7 @@ def _refused(model: Model, shape: Shape, content: Any, path: str, constraint: st
     return f"Value '{shown_value(model, shape, content)}' at '{path}' {wording.FAILED}{constraint}"
 
 
-_FINDERS: dict[str, Callable[[Model, Shape, Any, str], Iterator[str]]] = {
+_FINDERS: Final[dict[str, Callable[[Model, Shape, Any, str], Iterator[str]]]] = {
     "structure": _structure_violations,
     "map": _map_violations,
     "list": _list_violations,

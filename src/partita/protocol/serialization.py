@@ -16,7 +16,7 @@ from base64 import b64encode
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from partita.errors import INVALID, SerializationException, ValidationException
 from partita.protocol.model import Model, Shape
@@ -24,23 +24,23 @@ from partita.protocol.model import Model, Shape
 Check = Callable[[Any], Any]
 """Takes a value that is not null and returns it, converted where the service converts."""
 
-PACKAGE = "com.amazonaws.dynamodb.v20120810."
-STRUCTURE = "Start of structure or map found where not expected"
-SCALAR_AS_FIELD = "Unexpected field type"
-SCALAR_AS_VALUE = "Unexpected value type in payload"
-NOT_BASE64 = "only base-64-encoded strings are convertible to bytes"
+PACKAGE: Final = "com.amazonaws.dynamodb.v20120810."
+STRUCTURE: Final = "Start of structure or map found where not expected"
+SCALAR_AS_FIELD: Final = "Unexpected field type"
+SCALAR_AS_VALUE: Final = "Unexpected value type in payload"
+NOT_BASE64: Final = "only base-64-encoded strings are convertible to bytes"
 # sic: the service's spelling.
-LAST_CHARACTER = "Invalid last non-pad Base64 character dectected"
-GENERIC = "sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl"
-NOT_A_COLLECTION = (
+LAST_CHARACTER: Final = "Invalid last non-pad Base64 character dectected"
+GENERIC: Final = "sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl"
+NOT_A_COLLECTION: Final = (
     f"class {GENERIC} cannot be cast to class java.lang.Class "
     f"({GENERIC} and java.lang.Class are in module java.base of loader 'bootstrap')"
 )
 # Seen on DynamoDB Local; the service has not been recorded.
-NULL_IN_SET = f"{INVALID}An {{}} set may not have a null string as a member"
+NULL_IN_SET: Final = f"{INVALID}An {{}} set may not have a null string as a member"
 
-BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-JAVA_SCALARS = {
+BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+JAVA_SCALARS: Final = {
     "string": "java.lang.String",
     "integer": "java.lang.Integer",
     "long": "java.lang.Long",
@@ -49,12 +49,12 @@ JAVA_SCALARS = {
     "double": "java.lang.Double",
     "timestamp": "java.util.Date",
 }
-INTEGER_BITS = {"integer": 31, "long": 63}
-BASE64_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_NO_BASE64 = re.compile(f"[^{re.escape(BASE64_ALPHABET)}]")
-PADDING_BITS = {1: 0b11, 2: 0b1111}
+INTEGER_BITS: Final = {"integer": 31, "long": 63}
+BASE64_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_NO_BASE64: Final = re.compile(f"[^{re.escape(BASE64_ALPHABET)}]")
+PADDING_BITS: Final = {1: 0b11, 2: 0b1111}
 # Ours: values are refused at 32 levels by the service's own rule, later; recursion ends here.
-VALUE_LEVELS_MAX = 200
+VALUE_LEVELS_MAX: Final = 200
 
 
 def compile_check(model: Model, shape_name: str) -> Check:
@@ -151,7 +151,7 @@ def _list(model: Model, shape: Shape, scalar_text: str) -> Check:
 
 
 # A null among structures counts: as a structure without members it meets the rules that follow.
-_ABSENT: dict[str, Callable[[], Any]] = {"structure": dict, "list": list, "map": dict}
+_ABSENT: Final[dict[str, Callable[[], Any]]] = {"structure": dict, "list": list, "map": dict}
 
 
 def _scalar_text_inside(target: Shape) -> str:
@@ -249,7 +249,7 @@ def _number(content: Any) -> Any:
     return content
 
 
-_SCALARS: dict[str, Check] = {
+_SCALARS: Final[dict[str, Check]] = {
     "string": _string,
     "integer": _integer("integer"),
     "long": _integer("long"),
@@ -262,9 +262,9 @@ _SCALARS: dict[str, Check] = {
 
 # Attribute values: by far the most frequent shape, and the only one that contains itself.
 
-VALUE_TYPE = f"class {PACKAGE}AttributeValue"
-VALUE_MAP_TYPE = f"java.util.Map<java.lang.String, {PACKAGE}AttributeValue>"
-_AT_ONCE: dict[str, type] = {"S": str, "N": str, "BOOL": bool, "NULL": bool}
+VALUE_TYPE: Final = f"class {PACKAGE}AttributeValue"
+VALUE_MAP_TYPE: Final = f"java.util.Map<java.lang.String, {PACKAGE}AttributeValue>"
+_AT_ONCE: Final[dict[str, type]] = {"S": str, "N": str, "BOOL": bool, "NULL": bool}
 
 
 def _value_as(scalar_text: str) -> Check:
@@ -281,6 +281,8 @@ def _check_value_map(members: dict[str, Any], level: int) -> None:
     for name, value in members.items():
         if type(value) is dict:
             for kind, content in value.items():
+                if type(content) is str and (kind == "S" or kind == "N"):
+                    continue
                 if type(content) is not _AT_ONCE.get(kind):
                     _check_value(value, level)
                     break
@@ -331,7 +333,7 @@ def _set_of(member: Check, described: str) -> Callable[[Any, int], Any]:
     return check
 
 
-_CONTENTS: dict[str, Callable[[Any, int], Any]] = {
+_CONTENTS: Final[dict[str, Callable[[Any, int], Any]]] = {
     "S": lambda content, level: _string(content),
     "N": lambda content, level: _string(content),
     "B": lambda content, level: _blob(content),

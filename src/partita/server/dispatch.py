@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from partita.errors import (
@@ -62,25 +62,25 @@ class Companion(Protocol):
     def forward(self, operation: bytes, body: bytes, reply: Reply) -> None: ...
 
 
-HEALTHY = b"healthy: dynamodb.us-east-1.amazonaws.com "
-UNKNOWN_PATH = HttpResponse(404, b"<UnknownOperationException/>\n", b"text/xml")
-UNKNOWN_NAME = "Unknown"
-KINESIS_TARGET = TARGET_PREFIXES[KINESIS].encode()
+HEALTHY: Final = b"healthy: dynamodb.us-east-1.amazonaws.com "
+UNKNOWN_PATH: Final = HttpResponse(404, b"<UnknownOperationException/>\n", b"text/xml")
+UNKNOWN_NAME: Final = "Unknown"
+KINESIS_TARGET: Final = TARGET_PREFIXES[KINESIS].encode()
 """How the targets of Kinesis begin, the only service here that speaks JSON 1.1."""
-PREFLIGHT_SECONDS = 172_800
-INTERNAL_ERROR = (
+PREFLIGHT_SECONDS: Final = 172_800
+INTERNAL_ERROR: Final = (
     "The request processing has failed because of an unknown error, exception or failure."
 )
 
-MISSING_TOKEN = "Request is missing Authentication Token"
-BOTH_SIGNATURES = (
+MISSING_TOKEN: Final = "Request is missing Authentication Token"
+BOTH_SIGNATURES: Final = (
     "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
 )
-HEADER_PARTS = ("Credential", "Signature", "SignedHeaders")
-DATE_REQUIRED = (
+HEADER_PARTS: Final = ("Credential", "Signature", "SignedHeaders")
+DATE_REQUIRED: Final = (
     "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
 )
-QUERY_PARTS = (
+QUERY_PARTS: Final = (
     "X-Amz-Algorithm",
     "X-Amz-Credential",
     "X-Amz-Signature",

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import chain
 from time import monotonic
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import httptools
 
@@ -37,25 +37,25 @@ Reply = Callable[[HttpResponse], None]
 Handle = Callable[[HttpRequest, Reply], None]
 CallSoon = Callable[[Callable[[], None]], object]
 
-PIPELINED_MAX = 128
-WRITE_BYTES_MAX = 256 * KB
+PIPELINED_MAX: Final = 128
+WRITE_BYTES_MAX: Final = 256 * KB
 BODIES_BYTES_MAX = 512 * MB
 """Over all connections; a large request beyond it is refused with 503."""
-LARGE_BODY_BYTES = 64 * KB
-TURN_SECONDS_MAX = 0.01
+LARGE_BODY_BYTES: Final = 64 * KB
+TURN_SECONDS_MAX: Final = 0.01
 """How long requests are answered before the sockets are looked at again."""
-DISCARDED_BYTES_MAX = 64 * MB
-BACKLOG = 2048
-UPGRADE_HEADERS = (b"connection", b"upgrade", b"http2-settings")
+DISCARDED_BYTES_MAX: Final = 64 * MB
+BACKLOG: Final = 2048
+UPGRADE_HEADERS: Final = (b"connection", b"upgrade", b"http2-settings")
 
-SWEEP_SECONDS = 1.0
-HEADER_SECONDS_MAX = 20
-BODY_SECONDS_MAX = 60
-IDLE_SECONDS_MAX = 120
-UNREAD_SECONDS_MAX = 30
-CLOSING_SECONDS_MAX = 5
-SHUTDOWN_SECONDS_MAX = 10
-UNFINISHED_SECONDS_MAX = 1
+SWEEP_SECONDS: Final = 1.0
+HEADER_SECONDS_MAX: Final = 20
+BODY_SECONDS_MAX: Final = 60
+IDLE_SECONDS_MAX: Final = 120
+UNREAD_SECONDS_MAX: Final = 30
+CLOSING_SECONDS_MAX: Final = 5
+SHUTDOWN_SECONDS_MAX: Final = 10
+UNFINISHED_SECONDS_MAX: Final = 1
 """How long a shutdown waits for requests that are not wholly there."""
 
 

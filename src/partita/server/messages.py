@@ -14,25 +14,26 @@ from http import HTTPStatus
 from itertools import count
 from secrets import token_hex
 from time import time
+from typing import Final
 from zlib import crc32
 
 from partita.limits import KB, MB
 
-JSON = b"application/json"
-JSON_1_0 = b"application/x-amz-json-1.0"
-JSON_1_1 = b"application/x-amz-json-1.1"
+JSON: Final = b"application/json"
+JSON_1_0: Final = b"application/x-amz-json-1.0"
+JSON_1_1: Final = b"application/x-amz-json-1.1"
 # DynamoDB compresses answers when asked, Kinesis does not. Small ones gain nothing, and the
 # largest, of BatchGetItem, would keep all others waiting.
-GZIP_BYTES_MIN = 1 * KB
-GZIP_BYTES_MAX = 1 * MB
-GZIP_LEVEL = 1
+GZIP_BYTES_MIN: Final = 1 * KB
+GZIP_BYTES_MAX: Final = 1 * MB
+GZIP_LEVEL: Final = 1
 
-_STATUS_LINES = {
+_STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\nserver: Server\r\n".encode()
     for status in HTTPStatus
 }
-_REFUSED = re.compile(rb"q\s*=\s*0(\.0*)?")
-_CONNECTION = {True: b"", False: b"connection: close\r\n"}
+_REFUSED: Final = re.compile(rb"q\s*=\s*0(\.0*)?")
+_CONNECTION: Final = {True: b"", False: b"connection: close\r\n"}
 
 
 class HttpRequest:
@@ -87,8 +88,8 @@ class HttpResponse:
         self.checksum: int | None = None
 
 
-_REQUEST_ID = f"{token_hex(20).upper()}%012X".encode()
-_next_request_id = map(_REQUEST_ID.__mod__, count()).__next__
+_REQUEST_ID: Final = f"{token_hex(20).upper()}%012X".encode()
+_next_request_id: Final = map(_REQUEST_ID.__mod__, count()).__next__
 
 
 @lru_cache(maxsize=1)
@@ -136,7 +137,7 @@ def final(status: int, body: bytes = b"") -> bytes:
 
 
 # The service answers this one in chunks, none of them (dynalite).
-TOO_LARGE = _STATUS_LINES[413] + (
+TOO_LARGE: Final = _STATUS_LINES[413] + (
     b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n0\r\n\r\n"
 )
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

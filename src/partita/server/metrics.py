@@ -7,10 +7,25 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
+from typing import Final
 
-CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
-STATM = Path("/proc/self/statm")
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BOUNDS: Final = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.5,
+    1,
+    5,
+)
+STATM: Final = Path("/proc/self/statm")
 
 
 class Observed:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, Final
 
 from partita.clock import Clock, system_clock
 from partita.errors import DynamoDBError, InternalServerError, StorageError
@@ -27,7 +27,7 @@ Done = Callable[[Any], None]
 CallSoon = Callable[[Callable[[], None]], object]
 CallLater = Callable[[float, Callable[[], None]], object]
 
-GATHER_SECONDS = 0.001
+GATHER_SECONDS: Final = 0.001
 """How long those who were just answered are waited for, where the disk takes longer than that."""
 
 

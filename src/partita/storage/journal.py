@@ -16,27 +16,27 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from partita.errors import StorageError
 from partita.storage.engine import Changes
 
-MAGIC = b"partita1"
-_HEADER = struct.Struct("<8sQ8sI")
+MAGIC: Final = b"partita1"
+_HEADER: Final = struct.Struct("<8sQ8sI")
 """Magic, generation, mark, whether there are records; a checksum of all follows."""
-HEADER_BYTES = _HEADER.size + 4
-_RECORD = struct.Struct("<8sQI")
+HEADER_BYTES: Final = _HEADER.size + 4
+_RECORD: Final = struct.Struct("<8sQI")
 """Mark, how many bytes follow, their checksum."""
-MARK_BYTES = 8
-_LENGTHS = struct.Struct("<II")
+MARK_BYTES: Final = 8
+_LENGTHS: Final = struct.Struct("<II")
 """Of a key and its value."""
-DELETED = 0xFFFFFFFF
+DELETED: Final = 0xFFFFFFFF
 """Instead of the length of a value."""
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES: Final = 1 << 20
 """Room is made in pieces of zeros: a sync takes half as long when it need not note a new length."""
-KEPT_BYTES = 16 << 20
+KEPT_BYTES: Final = 16 << 20
 """A journal that has grown beyond this is cut when it is cleared."""
 
 

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from time import perf_counter
+from typing import Final
 
 from partita.errors import StorageError
 from partita.storage.engine import Changes, Snapshot
@@ -31,14 +32,14 @@ from partita.storage.overlay import Overlay, Pair
 
 logger = logging.getLogger(__name__)
 
-JOURNALS = ("journal.0", "journal.1")
-FOLD_BYTES = 8 << 20
-FOLDS_BEHIND_MAX = 8
+JOURNALS: Final = ("journal.0", "journal.1")
+FOLD_BYTES: Final = 8 << 20
+FOLDS_BEHIND_MAX: Final = 8
 """How many times as much is kept in memory while a fold does not come to its end."""
 PUTS_MIN, PUTS_PER_CHANGE = 64, 4
 """How much of a fold follows a commit: it is ready long before the next one is due."""
-QUICK_SECONDS = 0.001
-COMMITS_AFTER_A_SLOW_ONE = 16
+QUICK_SECONDS: Final = 0.001
+COMMITS_AFTER_A_SLOW_ONE: Final = 16
 """So many are taken to wait for the disk too. Handing a commit to another thread and back costs
 more than a quick disk takes."""
 

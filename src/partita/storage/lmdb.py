@@ -19,7 +19,7 @@ from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from shutil import disk_usage
-from typing import Any
+from typing import Any, Final
 
 import lmdb
 
@@ -27,16 +27,16 @@ from partita.errors import StorageError
 from partita.storage.engine import Changes, Snapshot
 from partita.storage.lmdb_pages import check_pages
 
-MAP_BYTES = 1 << 40
-DISK_FREE_BYTES_MIN = 1 << 20
-RAW_KEY_BYTES_MAX = 511
-DIGEST_BYTES = 16
-HEAD_BYTES = RAW_KEY_BYTES_MAX - DIGEST_BYTES
+MAP_BYTES: Final = 1 << 40
+DISK_FREE_BYTES_MIN: Final = 1 << 20
+RAW_KEY_BYTES_MAX: Final = 511
+DIGEST_BYTES: Final = 16
+HEAD_BYTES: Final = RAW_KEY_BYTES_MAX - DIGEST_BYTES
 DATA_FILE, LOCK_FILE = "data.mdb", "partita.lock"
-PAGES_AT_START = 256
+PAGES_AT_START: Final = 256
 """How many pages are looked at before a folder is served: the catalog, and all of a small one."""
 
-_LENGTH = struct.Struct(">I")
+_LENGTH: Final = struct.Struct(">I")
 
 
 class LmdbEngine:

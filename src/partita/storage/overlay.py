@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from typing import Final
 
 from partita.storage.engine import Changes, Snapshot
 
 Pair = tuple[bytes, bytes]
 
-ENTRY_BYTES = 128
+ENTRY_BYTES: Final = 128
 """About what a pair takes in memory besides its own bytes."""
-FEW = 256
+FEW: Final = 256
 """So many new keys are put in their places one by one; more are sorted with the others."""
 
 

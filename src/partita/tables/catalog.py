@@ -56,7 +56,7 @@ class Catalog:
     def table(self, name: str, now: float) -> Table:
         """The table that items are read from and written to."""
         table = self._tables.get(name)
-        if table is None or table.status(now) in (CREATING, DELETING):
+        if table is None or not _is_active(table, now):
             raise ResourceNotFoundException("Requested resource not found")
         return table
 
@@ -102,6 +102,13 @@ class Catalog:
         self.on_change()
 
 
+def _is_active(table: Table, now: float) -> bool:
+    # What is asked for with every request is not asked twice.
+    if table.transition != DELETING and now >= table.settles_at:
+        return True
+    return table.status(now) not in (CREATING, DELETING)
+
+
 def _nobody_listens() -> None:
     pass
 
@@ -134,7 +141,8 @@ def check_format(engine: Engine) -> None:
 def has_format(snapshot: Snapshot) -> bool:
     """Whether a folder has data of this format, or none yet; any other data is not touched."""
     found = snapshot.get(layout.FORMAT_KEY)
-    if found is not None and found not in (str(FORMAT_VERSION).encode(), *FORMATS_TAKEN_OVER):
+    is_known = found == str(FORMAT_VERSION).encode() or found in FORMATS_TAKEN_OVER
+    if found is not None and not is_known:
         raise StorageError(
             f"The data folder has format {found.decode(errors='replace')}, this Partita reads "
             f"format {FORMAT_VERSION}; use the Partita that wrote it."

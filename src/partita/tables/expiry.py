@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from partita.item import numbers
 from partita.item.values import Item
 
-_EPOCH_SECONDS_MAX = 1 << 63
+_EPOCH_SECONDS_MAX: Final = 1 << 63
 
 
 def expires_at(ttl_attribute: str, item: Item) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from partita.errors import INVALID, EmptyKeyError, KeyTypeError, ValidationException
 from partita.expressions.paths import Path
@@ -11,16 +12,16 @@ from partita.item.values import AttributeValue, Item, type_of
 from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from partita.tables.schema import Table
 
-SHORT_CHARS_MAX = SORT_KEY_BYTES_MAX // 4
+SHORT_CHARS_MAX: Final = SORT_KEY_BYTES_MAX // 4
 """A character has at most four bytes: nothing so short can be too long a key."""
-NOT_VALID = "One or more parameter values are not valid. "
-KEY_MISMATCH = "The provided key element does not match the schema"
+NOT_VALID: Final = "One or more parameter values are not valid. "
+KEY_MISMATCH: Final = "The provided key element does not match the schema"
 # "of2048": the service's own spelling (recorded).
-PARTITION_KEY_TOO_LONG = (
+PARTITION_KEY_TOO_LONG: Final = (
     f"{INVALID}Size of hashkey has exceeded the maximum size limit of"
     f"{PARTITION_KEY_BYTES_MAX} bytes"
 )
-SORT_KEY_TOO_LONG = (
+SORT_KEY_TOO_LONG: Final = (
     f"{INVALID}Aggregated size of all range keys has exceeded the size limit of "
     f"{SORT_KEY_BYTES_MAX} bytes"
 )

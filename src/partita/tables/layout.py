@@ -25,6 +25,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Final
 
 from partita.expressions.key_condition import KeyRange
 from partita.item.keys import PARTITION_HASH_BYTES, key_bytes, partition_hash, terminated
@@ -33,31 +34,31 @@ from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from partita.storage.engine import prefix_end
 from partita.tables.schema import Index, Table
 
-FORMAT_KEY = b"\x00format"
-NUMBERS_KEY = b"\x00numbers"
-CATALOG = b"\x01"
-STATISTICS = b"\x02"
-TOKENS = b"\x03"
-COLLECTIONS = b"\x04"
-EXPIRIES = b"\x05"
-LEFTOVERS = b"\x06"
-TOKEN_TIMES = b"\x07"
-ITEMS = b"\x10"
-ENTRIES = b"\x11"
+FORMAT_KEY: Final = b"\x00format"
+NUMBERS_KEY: Final = b"\x00numbers"
+CATALOG: Final = b"\x01"
+STATISTICS: Final = b"\x02"
+TOKENS: Final = b"\x03"
+COLLECTIONS: Final = b"\x04"
+EXPIRIES: Final = b"\x05"
+LEFTOVERS: Final = b"\x06"
+TOKEN_TIMES: Final = b"\x07"
+ITEMS: Final = b"\x10"
+ENTRIES: Final = b"\x11"
 
-SCAN_SLOT_BITS = 12
-PLAIN_PARTITION_KEY_BYTES_MAX = 200
+SCAN_SLOT_BITS: Final = 12
+PLAIN_PARTITION_KEY_BYTES_MAX: Final = 200
 """Longer partition keys would fill up the engine's keys, and leave no room for sort keys."""
-DIGEST_MARK = b"\xff"
+DIGEST_MARK: Final = b"\xff"
 """No key that begins with it is kept plain, so that no key can pass for a digest."""
-SCAN_SLOTS = 1 << SCAN_SLOT_BITS
+SCAN_SLOTS: Final = 1 << SCAN_SLOT_BITS
 
-_TABLE = struct.Struct(">I")
-_TABLE_INDEX = struct.Struct(">IH")
-_SECONDS = struct.Struct(">Q")
+_TABLE: Final = struct.Struct(">I")
+_TABLE_INDEX: Final = struct.Struct(">IH")
+_SECONDS: Final = struct.Struct(">Q")
 
-ITEM_PARTITION_BYTES = 1 + _TABLE.size + PARTITION_HASH_BYTES
-ENTRY_PARTITION_BYTES = 1 + _TABLE_INDEX.size + PARTITION_HASH_BYTES
+ITEM_PARTITION_BYTES: Final = 1 + _TABLE.size + PARTITION_HASH_BYTES
+ENTRY_PARTITION_BYTES: Final = 1 + _TABLE_INDEX.size + PARTITION_HASH_BYTES
 
 
 def catalog_key(name: str) -> bytes:

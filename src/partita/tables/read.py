@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from time import monotonic
+from typing import Final
 
 from partita.limits import KB, PAGE_BYTES_MAX
 from partita.storage.engine import Reader
@@ -17,9 +18,9 @@ from partita.tables.stored import HEADER_BYTES, Stored, unpack, unpack_sizes
 Keep = Callable[[bytes], bytes | None]
 """What a page shows of an evaluated item's bytes; None when the item is filtered out."""
 
-FILTER_SECONDS_MAX = 0.1
-ITEMS_PER_LOOK = 64
-LARGE_ITEM_BYTES = 4 * KB
+FILTER_SECONDS_MAX: Final = 0.1
+ITEMS_PER_LOOK: Final = 64
+LARGE_ITEM_BYTES: Final = 4 * KB
 """How often a page with a filter looks at the clock: now and then, and after every large item."""
 
 

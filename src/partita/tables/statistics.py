@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from partita.storage.commits import Draft
 from partita.storage.engine import Reader
 from partita.tables import layout
 
-_PAIR = struct.Struct(">QQ")
-_SIZE = struct.Struct(">Q")
+_PAIR: Final = struct.Struct(">QQ")
+_SIZE: Final = struct.Struct(">Q")
 
 
 class Statistics(NamedTuple):
@@ -27,11 +27,10 @@ def add_statistics(
     draft: Draft, table_number: int, index_number: int, items: int, size_bytes: int
 ) -> None:
     if items or size_bytes:
-        now = read_statistics(draft, table_number, index_number)
-        draft.put(
-            layout.statistics_key(table_number, index_number),
-            _PAIR.pack(now.item_count + items, now.size_bytes + size_bytes),
-        )
+        key = layout.statistics_key(table_number, index_number)
+        value = draft.get(key)
+        item_count, total_bytes = _PAIR.unpack(value) if value else (0, 0)
+        draft.put(key, _PAIR.pack(item_count + items, total_bytes + size_bytes))
 
 
 def read_collection_size(reader: Reader, collection_key: bytes) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 import orjson
@@ -17,12 +18,12 @@ from partita.item.page_bytes import page_bytes
 from partita.item.sizes import measure
 from partita.item.values import Item
 
-_HEADER = struct.Struct(">II")
-HEADER_BYTES = _HEADER.size
+_HEADER: Final = struct.Struct(">II")
+HEADER_BYTES: Final = _HEADER.size
 
-unpack_sizes = _HEADER.unpack_from
+unpack_sizes: Final = _HEADER.unpack_from
 """The two sizes in front of a stored value."""
-_decode_item = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
+_decode_item: Final = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
 
 class Stored:
@@ -50,8 +51,9 @@ class Stored:
 
 
 def pack(item: Item) -> Stored:
-    size, paged = measure(item)
-    return Stored(orjson.dumps(item), size, item, paged)
+    body = orjson.dumps(item)
+    size, paged = measure(item, body.isascii())
+    return Stored(body, size, item, paged)
 
 
 def unpack(value: bytes) -> Stored:

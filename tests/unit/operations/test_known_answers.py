@@ -19,8 +19,14 @@ def kept(key: bytes, question: bytes = b"?") -> KnownAnswers:
     known = KnownAnswers()
     partition = layout.partition_of(key)
     assert partition is not None
-    known.keep(question, b"answer", partition)
+    keep(known, question, b"answer", partition)
     return known
+
+
+def keep(known: KnownAnswers, question: bytes, answer: bytes, partition: bytes) -> None:
+    """Asked twice, as all that is kept."""
+    known.keep(question, answer, partition)
+    known.keep(question, answer, partition)
 
 
 def is_known(known: KnownAnswers, question: bytes = b"?") -> bool:
@@ -56,7 +62,7 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
     count = known_answers.KEPT_BYTES_MAX // size + 10
     for number in range(count):
         partition = b"p%d" % (number % 7)
-        known.keep(b"%08d" % number, answer, partition)
+        keep(known, b"%08d" % number, answer, partition)
     assert known.get(b"%08d" % 0) is None
     assert known.get(b"%08d" % (count - 1)) is not None
     assert sum(known.get(b"%08d" % number) is not None for number in range(count)) == (
@@ -68,5 +74,22 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
 
 def test_a_long_answer_is_not_kept() -> None:
     known = KnownAnswers()
-    known.keep(b"?", b"x" * known_answers.ANSWER_BYTES_MAX, b"p")
+    keep(known, b"?", b"x" * known_answers.ANSWER_BYTES_MAX, b"p")
+    assert not is_known(known)
+
+
+def test_an_answer_is_kept_the_second_time() -> None:
+    known = KnownAnswers()
+    known.keep(b"?", b"answer", b"p")
+    assert not is_known(known)
+    known.keep(b"?", b"answer", b"p")
+    assert is_known(known)
+
+
+def test_what_was_asked_long_ago_is_forgotten() -> None:
+    known = KnownAnswers()
+    known.keep(b"?", b"answer", b"p")
+    for number in range(known_answers.ASKED_MAX):
+        known.keep(b"%d" % number, b"answer", b"p")
+    known.keep(b"?", b"answer", b"p")
     assert not is_known(known)

@@ -55,7 +55,8 @@ def test_an_answer_about_a_table_that_was_lost_is_not_known() -> None:
     known = opened.database.known_answers["GetItem"]
     opened.disk.is_full = True
     answers = opened.write(create_table, CREATE)
-    opened.database.read(get_item, GET, b"?", known)
+    for _ in range(2):
+        opened.database.read(get_item, GET, b"?", known)
     assert known.get(b"?") is not None
     opened.turns.run_ready()
     assert isinstance(answers[0], InternalServerError)
