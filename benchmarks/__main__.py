@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from benchmarks import drivers, kept, machine, scaling, watched
+from benchmarks import drivers, kept, machine, metrics, pagehits, scaling, watched
 from benchmarks.operations import OPERATIONS
 from benchmarks.peers import PEERS
 from benchmarks.report import Report
@@ -116,6 +116,8 @@ def _write_page() -> None:
         *scaling.section(kept.read(kept.SCALING)),
         *watched.section(kept.read(kept.WATCHED)),
         *suite.section(kept.read(kept.SUITE)),
+        *metrics.section(kept.read(kept.METRICS)),
+        *pagehits.section(kept.read(kept.PAGEHITS)),
     ]
     report = Report(latest, others)
     PAGE.write_text(report.markdown())

@@ -16,6 +16,7 @@ SUITE = RESULTS / "suite.json"
 SCALING = RESULTS / "scaling.json"
 WATCHED = RESULTS / "watched.json"
 METRICS = RESULTS / "metrics.json"
+PAGEHITS = RESULTS / "pagehits.json"
 
 
 def keep(results: dict[str, Any], path: Path) -> None:

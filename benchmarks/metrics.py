@@ -73,6 +73,7 @@ def main() -> None:
 
 
 def measure() -> dict[str, Any]:
+    described = machine.describe()
     PEERS.mkdir(exist_ok=True)
     path = wrk.find()
     if path is None:
@@ -81,7 +82,7 @@ def measure() -> dict[str, Any]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory("-metrics", dir=PEERS)))
         (server,) = (one for one in SERVERS if (one.name, one.mode) == ("partita", "disk"))
         partita = stack.enter_context(closing(Running(server, folder / "data")))
-        mariadb = stack.enter_context(_mariadb())
+        mariadb = stack.enter_context(TunedMariaDB())
         mysql, endpoint = mariadb.create(DATABASE), f"http://127.0.0.1:{partita.port}"
         os.environ["PARTITA_METRICS_PASSWORD"] = mariadb.password
         asyncio.run(_fill(mariadb, mysql, endpoint))
@@ -96,18 +97,7 @@ def measure() -> dict[str, Any]:
                 if seconds == SECONDS:
                     rounds[mode].append(answer)
                     say(f"{mode}: {answer['requests'] / answer['seconds']:,.0f} reads/s")
-    return {"machine": machine.describe(), "rounds": rounds}
-
-
-@contextmanager
-def _mariadb() -> Iterator[MariaDB]:
-    server = TunedMariaDB()
-    try:
-        server.initialize()
-        server.start()
-        yield server
-    finally:
-        server.remove()
+    return {"machine": described, "rounds": rounds}
 
 
 async def _fill(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
@@ -154,8 +144,10 @@ def _drive(path: str, script: Path, url: str, seconds: int) -> dict[str, float]:
     return answer
 
 
-def section(results: dict[str, Any]) -> list[str]:
-    """What a page says of it."""
+def section(results: dict[str, Any] | None) -> list[str]:
+    """What the page of benchmarks says of it."""
+    if results is None:
+        return []
     rates = {
         mode: [answer["requests"] / answer["seconds"] for answer in results["rounds"][mode]]
         for mode in MODES
@@ -172,12 +164,13 @@ def section(results: dict[str, Any]) -> list[str]:
     ]
     reached = median(rates["dynamodb"])
     return [
-        f"GET /metrics/NAME of {METRICS:,} metrics, {CONNECTIONS} connections, medians of "
-        f"{ROUNDS} rounds of {SECONDS} s, both modes in turn:",
+        "## The metric catalogue",
+        f"`python -m benchmarks.metrics`: GET /metrics/NAME of {METRICS:,} metrics, {CONNECTIONS} "
+        f"connections, medians of {ROUNDS} rounds of {SECONDS} s, both modes in turn. "
+        f"{origin(results['machine'])}",
         table(["mode", "reads/s", "p50 ms", "p99 ms"], rows),
         f"DynamoDB mode is {faster:.1f} times as fast, where {TIMES_FASTER_MIN:.0f} times were "
         f"wanted, and answers {reached:,.0f} reads/s, where {READS_PER_SECOND_MIN:,.0f} were.",
-        origin(results["machine"]),
     ]
 
 

@@ -32,7 +32,6 @@ from partita.errors import PartitaError
 from tests.migrate.servers import PostgreSQL
 from tests.pagehits.pipeline import TYPES, Pipeline, asset_id, running, wait_for
 
-RESULTS = kept.RESULTS / "pagehits.json"
 ASSETS = 1_000_000
 BATCH = 100
 BODIES = 2_000
@@ -47,6 +46,8 @@ LIST = "/?brand=abc&period=justnow"
 DATABASE = "pagehits"
 OLD_CONNECTIONS = 4
 OLD_SECONDS = 10
+VISITS_PER_SECOND_MIN = 20_000
+TIMES_MIN = 10
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0"
 SETTINGS = f"""
 lateness_seconds = {LATENESS_SECONDS}
@@ -112,8 +113,8 @@ def main() -> None:
         results |= _measure_new(Path(folder), options.assets, options.seconds)
         if not options.without_old:
             results |= _measure_old()
-    kept.keep(results, RESULTS)
-    say(_page(results))
+    kept.keep(results, kept.PAGEHITS)
+    say("\n\n".join(section(results)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -304,10 +305,7 @@ class DurablePostgreSQL(PostgreSQL):
 def _measure_old() -> dict[str, Any]:
     """The same visits, in batches of 100 too; called directly, without a web service in front."""
     say(f"the old counter on PostgreSQL, for {OLD_SECONDS} s")
-    server = DurablePostgreSQL()
-    try:
-        server.initialize()
-        server.start()
+    with DurablePostgreSQL() as server:
         server.create(DATABASE)
         with closing(RelationalCounter(server.connect(DATABASE))) as counter:
             counter.create()
@@ -315,8 +313,6 @@ def _measure_old() -> dict[str, Any]:
             "old_events_per_second": _at_a_time(server, _count_old),
             "old_lists_per_second": _at_a_time(server, _ask_old),
         }
-    finally:
-        server.remove()
 
 
 def _at_a_time(
@@ -353,33 +349,51 @@ def _ask_old(counter: RelationalCounter, chance: random.Random) -> int:
     return 1
 
 
-def _page(results: dict[str, Any]) -> str:
+def section(results: dict[str, Any] | None) -> list[str]:
+    """What the page of benchmarks says of it."""
+    if results is None:
+        return []
     few, evenly = results["few_assets"], results["all_assets"]
+    old_visits = results.get("old_events_per_second")
+    old_lists = results.get("old_lists_per_second")
+    lists_max = results["lists_per_second_max"]
     lines = [
-        ("visits/s, a few assets", f"{few['events_per_second']:,.0f}", "20,000"),
-        (
-            f"visits/s, {results['assets']:,} assets",
+        [
+            "visits/s, most of them to a few assets",
+            f"{few['events_per_second']:,.0f}",
+            f"{VISITS_PER_SECOND_MIN:,}",
+            *_against(few["events_per_second"], old_visits),
+        ],
+        [
+            f"visits/s, evenly to {results['assets']:,} assets",
             f"{evenly['events_per_second']:,.0f}",
-            "20,000",
+            f"{VISITS_PER_SECOND_MIN:,}",
+            "",
+            "",
+        ],
+        ["cached lists/s", f"{lists_max:,.0f}", "", *_against(lists_max, old_lists)],
+        _figure("cached list, p99 at 2,000/s", f"{results['lists']['p99_ms']:.1f} ms", "5 ms"),
+        _figure(
+            "a closed window is served after", f"{results['served_after_seconds']:.1f} s", "5 s"
         ),
-        ("memory of web and counting", f"{_services_mb(evenly):,.0f} MB", "bounded"),
-        ("a closed window is served after", f"{results['served_after_seconds']:.2f} s", "5 s"),
-        ("cached list, p99 at 2,000/s", f"{results['lists']['p99_ms']:.2f} ms", "5 ms"),
-        ("cached lists/s, at most", f"{results['lists_per_second_max']:,.0f}", ""),
+        _figure("memory of web and counting", f"{_services_mb(evenly):,.0f} MB", "bounded"),
     ]
-    if "old_events_per_second" in results:
-        old_events, old_lists = results["old_events_per_second"], results["old_lists_per_second"]
-        times_events = few["events_per_second"] / old_events
-        times_lists = results["lists_per_second_max"] / old_lists
-        lines += [
-            (
-                "visits/s of the old counter",
-                f"{old_events:,.0f}",
-                f"{times_events:.1f} times fewer",
-            ),
-            ("lists/s of the old counter", f"{old_lists:,.0f}", f"{times_lists:.1f} times fewer"),
-        ]
-    return table(["", "measured", "asked for"], lines) + "\n\n" + origin(results["machine"])
+    text = (
+        f"`python -m benchmarks.pagehits`: batches of {BATCH} visits over HTTP for {SECONDS} s, "
+        "from the first that is posted to the last that is counted and on disk; the old counter "
+        f"gets the same batches on {OLD_CONNECTIONS} connections to a durable PostgreSQL. "
+        f"{origin(results['machine'])}"
+    )
+    head = ["", "measured", "at least / at most", "old counter", f"times ({TIMES_MIN} asked for)"]
+    return ["## The page hit counter", text, table(head, lines)]
+
+
+def _against(measured: float, old: float | None) -> list[str]:
+    return ["", ""] if old is None else [f"{old:,.0f}", f"**{measured / old:.1f}x**"]
+
+
+def _figure(name: str, measured: str, target: str) -> list[str]:
+    return [name, measured, target, "", ""]
 
 
 def _services_mb(taken: dict[str, Any]) -> float:
