@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
 
 from partita.operations import (
     account,
@@ -17,9 +20,6 @@ from partita.operations import (
     kinesis_tags,
     queries,
     scans,
-    statement_batches,
-    statement_transactions,
-    statements,
     streams,
     tables,
     tags,
@@ -28,8 +28,20 @@ from partita.operations import (
 )
 from partita.operations.context import ReadHandler, Request, WriteHandler
 
+
+def _partiql(module: str, name: str) -> Callable[..., Any]:
+    """Imported with the first statement: many servers never see one, and start sooner."""
+
+    @cache
+    def load() -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(import_module(f"partita.operations.{module}"), name)
+        return function
+
+    return lambda *given: load()(*given)
+
+
 READS: dict[str, ReadHandler] = {
-    "BatchExecuteStatement": statement_batches.execute_reads,
+    "BatchExecuteStatement": _partiql("statement_batches", "execute_reads"),
     "BatchGetItem": batches.batch_get_item,
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "DescribeEndpoints": account.describe_endpoints,
@@ -41,8 +53,8 @@ READS: dict[str, ReadHandler] = {
     "DescribeTable": tables.describe_table,
     "DescribeTableReplicaAutoScaling": autoscaling.describe_table_replica_auto_scaling,
     "DescribeTimeToLive": ttl.describe_time_to_live,
-    "ExecuteStatement": statements.execute_read,
-    "ExecuteTransaction": statement_transactions.execute_reads,
+    "ExecuteStatement": _partiql("statements", "execute_read"),
+    "ExecuteTransaction": _partiql("statement_transactions", "execute_reads"),
     "GetItem": items.get_item,
     "GetRecords": streams.get_records,
     "GetShardIterator": streams.get_shard_iterator,
@@ -65,7 +77,7 @@ READS: dict[str, ReadHandler] = {
 }
 
 WRITES: dict[str, WriteHandler] = {
-    "BatchExecuteStatement": statement_batches.execute_writes,
+    "BatchExecuteStatement": _partiql("statement_batches", "execute_writes"),
     "BatchWriteItem": batches.batch_write_item,
     "CreateTable": tables.create_table,
     "DeleteItem": items.delete_item,
@@ -74,8 +86,8 @@ WRITES: dict[str, WriteHandler] = {
         kinesis_destinations.disable_kinesis_streaming_destination
     ),
     "EnableKinesisStreamingDestination": kinesis_destinations.enable_kinesis_streaming_destination,
-    "ExecuteStatement": statements.execute_write,
-    "ExecuteTransaction": statement_transactions.execute_writes,
+    "ExecuteStatement": _partiql("statements", "execute_write"),
+    "ExecuteTransaction": _partiql("statement_transactions", "execute_writes"),
     "Kinesis.AddTagsToStream": kinesis_tags.add_tags_to_stream,
     "Kinesis.CreateStream": kinesis_streams.create_stream,
     "Kinesis.DecreaseStreamRetentionPeriod": kinesis_streams.decrease_stream_retention_period,
@@ -104,8 +116,8 @@ WRITES: dict[str, WriteHandler] = {
 }
 
 ONLY_READS: dict[str, Callable[[Request], bool]] = {
-    "BatchExecuteStatement": statement_batches.only_reads,
-    "ExecuteStatement": statements.only_reads,
-    "ExecuteTransaction": statement_transactions.only_reads,
+    "BatchExecuteStatement": _partiql("statement_batches", "only_reads"),
+    "ExecuteStatement": _partiql("statements", "only_reads"),
+    "ExecuteTransaction": _partiql("statement_transactions", "only_reads"),
 }
 """Operations that are in both tables: whether a request is to be answered by the first."""
