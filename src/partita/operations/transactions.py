@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -251,9 +251,8 @@ def _refuse_repeats(keys: list[bytes]) -> None:
         raise ValidationException(SEVERAL_ACTIONS_ON_ONE_ITEM)
 
 
-class _Decided(NamedTuple):
-    old: Stored | None
-    new: Stored | None
+_Decided = tuple[Stored | None, Stored | None]
+"""The item that is there, and the one that shall be."""
 
 
 def _decide(
@@ -269,7 +268,7 @@ def _decide(
                 reason = {"Code": "TransactionConflict", "Message": CONFLICT}
             else:
                 action.check_condition(old)
-                decided.append(_Decided(old, action.new(table, old)))
+                decided.append((old, action.new(table, old)))
         except ConditionalCheckFailedException as error:
             reason = {"Code": "ConditionalCheckFailed", "Message": error.message, **error.members}
         except DuplicateItemException as error:
@@ -287,9 +286,9 @@ def _apply(
     draft: Draft, tables: list[Table], keys: list[bytes], decided: list[_Decided]
 ) -> list[Written]:
     written = []
-    for position, (table, key, one) in enumerate(zip(tables, keys, decided, strict=True)):
+    for position, (table, key, (old, new)) in enumerate(zip(tables, keys, decided, strict=True)):
         try:
-            written.append(write_item(draft, table, key, one.old, one.new))
+            written.append(write_item(draft, table, key, old, new))
         except ItemCollectionSizeLimitExceededException as error:
             reasons = [NO_REASON] * len(keys)
             reasons[position] = {
