@@ -195,19 +195,70 @@ def test_children_wait_for_a_checkpoint_that_comes_late(tell: Tell) -> None:
     tell(story)
 
 
+async def until_held(client: Client, stream: str) -> None:
+    """Until somebody reads every shard that is not done with."""
+    leases: dict[str, Any] = {}
+    while not leases or any(one.owner == "-" for one in leases.values() if not one.is_over):
+        leases = await LeaseTable(client, "leases", stream).all()
+        await asyncio.sleep(0.05)
+
+
 def test_a_consumer_may_begin_with_what_comes_next(tell: Tell) -> None:
+    """And what came since its first start comes again, if it never was done with."""
+
     async def story(client: Client, stream: str) -> None:
         await put(client, stream, b"closed")
         await split(client, stream, FIRST)
         await put(client, stream, b"old")
         async with Reading(client, stream, start="LATEST") as reading:
-            leases: dict[str, Any] = {}
-            while not leases or any(one.owner == "-" for one in leases.values() if not one.is_over):
-                leases = await LeaseTable(client, "leases", stream).all()
-                await asyncio.sleep(0.05)
+            reading.is_checkpointing = False
+            await until_held(client, stream)
+            await put(client, stream, b"new")
+            assert await reading.until(1) == [b"new"]
+        await put(client, stream, b"newer")
+        async with Reading(client, stream, start="LATEST") as reading:
+            assert await reading.until(2) == [b"new", b"newer"]
+
+    tell(story)
+
+
+def test_a_moment_that_the_service_has_not_reached(tell: Tell) -> None:
+    async def story(client: Client, stream: str) -> None:
+        await put(client, stream, b"old")
+        table = LeaseTable(client, "leases", stream)
+        await table.create()
+        await table.add(FIRST, "AT_TIMESTAMP 9999999999.000")
+        async with Reading(client, stream) as reading:
+            await until_held(client, stream)
             await asyncio.sleep(0.3)
             await put(client, stream, b"new")
             assert await reading.until(1) == [b"new"]
+
+    tell(story)
+
+
+def test_children_do_not_wait_for_a_shard_that_is_too_old(
+    tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Consumer._shards
+
+    async def without_first(self: Consumer) -> dict[str, list[str]]:
+        shards = await listed(self)
+        del shards[FIRST]
+        return shards
+
+    async def story(client: Client, stream: str) -> None:
+        await put(client, stream, b"parent")
+        table = LeaseTable(client, "leases", stream)
+        await table.create()
+        await table.add(FIRST, "TRIM_HORIZON")
+        await split(client, stream, FIRST)
+        await put(client, stream, b"child")
+        monkeypatch.setattr(Consumer, "_shards", without_first)
+        # Where the first shards begin is not where later ones do.
+        async with Reading(client, stream, start="LATEST") as reading:
+            assert await reading.until(1) == [b"child"]
+        assert FIRST not in await table.all()
 
     tell(story)
 

@@ -223,12 +223,28 @@ def test_a_page_has_ten_megabytes(kinesis: Any, event_stream: Create) -> None:
     assert found == list(range(16))
 
 
-@pytest.mark.parametrize("iterator", ["x", "AAAA", "AAAAAAAAAAIAAAABAAAAAQAAAAAAAAAFAAABoeIXc5Jh"])
+@pytest.mark.parametrize(
+    "iterator",
+    [
+        *("x", "AAAA", "AAAAAAAAAAIAAAABAAAAAQAAAAAAAAAFAAABoeIXc5Jh"),
+        # A record that no shard can have.
+        "AAAAAAAAAAEAAAABAAAAAP//////////AAABoeIXc5Jh",
+    ],
+)
 def test_what_is_no_iterator(kinesis: Any, iterator: str) -> None:
     assert refusal(kinesis.get_records, ShardIterator=iterator) == (
         INVALID,
         "Invalid ShardIterator.",
     )
+
+
+def test_an_iterator_is_of_its_stream(kinesis: Any, event_stream: Create) -> None:
+    name = event_stream()
+    arn = kinesis.describe_stream_summary(StreamName=name)["StreamDescriptionSummary"]["StreamARN"]
+    iterator = iterator_of(kinesis, name, SHARD)
+    assert kinesis.get_records(ShardIterator=iterator, StreamARN=arn)["Records"] == []
+    refused = refusal(kinesis.get_records, ShardIterator=iterator, StreamARN=f"{arn}-other")
+    assert refused == (INVALID, "Invalid ShardIterator.")
 
 
 @pytest.mark.parametrize("limit", [0, 10_001])

@@ -129,7 +129,11 @@ def test_ordering_takes_a_number_of_the_past(kinesis: Any, event_stream: Create)
     first = kinesis.put_record(**record)["SequenceNumber"]
     second = kinesis.put_record(**record, SequenceNumberForOrdering=first)["SequenceNumber"]
     assert int(second) > int(first)
-    for wrong in ("1", str(int(first) + (1 << 60))):
+    # The short numbers of the service's first years still are (kinesalite).
+    kinesis.put_record(**record, SequenceNumberForOrdering="0")
+    no_version, too_large = int(first) - 1, int(first) + (1 << 143)
+    no_shard, in_future = int(first) + (1 << 35), int(first) + (1 << 60)
+    for wrong in map(str, (no_version, too_large, no_shard, in_future)):
         assert refusal(kinesis.put_record, **record, SequenceNumberForOrdering=wrong) == (
             INVALID,
             f"ExclusiveMinimumSequenceNumber {wrong} used in PutRecord on stream {name} under "
@@ -200,6 +204,15 @@ def test_what_are_no_records(
     name = event_stream()
     assert refusal(kinesis.put_records, StreamName=name, Records=records)[0] == code
     assert records_of(kinesis, name) == []
+
+
+def test_too_many_records_are_not_repeated(kinesis: Any, event_stream: Create) -> None:
+    records = [{"Data": b"x", "PartitionKey": "k"}] * 501
+    assert refusal(kinesis.put_records, StreamName=event_stream(), Records=records) == (
+        VALIDATION,
+        "1 validation error detected: Value at 'records' failed to satisfy constraint: "
+        "Member must have length less than or equal to 500",
+    )
 
 
 def test_data_is_base64(raw: Any, event_stream: Create) -> None:

@@ -136,6 +136,14 @@ def test_which_shards_cannot_be_split_or_merged(kinesis: Any, event_stream: Crea
         NOT_FOUND,
         f"Could not find shard {absent} in stream {name} under account {ACCOUNT}.",
     )
+    # A name that no shard can have is told before a stream is looked for (kinesalite).
+    for wrong in ("x", "shardId--1", "shardId-2147483648"):
+        assert refusal(
+            kinesis.split_shard, StreamName="no-stream", ShardToSplit=wrong, NewStartingHashKey="5"
+        ) == (
+            NOT_FOUND,
+            f"Could not find shard {wrong} in stream no-stream under account {ACCOUNT}.",
+        )
     merge(kinesis, name, FIRST, SECOND)
     code, text = refusal(
         kinesis.split_shard, StreamName=name, ShardToSplit=FIRST, NewStartingHashKey="5"
@@ -219,12 +227,14 @@ def test_shards_are_listed_in_pages(kinesis: Any, event_stream: Create) -> None:
 def test_the_pages_of_a_list_and_of_a_description(kinesis: Any, event_stream: Create) -> None:
     name = event_stream(700)
     resize(kinesis, name, 350)
-    page = kinesis.list_shards(StreamName=name)
-    assert len(ids(page)) == LIST_EVENT_SHARDS_PAGE_MAX
+    for most in ({}, {"MaxResults": 10_000}):
+        page = kinesis.list_shards(StreamName=name, **most)
+        assert len(ids(page)) == LIST_EVENT_SHARDS_PAGE_MAX
     assert len(ids(kinesis.list_shards(NextToken=page["NextToken"]))) == 50
-    described = kinesis.describe_stream(StreamName=name)["StreamDescription"]
-    assert len(ids(described)) == DESCRIBE_EVENT_SHARDS_PAGE_MAX
-    assert described["HasMoreShards"]
+    for limit in ({}, {"Limit": 10_000}):
+        described = kinesis.describe_stream(StreamName=name, **limit)["StreamDescription"]
+        assert len(ids(described)) == DESCRIBE_EVENT_SHARDS_PAGE_MAX
+        assert described["HasMoreShards"]
 
 
 def test_lists_that_cannot_be(kinesis: Any, event_stream: Create) -> None:
@@ -234,10 +244,17 @@ def test_lists_that_cannot_be(kinesis: Any, event_stream: Create) -> None:
         "Either NextToken or StreamName should be provided.",
     )
     token = kinesis.list_shards(StreamName=name, MaxResults=1)["NextToken"]
-    assert refusal(kinesis.list_shards, StreamName=name, NextToken=token) == (
-        INVALID,
-        "NextToken and StreamName cannot be provided together.",
-    )
+    for member, value in {
+        "StreamName": name,
+        "StreamARN": f"arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/{name}",
+        "ExclusiveStartShardId": FIRST,
+        "StreamCreationTimestamp": 1,
+        "ShardFilter": {"Type": "AT_LATEST"},
+    }.items():
+        assert refusal(kinesis.list_shards, NextToken=token, **{member: value}) == (
+            INVALID,
+            f"NextToken and {member} cannot be provided together.",
+        )
     assert refusal(kinesis.list_shards, NextToken="x")[0] == INVALID
     for incomplete in ("AFTER_SHARD_ID", "AT_TIMESTAMP", "FROM_TIMESTAMP"):
         refused = refusal(kinesis.list_shards, StreamName=name, ShardFilter={"Type": incomplete})

@@ -116,7 +116,7 @@ def test_a_name_is_given_once(kinesis: Any, event_stream: Create) -> None:
         {"StreamName": "a b", "ShardCount": 1},
         {"StreamName": "a" * 129, "ShardCount": 1},
         {"StreamName": "a", "ShardCount": 0},
-        {"StreamName": "a"},
+        {"StreamName": "a", "StreamModeDetails": {"StreamMode": "PROVISIONED"}},
         {"ShardCount": 1},
         {"StreamName": "a", "ShardCount": 1, "StreamModeDetails": {"StreamMode": "x"}},
         {"StreamName": "a", "ShardCount": 1, "StreamModeDetails": {"StreamMode": "ON_DEMAND"}},
@@ -143,20 +143,24 @@ def test_a_stream_on_demand(kinesis: Any, event_stream: Create) -> None:
     limits = kinesis.describe_limits()
     assert limits["OnDemandStreamCount"] == before + 1
     assert limits["OnDemandStreamCountLimit"] == ON_DEMAND_STREAMS_MAX
-    assert (
-        refusal(
-            kinesis.split_shard,
-            StreamName=name,
-            ShardToSplit="shardId-000000000000",
-            NewStartingHashKey="100",
-        )[0]
-        == "ValidationException"
+    first = "shardId-000000000000"
+    assert refusal(
+        kinesis.split_shard, StreamName=name, ShardToSplit=first, NewStartingHashKey="100"
+    ) == (
+        "ValidationException",
+        f"Request is invalid. Stream {name} under account {ACCOUNT} is in On-Demand mode.",
     )
     provisioned = {"StreamMode": "PROVISIONED"}
     kinesis.update_stream_mode(StreamARN=summary["StreamARN"], StreamModeDetails=provisioned)
     assert summary_of(kinesis, name)["StreamModeDetails"] == provisioned
     kinesis.update_shard_count(StreamName=name, TargetShardCount=2, ScalingType="UNIFORM_SCALING")
     assert len(open_shards(kinesis, name)) == 2
+
+
+def test_a_stream_without_mode_and_shards_is_on_demand(kinesis: Any, event_stream: Create) -> None:
+    summary = summary_of(kinesis, event_stream(None))
+    assert summary["StreamModeDetails"] == {"StreamMode": "ON_DEMAND"}
+    assert summary["OpenShardCount"] == EVENT_SHARDS_ON_DEMAND
 
 
 def test_streams_are_listed_in_pages(kinesis: Any, event_stream: Create) -> None:
@@ -179,7 +183,8 @@ def test_streams_are_listed_in_pages(kinesis: Any, event_stream: Create) -> None
 def test_a_page_has_a_hundred_streams(kinesis: Any, event_stream: Create) -> None:
     for _ in range(LIST_EVENT_STREAMS_PAGE_MAX + 1):
         event_stream()
-    assert len(kinesis.list_streams()["StreamNames"]) == LIST_EVENT_STREAMS_PAGE_MAX
+    for limit in ({}, {"Limit": 10_000}):
+        assert len(kinesis.list_streams(**limit)["StreamNames"]) == LIST_EVENT_STREAMS_PAGE_MAX
 
 
 def test_the_retention_grows_and_shrinks(kinesis: Any, event_stream: Create) -> None:
@@ -229,6 +234,20 @@ def test_a_retention_that_cannot_be(
     assert refused == (INVALID, text.format(name))
 
 
+@pytest.mark.parametrize("hours", [0, -1])
+def test_a_retention_has_an_hour_at_least(kinesis: Any, hours: int) -> None:
+    """That is told before a stream is looked for."""
+    for call in (
+        kinesis.increase_stream_retention_period,
+        kinesis.decrease_stream_retention_period,
+    ):
+        assert refusal(call, StreamName="no-stream", RetentionPeriodHours=hours) == (
+            "ValidationException",
+            f"1 validation error detected: Value '{hours}' at 'retentionPeriodHours' failed to "
+            "satisfy constraint: Member must have value greater than or equal to 1",
+        )
+
+
 def test_a_retention_cannot_be_increased_to_less(kinesis: Any, event_stream: Create) -> None:
     name = event_stream()
     kinesis.increase_stream_retention_period(StreamName=name, RetentionPeriodHours=30)
@@ -248,7 +267,7 @@ def test_a_stream_of_the_same_name_begins_empty(kinesis: Any, event_stream: Crea
         StreamName=name, ShardId="shardId-000000000000", ShardIteratorType="TRIM_HORIZON"
     )["ShardIterator"]
     kinesis.delete_stream(StreamName=name)
-    assert name not in kinesis.list_streams(Limit=1000)["StreamNames"]
+    assert refusal(kinesis.describe_stream_summary, StreamName=name)[0] == NOT_FOUND
     kinesis.create_stream(StreamName=name, ShardCount=1)
     assert records_of(kinesis, name) == []
     assert refusal(kinesis.get_records, ShardIterator=iterator)[0] == NOT_FOUND

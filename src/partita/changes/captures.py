@@ -76,10 +76,12 @@ def captured_record(
     precision = destination.precision or MILLISECOND
     captured = {
         "ApproximateCreationDateTime": int(change.created_at * UNITS_PER_SECOND[precision]),
-        "ApproximateCreationDateTimePrecision": precision,
         "Keys": orjson.Fragment(change.keys),
         "SizeBytes": item_size(keys) + change.image_bytes,
     }
+    # Records with milliseconds have been seen without it.
+    if precision == MICROSECOND:
+        captured["ApproximateCreationDateTimePrecision"] = precision
     if change.new_image:
         captured["NewImage"] = orjson.Fragment(change.new_image)
     if change.old_image:

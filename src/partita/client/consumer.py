@@ -19,6 +19,8 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import floor
+from time import time
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -28,7 +30,7 @@ from partita.client.leases import NOBODY, SHARD_END, Lease, LeaseLost, LeaseTabl
 
 logger = logging.getLogger(__name__)
 
-TRIM_HORIZON, LATEST = "TRIM_HORIZON", "LATEST"
+TRIM_HORIZON, LATEST, AT_TIMESTAMP = "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"
 POLL_SECONDS = 0.25
 """Between two looks at an empty shard: Amazon allows five reads a second."""
 LOOK_SECONDS = 1.0
@@ -36,7 +38,7 @@ LEASE_SECONDS = 10.0
 REST_SECONDS = 1.0
 """After a failure of the handler, before its records come again."""
 RECORDS_MAX = 10_000
-EXPIRED = "ExpiredIteratorException"
+EXPIRED, INVALID = "ExpiredIteratorException", "InvalidArgumentException"
 
 
 class Record(NamedTuple):
@@ -111,13 +113,14 @@ class Consumer:
 
     async def _look(self) -> None:
         """Find new shards, take what nobody reads, and read what is ready."""
-        shards = await self._shards()
         leases = await self._leases.all()
+        # Listed after the leases: a shard that is missing now is too old for the service.
+        shards = await self._shards()
+        gone = leases.keys() - shards.keys()
         if await self._add_leases(shards, leases):
             leases = await self._leases.all()
-        for lease in leases.values():
-            if lease.is_over and lease.shard_id not in shards:
-                await self._leases.remove(lease)
+        for shard_id in gone & leases.keys():
+            await self._leases.remove(leases.pop(shard_id))
         self._forget_finished()
         ready = [
             lease
@@ -145,13 +148,17 @@ class Consumer:
         return found
 
     async def _add_leases(self, shards: dict[str, list[str]], leases: dict[str, Lease]) -> bool:
-        """Shards that appear later are read from their start, as children of those before."""
+        """Shards that appear later are read from their start, as children of those before.
+
+        The latest is what comes from now on, whatever happens before the first checkpoint.
+        """
         new = [shard_id for shard_id in shards if shard_id not in leases]
         parents = {parent for of_one in shards.values() for parent in of_one}
+        now = f"{AT_TIMESTAMP} {floor(time() * 1000) / 1000:.3f}"
         for shard_id in new:
             checkpoint = TRIM_HORIZON
             if not leases and self._start == LATEST:
-                checkpoint = SHARD_END if shard_id in parents else LATEST
+                checkpoint = SHARD_END if shard_id in parents else now
             await self._leases.add(shard_id, checkpoint)
         return bool(new)
 
@@ -164,7 +171,7 @@ class Consumer:
                     del self._held[shard_id]
 
     def _takeable(self, ready: list[Lease]) -> list[Lease]:
-        """What nobody counts up any more; else one of a worker that has more than its share."""
+        """Leases that nobody counts up; else one of a worker that has more than its share."""
         now = asyncio.get_running_loop().time()
         others = [lease for lease in ready if lease.shard_id not in self._held]
         left = [lease for lease in others if self._is_left(lease, now)]
@@ -242,17 +249,31 @@ class Consumer:
             await asyncio.sleep(self._poll_seconds)
 
     async def _iterator(self, shard_id: str, position: str) -> str:
-        asked = {"StreamName": self._stream, "ShardId": shard_id, "ShardIteratorType": position}
-        if position not in (TRIM_HORIZON, LATEST):
-            asked["ShardIteratorType"] = "AFTER_SEQUENCE_NUMBER"
-            asked["StartingSequenceNumber"] = position
-        answer = await self._client.call("kinesis", "GetShardIterator", asked)
+        asked = {"StreamName": self._stream, "ShardId": shard_id}
+        try:
+            answer = await self._client.call(
+                "kinesis", "GetShardIterator", asked | _start(position)
+            )
+        except ClientError as error:
+            if error.code != INVALID or not position.startswith(AT_TIMESTAMP):
+                raise
+            # The service's clock has yet to come there: nothing is in the shard since then.
+            answer = await self._client.call("kinesis", "GetShardIterator", asked | _start(LATEST))
         iterator: str = answer["ShardIterator"]
         return iterator
 
 
+def _start(position: str) -> dict[str, Any]:
+    kind, _, moment = position.partition(" ")
+    if kind == AT_TIMESTAMP:
+        return {"ShardIteratorType": kind, "Timestamp": float(moment)}
+    if kind in (TRIM_HORIZON, LATEST):
+        return {"ShardIteratorType": kind}
+    return {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": position}
+
+
 def _is_ready(lease: Lease, parents: list[str], leases: dict[str, Lease]) -> bool:
-    """A shard is read when its parents are done with, or forgotten for their age."""
+    """A shard is read when its parents are done with, or gone for their age."""
     if lease.is_over:
         return False
     return all(parent not in leases or leases[parent].is_over for parent in parents)

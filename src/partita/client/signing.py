@@ -32,7 +32,10 @@ Provider = Callable[[], Credentials]
 def find_credentials(
     is_local: bool, environment: Mapping[str, str] = os.environ
 ) -> Provider | None:
-    """Those of the environment; for Amazon, wherever boto3 finds them too. None needs none."""
+    """Those of the environment; for Amazon, also those that boto3 would find.
+
+    None stands for requests without a signature that means anything, as our own server takes them.
+    """
     if environment.get("AWS_ACCESS_KEY_ID") and environment.get("AWS_SECRET_ACCESS_KEY"):
         found = Credentials(
             environment["AWS_ACCESS_KEY_ID"],

@@ -17,8 +17,11 @@ NIBBLE_BITS, OPENED_BITS, TOP_BITS = 144, 148, 184
 SECONDS = (1 << 36) - 1
 SEQUENCES = (1 << 64) - 1
 SHARDS = (1 << 32) - 1
+LAST_SHARD = (1 << 31) - 1
 LAST_SEQUENCE = (1 << 63) - 1
 """Stands in the number that a closed shard ends with."""
+SHORT_NUMBERS = (1 << 124) - 1
+"""Up to here are the numbers of the service's first years, which stand for the distant past."""
 STEP = 1 << SEQUENCE_BITS
 """From the number of a record to that of the next in the same second."""
 
@@ -53,7 +56,9 @@ def parts_of(text: str) -> Parts | None:
         number >> SEQUENCE_BITS & SEQUENCES,
         number >> TIME_BITS & SECONDS,
     )
-    return parts if parts.shard & 15 == number >> NIBBLE_BITS & 15 else None
+    is_sound = parts.shard & 15 == number >> NIBBLE_BITS & 15
+    is_small = parts.shard <= LAST_SHARD and parts.sequence <= LAST_SEQUENCE
+    return parts if is_sound and is_small else None
 
 
 def starting_number(shard: Shard) -> str:

@@ -18,7 +18,7 @@ from partita.errors import (
     ValidationException,
 )
 from partita.events.log import NewRecord, append_records, read_batches, read_page, read_tail
-from partita.events.sequence_numbers import LAST_SEQUENCE, parts_of
+from partita.events.sequence_numbers import LAST_SEQUENCE, SHORT_NUMBERS, parts_of
 from partita.events.shards import HASH_KEYS, Shard, shard_id
 from partita.events.streams import EventStream
 from partita.limits import (
@@ -32,6 +32,7 @@ from partita.limits import (
 from partita.operations.answers import answer, member, raw_list, raw_member
 from partita.operations.context import ReadContext, Request, Service, WriteContext
 from partita.operations.kinesis_resources import (
+    name_in_arn,
     readable_stream,
     shard_number,
     stream_name,
@@ -108,6 +109,8 @@ def _check_ordering(service: Service, stream: EventStream, request: Request) -> 
     """Records are in the order in which they come; the number need only be one of the past."""
     number = request.get("SequenceNumberForOrdering")
     if number is None:
+        return
+    if int(number) <= SHORT_NUMBERS:
         return
     parts = parts_of(number)
     if parts is None or parts.second > service.clock():
@@ -240,6 +243,8 @@ def get_records(context: ReadContext, request: Request) -> bytes:
     now = service.clock()
     if now > position.made_at + EVENT_ITERATOR_SECONDS:
         raise ExpiredIteratorException(_expired(position.made_at, now))
+    if "StreamARN" in request and name_in_arn(request["StreamARN"]) != position.stream_name:
+        raise InvalidArgumentException(INVALID_ITERATOR)
     stream, shard = _place(service, position)
     _refuse_dry_run(request)
     limit = request.get("Limit", GET_RECORDS_MAX)
@@ -292,7 +297,7 @@ def _parse_iterator(iterator: str) -> Position:
         name = packed[_POSITION.size :].decode()
     except (Base64Error, ValueError, struct.error):
         raise InvalidArgumentException(INVALID_ITERATOR) from None
-    if version != ITERATOR_VERSION or not name:
+    if version != ITERATOR_VERSION or not name or sequence > LAST_SEQUENCE + 1:
         raise InvalidArgumentException(INVALID_ITERATOR)
     return Position(stream, shard, sequence, made_at_ms / 1000, name)
 

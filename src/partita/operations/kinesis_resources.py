@@ -82,15 +82,14 @@ def told(service: Service, name: str) -> str:
 
 def shard_number(service: Service, stream_name: str, given: str) -> int:
     """The number behind a shard's name; the service takes the number alone, too."""
-    digits = given.rpartition("-")[2]
+    digits = f"{given}-".split("-")[1] or given
     if not (digits.isascii() and digits.isdigit() and int(digits) < 1 << 31):
         raise ResourceNotFoundException(_no_shard(service, stream_name, given))
     return int(digits)
 
 
-def find_shard(service: Service, stream: EventStream, given: str) -> Shard:
+def find_shard(service: Service, stream: EventStream, number: int) -> Shard:
     """The shard that is to be split or merged."""
-    number = shard_number(service, stream.name, given)
     shard = stream.shard(number)
     if shard is None:
         raise ResourceNotFoundException(_no_shard(service, stream.name, shard_id(number)))

@@ -28,6 +28,7 @@ from partita.operations.kinesis_resources import (
     active_stream,
     find_shard,
     find_stream,
+    shard_number,
     stream_arn,
     stream_name,
     told,
@@ -37,11 +38,17 @@ from partita.operations.kinesis_streams import (
     check_shard_limit,
     described_shard,
     in_transition,
+    page_limit,
     shown_shards,
 )
 
 TOKEN_OR_NAME = "Either NextToken or StreamName should be provided."
-TOKEN_AND_NAME = "NextToken and StreamName cannot be provided together."
+TOKEN_ALONE = "NextToken and {} cannot be provided together."
+# Reported by clients of the service, but for StreamCreationTimestamp.
+NOT_WITH_TOKEN = (
+    *("StreamName", "StreamARN", "ExclusiveStartShardId", "StreamCreationTimestamp"),
+    "ShardFilter",
+)
 FILTER_MEMBERS = {
     "AFTER_SHARD_ID": "ShardId",
     "AT_TIMESTAMP": "Timestamp",
@@ -65,7 +72,7 @@ class _Token(msgspec.Struct):
 def list_shards(context: ReadContext, request: Request) -> bytes:
     service = context.service
     asked, stream = _asked(service, request)
-    limit = request.get("MaxResults", LIST_EVENT_SHARDS_PAGE_MAX)
+    limit = page_limit(request, "MaxResults", LIST_EVENT_SHARDS_PAGE_MAX)
     is_wanted = _filter(service, stream, asked.shard_filter)
     shards = [
         shard
@@ -81,9 +88,8 @@ def list_shards(context: ReadContext, request: Request) -> bytes:
 
 def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
     """What a token says, or what one would say that asks for the first page."""
-    is_named = "StreamName" in request or "StreamARN" in request
     if "NextToken" not in request:
-        if not is_named:
+        if "StreamName" not in request and "StreamARN" not in request:
             raise InvalidArgumentException(TOKEN_OR_NAME)
         stream = find_stream(service, stream_name(request))
         created_at = request.get("StreamCreationTimestamp", stream.created_at)
@@ -92,8 +98,9 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
         after = request.get("ExclusiveStartShardId", "")
         shard_filter = request.get("ShardFilter", {})
         return _Token(stream.name, stream.number, after, 0.0, shard_filter), stream
-    if is_named:
-        raise InvalidArgumentException(TOKEN_AND_NAME)
+    for member in NOT_WITH_TOKEN:
+        if member in request:
+            raise InvalidArgumentException(TOKEN_ALONE.format(member))
     try:
         token = msgspec.json.decode(urlsafe_b64decode(request["NextToken"]), type=_Token)
     except ValueError:
@@ -137,8 +144,7 @@ def _was_open(shard: Shard, moment: float) -> bool:
 
 def split_shard(context: WriteContext, request: Request) -> bytes:
     service = context.service
-    stream = _provisioned(service, active_stream(service, request))
-    shard = _eligible(service, stream, request["ShardToSplit"])
+    stream, [shard] = _stream_and_shards(service, request, "ShardToSplit")
     check_shard_limit(service, 1)
     hash_key = int(request["NewStartingHashKey"])
     if not shard.first_hash_key + 1 < hash_key < shard.last_hash_key:
@@ -149,40 +155,31 @@ def split_shard(context: WriteContext, request: Request) -> bytes:
             f"plus the shard's StartingHashKey {first} and less than the shard's EndingHashKey "
             f"{last}."
         )
-    cut = _cut(context, stream)
-    cut.split(shard, hash_key)
-    _save(context, stream, cut)
-    return NO_BODY
+    return _reshard(context, stream, lambda cut: cut.split(shard, hash_key))
 
 
 def merge_shards(context: WriteContext, request: Request) -> bytes:
     service = context.service
-    stream = _provisioned(service, active_stream(service, request))
-    lower = _eligible(service, stream, request["ShardToMerge"])
-    upper = _eligible(service, stream, request["AdjacentShardToMerge"])
+    stream, shards = _stream_and_shards(service, request, "ShardToMerge", "AdjacentShardToMerge")
+    lower, upper = shards
     if lower.last_hash_key + 1 != upper.first_hash_key:
         raise InvalidArgumentException(
             f"Shards {lower.shard_id} and {upper.shard_id} in stream {stream.name} under account "
             f"{service.account_id} are not an adjacent pair of shards eligible for merging"
         )
-    cut = _cut(context, stream)
-    cut.merge(lower, upper)
-    _save(context, stream, cut)
-    return NO_BODY
+    return _reshard(context, stream, lambda cut: cut.merge(lower, upper))
 
 
 def update_shard_count(context: WriteContext, request: Request) -> bytes:
     service = context.service
-    stream = _provisioned(service, active_stream(service, request))
+    stream = _provisioned_stream(service, request)
     count, target = len(stream.open_shards), request["TargetShardCount"]
     if target > 2 * count:
         raise LimitExceededException(_too_far("up over double", count, target))
     if target < count / 2:
         raise LimitExceededException(_too_far("down below half", count, target))
     check_shard_limit(service, target - count)
-    cut = _cut(context, stream)
-    cut.resize(target)
-    _save(context, stream, cut)
+    _reshard(context, stream, lambda cut: cut.resize(target))
     return encode(
         {
             "StreamName": stream.name,
@@ -200,32 +197,38 @@ def _too_far(direction: str, count: int, target: int) -> str:
     )
 
 
-def _provisioned(service: Service, stream: EventStream) -> EventStream:
+def _stream_and_shards(
+    service: Service, request: Request, *members: str
+) -> tuple[EventStream, list[Shard]]:
+    """The shards that some members name; a name that no shard can have is refused first."""
+    name = stream_name(request)
+    numbers = [shard_number(service, name, request[member]) for member in members]
+    stream = _provisioned_stream(service, request)
+    shards = [find_shard(service, stream, number) for number in numbers]
+    for shard in shards:
+        if not shard.is_open:
+            raise InvalidArgumentException(
+                f"Shard {shard.shard_id} in stream {stream.name} under account "
+                f"{service.account_id} has already been merged or split, and thus is not eligible "
+                "for merging or splitting."
+            )
+    return stream, shards
+
+
+def _provisioned_stream(service: Service, request: Request) -> EventStream:
+    stream = active_stream(service, request)
     if stream.mode == ON_DEMAND:
         raise ValidationException(
-            f"{told(service, stream.name)} is in ON_DEMAND mode, in which its shards cannot be "
-            "changed."
+            f"Request is invalid. {told(service, stream.name)} is in On-Demand mode."
         )
     return stream
 
 
-def _eligible(service: Service, stream: EventStream, given: str) -> Shard:
-    shard = find_shard(service, stream, given)
-    if not shard.is_open:
-        raise InvalidArgumentException(
-            f"Shard {shard.shard_id} in stream {stream.name} under account {service.account_id} "
-            "has already been merged or split, and thus is not eligible for merging or splitting."
-        )
-    return shard
-
-
-def _cut(context: WriteContext, stream: EventStream) -> Cut:
+def _reshard(context: WriteContext, stream: EventStream, change: Callable[[Cut], None]) -> bytes:
     lasts = {one.number: read_tail(context.draft, stream, one).last for one in stream.open_shards}
-    now = context.service.clock()
-    return Cut(stream.shards, lasts, stream.next_shard_number, now)
-
-
-def _save(context: WriteContext, stream: EventStream, cut: Cut) -> None:
+    cut = Cut(stream.shards, lasts, stream.next_shard_number, context.service.clock())
+    change(cut)
     changed = replace(stream, shards=cut.shards, next_shard_number=cut.next_number)
     changed = in_transition(context.service, changed, UPDATING)
     context.service.event_streams.save(context.draft, changed)
+    return NO_BODY

@@ -50,12 +50,18 @@ from partita.tables.catalog import next_table_number
 INVALID_TOKEN = "Invalid NextToken."
 NOT_BUILT = "{} is not supported."
 SHARD_COUNT_NEEDED = "ShardCount is required for a stream in PROVISIONED mode."
-SHARD_COUNT_NOT_TAKEN = "ShardCount cannot be specified for a stream in ON_DEMAND mode."
+# A bound that the service's description does not have.
+HOURS_NEEDED = (
+    "1 validation error detected: Value '{}' at 'retentionPeriodHours' failed to satisfy "
+    "constraint: Member must have value greater than or equal to 1"
+)
+# CloudFormation's words for it.
+SHARD_COUNT_NOT_TAKEN = "ShardCount is not expected when StreamMode=ON_DEMAND"
 
 
 def create_stream(context: WriteContext, request: Request) -> bytes:
     service, name = context.service, request["StreamName"]
-    mode = request.get("StreamModeDetails", {}).get("StreamMode", PROVISIONED)
+    mode = _mode(request)
     count = _shard_count(request, mode)
     _refuse_what_is_not_built(request)
     tags = check_tags(service, name, {}, request.get("Tags", {}))
@@ -76,6 +82,13 @@ def create_stream(context: WriteContext, request: Request) -> bytes:
     )
     service.event_streams.save(context.draft, in_transition(service, stream, CREATING))
     return NO_BODY
+
+
+def _mode(request: Request) -> str:
+    """A request with neither a mode nor a number of shards is taken, too (seen by LocalStack)."""
+    default = PROVISIONED if "ShardCount" in request else ON_DEMAND
+    mode: str = request.get("StreamModeDetails", {}).get("StreamMode", default)
+    return mode
 
 
 def _shard_count(request: Request, mode: str) -> int:
@@ -126,7 +139,7 @@ def in_transition(service: Service, stream: EventStream, transition: str) -> Eve
 def describe_stream(context: ReadContext, request: Request) -> bytes:
     service = context.service
     stream = stream_of(service, request)
-    limit = request.get("Limit", DESCRIBE_EVENT_SHARDS_PAGE_MAX)
+    limit = page_limit(request, "Limit", DESCRIBE_EVENT_SHARDS_PAGE_MAX)
     after = request.get("ExclusiveStartShardId", "")
     shards = [one for one in shown_shards(service, stream) if one.shard_id > after]
     description = _described(service, stream)
@@ -163,6 +176,12 @@ def _summarized(service: Service, stream: EventStream) -> dict[str, Any]:
     }
 
 
+def page_limit(request: Request, member: str, most: int) -> int:
+    """The service takes larger limits, and answers with fewer all the same."""
+    limit: int = request.get(member, most)
+    return min(limit, most)
+
+
 def shown_shards(service: Service, stream: EventStream) -> tuple[Shard, ...]:
     """A stream shows its shards when it is there."""
     return () if stream.status(service.clock()) == CREATING else stream.shards
@@ -189,7 +208,7 @@ def described_hash_keys(shard: Shard) -> dict[str, str]:
 
 def list_streams(context: ReadContext, request: Request) -> bytes:
     service = context.service
-    limit = request.get("Limit", LIST_EVENT_STREAMS_PAGE_MAX)
+    limit = page_limit(request, "Limit", LIST_EVENT_STREAMS_PAGE_MAX)
     after = request.get("ExclusiveStartStreamName", "")
     if "NextToken" in request:
         after = _name_in_token(request["NextToken"])
@@ -251,8 +270,7 @@ def update_max_record_size(context: WriteContext, request: Request) -> bytes:
 
 
 def increase_stream_retention_period(context: WriteContext, request: Request) -> bytes:
-    stream = active_stream(context.service, request)
-    hours = _retention_hours(request)
+    stream, hours = _stream_and_hours(context.service, request)
     if hours < stream.retention_hours:
         raise InvalidArgumentException(
             f"Requested retention period ({hours} hours) for stream {stream.name} can not be "
@@ -263,8 +281,7 @@ def increase_stream_retention_period(context: WriteContext, request: Request) ->
 
 
 def decrease_stream_retention_period(context: WriteContext, request: Request) -> bytes:
-    stream = active_stream(context.service, request)
-    hours = _retention_hours(request)
+    stream, hours = _stream_and_hours(context.service, request)
     if hours > stream.retention_hours:
         raise InvalidArgumentException(
             f"Requested retention period ({hours} hours) for stream {stream.name} can not be "
@@ -274,8 +291,11 @@ def decrease_stream_retention_period(context: WriteContext, request: Request) ->
     return _save(context, replace(stream, retention_hours=hours), UPDATING)
 
 
-def _retention_hours(request: Request) -> int:
+def _stream_and_hours(service: Service, request: Request) -> tuple[EventStream, int]:
     hours: int = request["RetentionPeriodHours"]
+    if hours < 1:
+        raise ValidationException(HOURS_NEEDED.format(hours))
+    stream = active_stream(service, request)
     if hours < EVENT_RETENTION_HOURS_MIN:
         raise InvalidArgumentException(
             f"Minimum allowed retention period is {EVENT_RETENTION_HOURS_MIN} hours. "
@@ -286,7 +306,7 @@ def _retention_hours(request: Request) -> int:
             f"Maximum allowed retention period is {EVENT_RETENTION_HOURS_MAX} hours. "
             f"Requested retention period ({hours} hours) is too long."
         )
-    return hours
+    return stream, hours
 
 
 def _save(context: WriteContext, stream: EventStream, transition: str) -> bytes:

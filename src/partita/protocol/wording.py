@@ -193,6 +193,8 @@ NEWER_FORMS: dict[str, tuple[NewerForm, ...]] = {
     "BatchWriteItem": (_too_short("RequestItems"),),
     "TransactGetItems": _TRANSACT_ITEMS,
     "TransactWriteItems": (*_TRANSACT_ITEMS, _too_long("ClientRequestToken")),
+    # Kinesis does not repeat the records either (moto).
+    "Kinesis.PutRecords": (replace(_too_long("records"), member="Records"),),
 }
 
 # Orders of the older generation that do not follow from the names (dynalite).

@@ -30,7 +30,7 @@ from partita.protocol.envelope import error_body
 from partita.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.protocol.validation import Request, Validator, compile_validators
 from partita.server.http import Reply
-from partita.server.messages import JSON, JSON_1_0, JSON_1_1, HttpRequest, HttpResponse
+from partita.server.messages import CBOR_1_1, JSON, JSON_1_0, JSON_1_1, HttpRequest, HttpResponse
 from partita.server.metrics import CONTENT_TYPE, Metrics
 
 logger = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ class Dispatcher:
             return
         content_type = _json_type(request.headers.get(b"content-type", b""))
         if content_type is None and request.body:
-            reply(UNKNOWN_PATH)
+            self._handle_other_type(request, reply)
             return
         started = perf_counter()
         asked = request.headers.get(b"x-amz-target", b"")
@@ -183,6 +183,15 @@ class Dispatcher:
         name = operation.name if operation else UNKNOWN_NAME
         self.metrics.observe(name, response.status, perf_counter() - started)
         reply(response)
+
+    def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
+        if request.headers.get(b"content-type") != CBOR_1_1:
+            reply(UNKNOWN_PATH)
+            return
+        # Imported with the first that needs it.
+        from partita.server.cbor import answer_in_cbor
+
+        answer_in_cbor(self.handle, request, reply)
 
     def _forward(self, asked: bytes, request: HttpRequest, started: float, reply: Reply) -> None:
         service, _, name = asked.partition(b".")

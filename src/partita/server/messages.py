@@ -22,6 +22,8 @@ from partita.limits import KB, MB
 JSON: Final = b"application/json"
 JSON_1_0: Final = b"application/x-amz-json-1.0"
 JSON_1_1: Final = b"application/x-amz-json-1.1"
+CBOR_1_1: Final = b"application/x-amz-cbor-1.1"
+OF_KINESIS: Final = (JSON_1_1, CBOR_1_1)
 # DynamoDB compresses answers when asked, Kinesis does not. Small ones gain nothing, and the
 # largest, of BatchGetItem, would keep all others waiting.
 GZIP_BYTES_MIN: Final = 1 * KB
@@ -103,7 +105,7 @@ def encode(response: HttpResponse, request: HttpRequest) -> bytes:
     more = response.headers
     checksum = response.checksum
     is_worth_it = GZIP_BYTES_MIN <= len(body) <= GZIP_BYTES_MAX
-    if is_worth_it and response.content_type != JSON_1_1 and request.accepts_gzip():
+    if is_worth_it and response.content_type not in OF_KINESIS and request.accepts_gzip():
         body = gzip.compress(body, GZIP_LEVEL, mtime=0)
         more += b"content-encoding: gzip\r\n"
         checksum = None
