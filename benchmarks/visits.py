@@ -19,8 +19,6 @@ AGENTS = tuple(f"Mozilla/5.0 (device {number}) Browser/{80 + number % 7}" for nu
 PAID_TYPES = ("free", "paid", "metered")
 RESOURCE_TYPES = ("article", "article", "article", "recipe", "advertorial")
 REGULARS = 6_000
-FRESH_SECONDS = 3_600
-"""How long news are news."""
 
 
 class MadeVisit(NamedTuple):

@@ -67,13 +67,7 @@ def serve(
             schedules=schedules,
         )
         callers = _callers(database, triggers, settings_folder)
-
-        def told() -> bytes:
-            endpoint = f"http://{database.service.address}"
-            folder = str(settings_folder.absolute())
-            return msgspec.json.encode(Told(endpoint, folder, tuple(functions), time_scale))
-
-        workflows = Companion("partita.workflows", told)
+        workflows = _workflows(database, functions, time_scale, settings_folder)
         dispatcher = Dispatcher(
             database,
             READS,
@@ -115,6 +109,19 @@ def _callers(
     from partita.triggers.runner import Triggers
 
     return (Triggers(database, triggers, settings_folder),)
+
+
+def _workflows(
+    database: Database, functions: Sequence[Function], time_scale: float, settings_folder: Path
+) -> Companion:
+    """The process that answers for Step Functions' API; it is told where the database listens."""
+
+    def told() -> bytes:
+        endpoint = f"http://{database.service.address}"
+        folder = str(settings_folder.absolute())
+        return msgspec.json.encode(Told(endpoint, folder, tuple(functions), time_scale))
+
+    return Companion("partita.workflows", told)
 
 
 def check(data: Path, say: Callable[[str], None]) -> bool:

@@ -1,4 +1,4 @@
-"""The commands. Parsing only: each calls one function of `assembly`."""
+"""The commands. Parsing only: each calls one function of a room below."""
 
 from __future__ import annotations
 

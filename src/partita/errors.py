@@ -244,10 +244,6 @@ class ActivityDoesNotExist(StepFunctionsError):
     pass
 
 
-class ActivityAlreadyExists(StepFunctionsError):
-    pass
-
-
 class TaskDoesNotExist(StepFunctionsError):
     pass
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +15,8 @@ from msgspec import Meta
 from partita.errors import PartitaError
 
 FOR_EVER = -1
+
+Kind = TypeVar("Kind")
 
 
 class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,16 +68,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def load(path: Path) -> Settings:
+    settings = read(path, Settings)
+    _check_triggers(path, settings.triggers)
+    _check_functions(path, settings.functions)
+    return settings
+
+
+def read(path: Path, kind: type[Kind]) -> Kind:
+    """A file of settings in that form; what is wrong with it is told in a sentence."""
     try:
         with path.open("rb") as file:
-            settings = msgspec.convert(tomllib.load(file), Settings)
+            return msgspec.convert(tomllib.load(file), kind)
     except OSError as error:
         raise PartitaError(f"Cannot read the settings in {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise PartitaError(f"The settings in {path} are wrong: {error}.") from error
-    _check_triggers(path, settings.triggers)
-    _check_functions(path, settings.functions)
-    return settings
 
 
 def _check_triggers(path: Path, triggers: tuple[Trigger, ...]) -> None:

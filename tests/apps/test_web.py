@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+import pytest
 
 from partita.apps import web as web_module
 from partita.apps.web import Request, Response, Web, json_response
@@ -165,6 +168,28 @@ def test_bodies_and_headers_have_a_limit() -> None:
         assert parsed(await exchange(port, get("/echo/a", long)[:-4], b"y" * 100))[0] == 431
 
     serving(story, body_bytes_max=10)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param([], id="the first request"),
+        pytest.param([get("/echo/a")], id="the second on its connection"),
+    ],
+)
+def test_a_header_in_pieces_has_the_same_limit(before: list[bytes]) -> None:
+    async def story(port: int) -> None:
+        for size, status in ((7_000, 200), (9_000, 431)):
+            head = last("/echo/b", f"X-One: {'x' * size}", f"X-Two: {'y' * size}")
+            cut = head.index(b"X-Two")
+            for parts in (
+                [*before, head[:cut], head[cut:]],
+                [b"".join(before) + head[:cut], head[cut:]],
+            ):
+                content = await exchange(port, *parts)
+                assert re.findall(rb"HTTP/1.1 (\d+)", content)[-1] == b"%d" % status, (size, parts)
+
+    serving(story)
 
 
 def test_what_is_no_http_is_refused_after_what_came_before() -> None:

@@ -19,7 +19,6 @@ from partita import testing
 from .tables import create, item, page
 
 VOTES_A_SECOND = 450
-UNITS_OF_A_VOTE = 10
 SHARDS = 10
 FAVOURITES = ("C1", "C2", "C3")
 OTHERS = ("C4", "C5", "C6", "C7", "C8", "C9", "C10")

@@ -14,6 +14,8 @@ import pytest
 
 from partita.storage.lmdb_pages import check_pages
 
+from .tables import indexed
+
 PAGE = 4096
 FORMAT_KEY = b"\x00format"
 CATALOG_KEY = b"\x01table"
@@ -48,21 +50,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 soon.pop(0)()
         assert isinstance(answers[0], bytes)
 
-    write(
-        "CreateTable",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "g")
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "index",
-                "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    write("CreateTable", **indexed("ALL"))
     for number in range(400):
         write(
             "PutItem",

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from .tables import indexed
+
 TABLE = "table"
 DISK_BYTES = 4 << 20
 BALLAST_BYTES = 1 << 20
@@ -35,24 +37,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("no filesystem can be mounted here")
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def create_table(client: Any) -> None:
-    client.create_table(
-        TableName=TABLE,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "g")
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "index",
-                "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
 
 
 def put(client: Any, number: int) -> None:
@@ -108,7 +92,7 @@ def test_a_full_disk_refuses_writes_until_there_is_room(
     folder = small_disk / "data"
     server = serve(folder)
     client = server.client()
-    create_table(client)
+    client.create_table(TableName=TABLE, **indexed("KEYS_ONLY"))
     count, error = put_until_refused(client)
     assert count > 10
     assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 500
@@ -136,7 +120,7 @@ def test_a_server_that_is_killed_on_a_full_disk_starts_again_on_it(
     ballast.write_bytes(b"\x00" * BALLAST_BYTES)
     folder = small_disk / "data"
     server = serve(folder)
-    create_table(server.client())
+    server.client().create_table(TableName=TABLE, **indexed("KEYS_ONLY"))
     count, _ = put_until_refused(server.client())
     server.kill()
     assert_clean(folder)
@@ -173,7 +157,7 @@ def test_a_disk_that_refuses_to_write_is_no_loss(
 
     server = serve(tmp_path)
     client = server.client()
-    create_table(client)
+    client.create_table(TableName=TABLE, **indexed("KEYS_ONLY"))
     limit((tmp_path / "data.mdb").stat().st_size + ROOM_BYTES)
     count, error = put_until_refused(client)
     assert error.response["Error"]["Code"] == "InternalServerError"

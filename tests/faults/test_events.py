@@ -10,11 +10,10 @@ import json
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import pytest
 from botocore.exceptions import BotoCoreError
 
 from .. import processes
+from .killing import kill_under
 
 WRITERS = 4
 LOAD_SECONDS_MAX = 1.0
@@ -149,15 +149,11 @@ def run_rounds(
     set_up(server)
     for _ in range(rounds):
         client, kinesis = server.client(), server.client("kinesis")
-        with ThreadPoolExecutor(WRITERS + 2) as pool:
-            working = [pool.submit(producer.produce, kinesis) for producer in producers]
-            working.append(pool.submit(reshard, kinesis, random.Random(chance.random())))
-            working.append(pool.submit(change_items, client, random.Random(chance.random())))
-            seconds = chance.uniform(0.1, LOAD_SECONDS_MAX)
-            threading.Timer(seconds, server.process.kill).start()
-            for one in working:
-                one.result(timeout=60)
-        assert server.kill() == "", "the server had something to complain of"
+        loads = [partial(producer.produce, kinesis) for producer in producers]
+        loads.append(partial(reshard, kinesis, random.Random(chance.random())))
+        loads.append(partial(change_items, client, random.Random(chance.random())))
+        said = kill_under(loads, server, chance.uniform(0.1, LOAD_SECONDS_MAX))
+        assert said == "", "the server had something to complain of"
         assert_clean(folder)
         server = serve(folder)
         assert_nothing_is_lost(server.client("kinesis"), producers)

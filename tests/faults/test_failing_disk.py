@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -22,6 +21,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from partita.storage.journaled import FOLD_BYTES
 
 from .. import processes
+from .preloading import compiled
+from .tables import indexed
 
 TABLE = "table"
 SOURCE = Path(__file__).with_name("failing_disk.c")
@@ -56,13 +57,7 @@ class Disk:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("a failing disk needs Linux and a C compiler (cc)")
-    library = tmp_path_factory.mktemp("library") / "failing_disk.so"
-    options = ["-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"]
-    subprocess.run([compiler, *options], check=True)
-    return library
+    return compiled(SOURCE, tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture
@@ -70,24 +65,6 @@ def disk(library: Path, tmp_path: Path) -> Disk:
     folder = tmp_path / "faults"
     folder.mkdir()
     return Disk(folder, library)
-
-
-def create_table(client: Any) -> None:
-    client.create_table(
-        TableName=TABLE,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "g")
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "index",
-                "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
 
 
 def put(client: Any, number: int, text: str = TEXT) -> None:
@@ -119,7 +96,7 @@ def filled(serve: Any, folder: Path, disk: Disk) -> tuple[Any, dict[int, str]]:
     """A server on that disk, and what it has."""
     server = serve(folder, env=disk.environment)
     client = server.client()
-    create_table(client)
+    client.create_table(TableName=TABLE, **indexed("ALL"))
     for number in range(BEFORE):
         put(client, number)
     return server, dict.fromkeys(range(BEFORE), TEXT[:5])

@@ -8,16 +8,17 @@ folder passes `partita check` as it lies there, and the next server has exactly 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
+
+from .killing import kill_under
 
 TABLES = ("one", "two")
 WRITERS = 6
@@ -261,15 +262,10 @@ def run_rounds(
     create_tables(server.client())
     for _ in range(rounds):
         client = server.client()
-        seconds = chance.uniform(0.02, LOAD_SECONDS_MAX)
-        with ThreadPoolExecutor(WRITERS + 1) as pool:
-            working = [pool.submit(writer.write, client) for writer in writers]
-            working.append(pool.submit(change_tables, client, random.Random(chance.random())))
-            killer = threading.Timer(seconds, server.process.kill)
-            killer.start()
-            for one in working:
-                one.result(timeout=60)
-        assert server.kill() == "", "the server had something to complain of"
+        loads = [partial(writer.write, client) for writer in writers]
+        loads.append(partial(change_tables, client, random.Random(chance.random())))
+        said = kill_under(loads, server, chance.uniform(0.02, LOAD_SECONDS_MAX))
+        assert said == "", "the server had something to complain of"
         assert_clean(folder)
         server = serve(folder)
         found = everything(server.client())

@@ -6,7 +6,6 @@ what they may be like afterwards.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from .. import processes
+from .preloading import compiled
 
 LIBRARY_SOURCE = Path(__file__).with_name("recorded_disk.c")
 LOAD = Path(__file__).with_name("power_failure.py")
@@ -21,13 +21,7 @@ LOAD = Path(__file__).with_name("power_failure.py")
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("a recorded disk needs Linux and a C compiler (cc)")
-    library = tmp_path_factory.mktemp("library") / "recorded_disk.so"
-    options = ["-shared", "-fPIC", "-o", str(library), str(LIBRARY_SOURCE), "-ldl"]
-    subprocess.run([compiler, *options], check=True)
-    return library
+    return compiled(LIBRARY_SOURCE, tmp_path_factory.mktemp("library"))
 
 
 @pytest.mark.parametrize("number", range(3))

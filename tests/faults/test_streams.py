@@ -7,17 +7,18 @@ the same is done over the wire, by a reader that knows which writes were acknowl
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
+
+from .killing import kill_under
 
 WRITERS = 6
 KEYS_PER_WRITER = 12
@@ -167,15 +168,10 @@ def run_rounds(
     arn = server.client().describe_table(TableName=STREAMED)["Table"]["LatestStreamArn"]
     for _ in range(rounds):
         client = server.client()
-        with ThreadPoolExecutor(WRITERS + 1) as pool:
-            working = [pool.submit(writer.write, client) for writer in writers]
-            switching = random.Random(chance.random())
-            working.append(pool.submit(switch_stream, client, switching))
-            seconds = chance.uniform(0.02, LOAD_SECONDS_MAX)
-            threading.Timer(seconds, server.process.kill).start()
-            for one in working:
-                one.result(timeout=60)
-        assert server.kill() == "", "the server had something to complain of"
+        loads = [partial(writer.write, client) for writer in writers]
+        loads.append(partial(switch_stream, client, random.Random(chance.random())))
+        said = kill_under(loads, server, chance.uniform(0.02, LOAD_SECONDS_MAX))
+        assert said == "", "the server had something to complain of"
         assert_clean(folder)
         server = serve(folder)
         compare(server, arn, writers)

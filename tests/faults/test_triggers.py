@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError
+
+from .killing import kill_under
 
 TABLE = "watched"
 WRITERS = 4
@@ -110,13 +111,8 @@ def run_rounds(
     )
     for _ in range(rounds):
         client = server.client()
-        seconds = chance.uniform(0.3, LOAD_SECONDS_MAX)
-        threading.Timer(seconds, server.process.kill).start()
-        with ThreadPoolExecutor(WRITERS) as pool:
-            working = [pool.submit(writer.write, client) for writer in writers]
-            for one in working:
-                one.result(timeout=60)
-        server.kill()
+        loads = [partial(writer.write, client) for writer in writers]
+        kill_under(loads, server, chance.uniform(0.3, LOAD_SECONDS_MAX))
         assert_clean(data)
         server = serve(data, "--config", str(settings))
     deadline = time.monotonic() + CATCH_UP_SECONDS_MAX

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,10 +132,6 @@ class Browser:
 
     def click(self, selector: str) -> None:
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
-
-    def screenshot(self, to: Path) -> None:
-        picture = self.call("Page.captureScreenshot", format="png")
-        to.write_bytes(b64decode(picture["data"]))
 
 
 @contextmanager

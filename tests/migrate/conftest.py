@@ -10,7 +10,7 @@ import pytest
 from partita.migrate.folder import Folder
 from partita.migrate.sources.address import PASSWORD_ENV
 
-from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL, find
+from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 
 
 @pytest.fixture(scope="session")
@@ -31,15 +31,9 @@ def server(request: pytest.FixtureRequest) -> DatabaseServer:
 
 
 def _serve(kind: type[DatabaseServer]) -> Iterator[DatabaseServer]:
-    if find(kind.program) is None:
-        pytest.skip(f"{kind.program} is not installed; scripts/provision installs it")
-    server = kind()
-    try:
-        server.initialize()
-        server.start()
+    kind.require()
+    with kind() as server:
         yield server
-    finally:
-        server.remove()
 
 
 MakeFolder = Callable[..., Folder]

@@ -10,7 +10,9 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+import pytest
 
 START_SECONDS_MAX = 60
 PASSWORD = "open sesame @/:%"
@@ -18,7 +20,10 @@ PASSWORD = "open sesame @/:%"
 
 
 class DatabaseServer(ABC):
-    """One private server: `create` a database, `execute` in it, point a migration at its `url`."""
+    """One private server, which runs while a `with` block does.
+
+    `create` a database, `execute` in it, point a migration at its `url`.
+    """
 
     scheme: str
     user: str
@@ -31,6 +36,24 @@ class DatabaseServer(ABC):
         self.port = free_port()
         self.password = PASSWORD
         self._process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def require(cls) -> None:
+        """A test is skipped where the server is not installed."""
+        if find(cls.program) is None:
+            pytest.skip(f"{cls.program} is not installed; scripts/provision installs it")
+
+    def __enter__(self) -> Self:
+        try:
+            self.initialize()
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     @abstractmethod
     def initialize(self) -> None:

@@ -15,7 +15,7 @@ from partita.migrate import sources
 from partita.migrate.sources.address import PASSWORD_ENV, address_of
 
 from .conftest import MakeFolder
-from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL, find
+from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 
 WRONG = "wr0ng-s3cret"
 SLEEP = {"mysql": "SELECT SLEEP(20)", "postgresql": "SELECT pg_sleep(20)"}
@@ -224,15 +224,9 @@ def test_only_the_tables_that_are_asked_for(
 
 @pytest.fixture(params=[MariaDB, PostgreSQL])
 def short_lived(request: pytest.FixtureRequest) -> Iterator[DatabaseServer]:
-    if find(request.param.program) is None:
-        pytest.skip(f"{request.param.program} is not installed; scripts/provision installs it")
-    server: DatabaseServer = request.param()
-    try:
-        server.initialize()
-        server.start()
+    request.param.require()
+    with request.param() as server:
         yield server
-    finally:
-        server.remove()
 
 
 def test_a_server_that_goes_away(short_lived: DatabaseServer, make_folder: MakeFolder) -> None:

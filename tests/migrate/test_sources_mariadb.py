@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from partita.migrate import sources
-from partita.migrate.folder import Folder, to_json
-from partita.migrate.inventory import ForeignKey, Inventory, Table
+from partita.migrate.folder import to_json
+from partita.migrate.inventory import ForeignKey, Inventory
 
 from .conftest import MakeFolder
+from .inventories import inventory_of, table_of
 from .servers import DatabaseServer
 
 ODD_TYPES = """
@@ -73,17 +73,6 @@ KINDS = {
     "total": "decimal",
     "shout": "string",
 }
-
-
-def inventory_of(folder: Folder) -> Inventory:
-    with sources.connect(folder) as source:
-        return sources.reflect(source)
-
-
-def table_of(inventory: Inventory, name: str) -> Table:
-    table = inventory.table(name)
-    assert table is not None
-    return table
 
 
 def test_every_type_has_its_kind(mariadb: DatabaseServer, make_folder: MakeFolder) -> None:

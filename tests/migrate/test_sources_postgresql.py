@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate import sources
-from partita.migrate.folder import Folder
-from partita.migrate.inventory import ForeignKey, Inventory, Table
+from partita.migrate.inventory import ForeignKey, Inventory
 
 from .conftest import MakeFolder
+from .inventories import inventory_of, table_of
 from .servers import DatabaseServer
 
 ODD_TYPES = """
@@ -95,17 +94,6 @@ KINDS = {
     "two": "other",
     "doubled": "decimal",
 }
-
-
-def inventory_of(folder: Folder) -> Inventory:
-    with sources.connect(folder) as source:
-        return sources.reflect(source)
-
-
-def table_of(inventory: Inventory, name: str) -> Table:
-    table = inventory.table(name)
-    assert table is not None
-    return table
 
 
 def test_every_type_has_its_kind(postgresql: DatabaseServer, make_folder: MakeFolder) -> None:

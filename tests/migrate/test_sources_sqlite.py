@@ -11,7 +11,8 @@ import pytest
 from partita.errors import PartitaError
 from partita.migrate import sources
 from partita.migrate.folder import Folder
-from partita.migrate.inventory import Inventory, Table
+
+from .inventories import inventory_of, table_of
 
 SCRIPT = """
 CREATE TABLE [Artist] ([ArtistId] INTEGER PRIMARY KEY, [Name] NVARCHAR(120), born DATE);
@@ -44,17 +45,6 @@ def make_file(tmp_path: Path) -> MakeFile:
         return Folder.open(tmp_path)
 
     return make
-
-
-def inventory_of(folder: Folder) -> Inventory:
-    with sources.connect(folder) as source:
-        return sources.reflect(source)
-
-
-def table_of(inventory: Inventory, name: str) -> Table:
-    table = inventory.table(name)
-    assert table is not None
-    return table
 
 
 def test_tables_and_what_is_not_one(make_file: MakeFile) -> None:

@@ -80,5 +80,20 @@ class Bench:
             self.ask("PutItem", TableName="things", Item={"pk": {"S": "tick"}})
             self.turn()
 
+    def suffer(self, kind: str, number: int, unit_seconds: int) -> None:
+        """What is no request: a turn of the loop, time that passes, a disk that breaks or mends."""
+        if kind == "settle":
+            self.now += number * unit_seconds
+            self.settle()
+        else:
+            self.turn()
+            if kind == "break":
+                self.disk.is_broken = bool(number)
+
+    def recover(self) -> None:
+        self.turn()
+        self.disk.is_broken = False
+        self.settle()
+
     def findings(self) -> list[str]:
         return [str(finding) for finding in check(Folder(self.disk.snapshot()))]

@@ -8,6 +8,27 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+VALIDATION = "ValidationException"
+ENVELOPE = "1 validation error detected: "
+INVALID = "One or more parameter values were invalid: "
+BAD_CAPACITY = (
+    "Value 'BOGUS' at 'returnConsumedCapacity' failed to satisfy constraint: "
+    "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
+)
+BAD_METRICS = (
+    "Value 'BOGUS2' at 'returnItemCollectionMetrics' failed to satisfy constraint: "
+    "Member must satisfy enum value set: [SIZE, NONE]"
+)
+# What is asked to be returned, and how that is refused (recorded).
+BAD_RETURNS: dict[str, tuple[dict[str, str], str]] = {
+    "capacity": ({"ReturnConsumedCapacity": "BOGUS"}, ENVELOPE + BAD_CAPACITY),
+    "metrics": ({"ReturnItemCollectionMetrics": "BOGUS2"}, ENVELOPE + BAD_METRICS),
+    "both": (
+        {"ReturnConsumedCapacity": "BOGUS", "ReturnItemCollectionMetrics": "BOGUS2"},
+        f"2 validation errors detected: {BAD_CAPACITY}; {BAD_METRICS}",
+    ),
+}
+
 
 def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
     """The type and the text of the error that answers the request."""

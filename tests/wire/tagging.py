@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-VALIDATION = "ValidationException"
-INVALID = "One or more parameter values were invalid: "
+from .refusals import INVALID
 
 # From the ARN of a table: a wrong one, and what is said of it (catalogue).
 WRONG_ARNS: dict[str, tuple[Callable[[str], str], str]] = {

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-VALIDATION = "ValidationException"
+from .refusals import VALIDATION
+
 ITEM: dict[str, Any] = {"pk": {"S": "a"}, "n": {"N": "1"}}
 
 Batch = Callable[..., dict[str, Any]]

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .refusals import BAD_CAPACITY, ENVELOPE, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
 MISMATCH = "The provided key element does not match the schema"
 
 
@@ -318,10 +316,6 @@ def test_one_missing_table_refuses_the_whole_batch(client: Any, notes: str) -> N
     )
 
 
-BAD_CAPACITY = (
-    "Value 'BOGUS' at 'returnConsumedCapacity' failed to satisfy constraint: "
-    "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
-)
 BAD_NAME = {"bad!name": {"Keys": [{"pk": {"S": "a"}}]}}
 BAD_MAP_KEYS = (
     f"Value '{json.dumps(BAD_NAME, separators=(',', ':'))}' at 'requestItems' failed to satisfy "

@@ -13,18 +13,9 @@ from typing import Any
 
 import pytest
 
+from .indexes import KEYS_ONLY, include, index
+
 POLL = {"Delay": 0.02, "MaxAttempts": 500}
-
-
-def index(name: str, keys: tuple[str, ...], projection: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind}
-            for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-        ],
-        "Projection": projection,
-    }
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +31,8 @@ def indexed(client: Any, table_names: Iterator[str]) -> Iterator[str]:
         AttributeDefinitions=[
             {"AttributeName": key, "AttributeType": "S"} for key in ("pk", "sk", "gsiPk", "lsiSk")
         ],
-        GlobalSecondaryIndexes=[
-            index(
-                "gsi-inc",
-                ("gsiPk",),
-                {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["proj"]},
-            )
-        ],
-        LocalSecondaryIndexes=[index("lsi1", ("pk", "lsiSk"), {"ProjectionType": "ALL"})],
+        GlobalSecondaryIndexes=[index("gsi-inc", "gsiPk", projection=include("proj"))],
+        LocalSecondaryIndexes=[index("lsi1", "pk", "lsiSk")],
         BillingMode="PAY_PER_REQUEST",
     )
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
@@ -540,7 +525,7 @@ def test_a_local_index_counts_what_it_fetches_from_the_table(client: Any, table:
     name = table(
         sk="S",
         attributes={"l": "S"},
-        LocalSecondaryIndexes=[index("lsi1", ("pk", "l"), {"ProjectionType": "KEYS_ONLY"})],
+        LocalSecondaryIndexes=[index("lsi1", "pk", "l", projection=KEYS_ONLY)],
     )
     for number in range(3):
         item = {"pk": S, "sk": {"S": str(number)}, "l": S, "f": {"S": "x" * 4_000}}

@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .refusals import INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-INVALID = "One or more parameter values were invalid: "
 UNITS = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 2}
 NAME = "never_created"
 NAMES = "[a-zA-Z0-9_.-]+"

@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from .refusals import refusal
+from .refusals import ENVELOPE, INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
-INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
 KEY = {"pk": {"S": "a"}, "sk": {"S": "1"}}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .refusals import refusal
+from .indexes import index
+from .refusals import VALIDATION, refusal
 
-VALIDATION = "ValidationException"
 POLL = {"Delay": 0.02, "MaxAttempts": 500}
 
 
@@ -14,17 +14,6 @@ def delete(client: Any, name: str) -> dict[str, Any]:
     answer = client.delete_table(TableName=name)["TableDescription"]
     client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig=POLL)
     return dict(answer)
-
-
-def index(name: str, *keys: str) -> dict[str, Any]:
-    kinds = ("HASH", "RANGE")
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, kinds, strict=False)
-        ],
-        "Projection": {"ProjectionType": "ALL"},
-    }
 
 
 def test_the_answer_describes_a_table_that_is_being_deleted(client: Any, table: Any) -> None:

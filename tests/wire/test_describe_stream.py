@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
+from .refusals import VALIDATION
 from .stream_reading import NO_SUCH_ARN, VIEW_TYPES, arn_of, refusal, shards_of, with_stream
-
-VALIDATION = "ValidationException"
 
 
 def describe(streams: Any, arn: str, **request: Any) -> dict[str, Any]:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
-
-VALIDATION = "ValidationException"
+from .refusals import VALIDATION, refusal
 
 
 def described(client: Any, name: str) -> dict[str, Any]:

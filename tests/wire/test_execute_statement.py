@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-VALIDATION = "ValidationException"
+from .refusals import VALIDATION
+
 MALFORMED = "Statement wasn't well formed, can't be processed: "
 NO_KEY = "Where clause does not contain a mandatory equality on all key attributes"
 ITEM: dict[str, Any] = {

@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 from botocore.exceptions import ClientError
 
-VALIDATION = "ValidationException"
+from .refusals import VALIDATION
+
 FAILED = "The conditional request failed"
 ITEM: dict[str, Any] = {"pk": {"S": "a"}, "n": {"N": "1"}}
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .indexes import index
 from .time_to_live import enable
 
 EXPIRY_SECONDS_MAX = 10
@@ -30,17 +31,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "nothing has expired"
         time.sleep(0.05)
-
-
-def index(name: str, *names: str) -> dict[str, Any]:
-    kinds = ("HASH", "RANGE")
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind} for key, kind in zip(names, kinds, strict=False)
-        ],
-        "Projection": {"ProjectionType": "ALL"},
-    }
 
 
 def test_expired_items_leave_table_indexes_and_counts(client: Any, table: Any) -> None:

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .refusals import ENVELOPE, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
 KEY = {"pk": {"S": "item"}}
 
 

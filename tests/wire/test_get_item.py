@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .refusals import VALIDATION, refusal
 
-VALIDATION = "ValidationException"
 MISMATCH = "The provided key element does not match the schema"
 KEY = {"pk": {"S": "whole"}, "sk": {"S": "1"}}
 

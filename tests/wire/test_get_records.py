@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from .refusals import VALIDATION
 from .stream_reading import (
     VIEW_TYPES,
     arn_of,
@@ -20,7 +21,6 @@ from .stream_reading import (
     with_stream,
 )
 
-VALIDATION = "ValidationException"
 EXPIRY_SECONDS_MAX = 10
 KEY = {"pk": {"S": "a"}}
 

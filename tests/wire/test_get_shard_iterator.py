@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from .refusals import VALIDATION
 from .stream_reading import (
     NO_SUCH_ARN,
     arn_of,
@@ -17,7 +18,6 @@ from .stream_reading import (
     with_stream,
 )
 
-VALIDATION = "ValidationException"
 SEQUENCE_NUMBER = "100000000000000000001"
 
 

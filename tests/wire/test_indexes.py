@@ -15,28 +15,10 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .indexes import EVERYTHING, KEYS_ONLY, include, index
 from .refusals import refusal
 
 SECONDS_MAX = 30
-KEYS_ONLY = {"ProjectionType": "KEYS_ONLY"}
-ALL = {"ProjectionType": "ALL"}
-
-
-def include(*names: str) -> dict[str, Any]:
-    return {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(names)}
-
-
-def index(
-    name: str, *keys: str, projection: dict[str, Any] | None = None, hash_count: int = 1
-) -> dict[str, Any]:
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": "HASH" if position < hash_count else "RANGE"}
-            for position, key in enumerate(keys)
-        ],
-        "Projection": projection or ALL,
-    }
 
 
 def scanned(client: Any, name: str, **request: Any) -> list[dict[str, Any]]:
@@ -467,7 +449,9 @@ def busy(module_table: Any) -> str:
 
     def made(index_name: str) -> dict[str, Any]:
         keys, projected = INDEXES[index_name]
-        projection = ALL if projected is None else include(*projected) if projected else KEYS_ONLY
+        projection = EVERYTHING
+        if projected is not None:
+            projection = include(*projected) if projected else KEYS_ONLY
         return index(index_name, *keys, projection=projection)
 
     name: str = module_table(

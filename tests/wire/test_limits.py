@@ -19,7 +19,9 @@ from botocore.exceptions import ClientError
 
 from partita import limits
 
-VALIDATION = "ValidationException"
+from .indexes import KEYS_ONLY, include, index
+from .refusals import VALIDATION
+
 POLL = {"Delay": 0.02, "MaxAttempts": 500}
 KEY = {"pk": {"S": "limit"}, "sk": {"S": "1"}}
 KEY_BYTES = len("pk" + "limit" + "sk" + "1")
@@ -152,17 +154,6 @@ def create_table(bench: Bench, attributes: list[str], **more: Any) -> None:
     bench.client.delete_table(TableName=name)
 
 
-def index(name: str, keys: list[str], projection: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind}
-            for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-        ],
-        "Projection": projection or {"ProjectionType": "KEYS_ONLY"},
-    }
-
-
 def key_attribute_name(bench: Bench, size: int) -> None:
     create_table(bench, ["k" * size])
 
@@ -172,7 +163,7 @@ def local_indexes(bench: Bench, count: int) -> None:
     create_table(
         bench,
         ["pk", "sk", *keys],
-        LocalSecondaryIndexes=[index(f"by_{key}", ["pk", key]) for key in keys],
+        LocalSecondaryIndexes=[index(f"by_{key}", "pk", key, projection=KEYS_ONLY) for key in keys],
     )
 
 
@@ -180,13 +171,15 @@ def global_indexes(bench: Bench, count: int) -> None:
     create_table(
         bench,
         ["pk", "sk"],
-        GlobalSecondaryIndexes=[index(f"gsi{number}", ["sk", "pk"]) for number in range(count)],
+        GlobalSecondaryIndexes=[
+            index(f"gsi{number}", "sk", "pk", projection=KEYS_ONLY) for number in range(count)
+        ],
     )
 
 
 def index_key_attributes(bench: Bench, count: int) -> None:
     keys = [f"g{number}" for number in range(count)]
-    several = index("several", ["sk"])
+    several = index("several", "sk", projection=KEYS_ONLY)
     several["KeySchema"] = [{"AttributeName": key, "KeyType": "HASH"} for key in keys]
     create_table(bench, ["pk", "sk", *keys], GlobalSecondaryIndexes=[several])
 
@@ -198,11 +191,7 @@ def projected_attributes(bench: Bench, count: int) -> None:
         bench,
         ["pk", "sk"],
         GlobalSecondaryIndexes=[
-            index(
-                f"gsi{number}",
-                ["sk"],
-                {"ProjectionType": "INCLUDE", "NonKeyAttributes": part},
-            )
+            index(f"gsi{number}", "sk", projection=include(*part))
             for number, part in enumerate(parts)
         ],
     )

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
+from .refusals import VALIDATION
 from .stream_reading import NO_SUCH_ARN, arn_of, refusal, with_stream
-
-VALIDATION = "ValidationException"
 
 
 def arns(streams: Any, **request: Any) -> list[str]:

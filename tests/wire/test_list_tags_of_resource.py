@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
-from .tagging import ANOTHER_ACCOUNT, VALIDATION, WRONG_ARNS, listed, tags, wrong_arn
+from .refusals import VALIDATION, refusal
+from .tagging import ANOTHER_ACCOUNT, WRONG_ARNS, listed, tags, wrong_arn
 
 
 def test_a_table_without_tags_has_an_empty_list(raw: Any, arn: str) -> None:

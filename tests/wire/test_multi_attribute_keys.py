@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .refusals import refusal
+from .refusals import VALIDATION, refusal
 
-VALIDATION = "ValidationException"
 ATTRIBUTES = ("h", "a", "b", "c", "d")
 
 

@@ -10,24 +10,10 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .indexes import index
+from .refusals import ENVELOPE, INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
-INVALID = "One or more parameter values were invalid: "
 STRINGS = ("pk", "sk", "lsi1sk", "lsi2sk")
-
-
-def index(name: str, *keys: str, projection: dict[str, Any] | None = None) -> dict[str, Any]:
-    kinds = ("HASH", "RANGE")
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind}
-            for key, kind in zip(keys, kinds[: len(keys)], strict=True)
-        ],
-        "Projection": projection or {"ProjectionType": "ALL"},
-    }
 
 
 @pytest.fixture(scope="module")

@@ -11,24 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .refusals import refusal
+from .indexes import KEYS_ONLY, include, index
+from .refusals import ENVELOPE, INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
-INVALID = "One or more parameter values were invalid: "
 STRINGS = ("pk", "sk", "lsi1sk", "lsi2sk")
-EVERYTHING = {"ProjectionType": "ALL"}
-
-
-def index(name: str, keys: tuple[str, ...], projection: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind}
-            for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-        ],
-        "Projection": projection,
-    }
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +24,13 @@ def music(module_table: Any) -> str:
         sk="S",
         attributes=dict.fromkeys(STRINGS, "S"),
         LocalSecondaryIndexes=[
-            index("lsi1", ("pk", "lsi1sk"), EVERYTHING),
-            index(
-                "lsi2",
-                ("pk", "lsi2sk"),
-                {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["lsi1sk"]},
-            ),
+            index("lsi1", "pk", "lsi1sk"),
+            index("lsi2", "pk", "lsi2sk", projection=include("lsi1sk")),
         ],
         GlobalSecondaryIndexes=[
-            index("gsi1", ("lsi1sk",), EVERYTHING),
-            index(
-                "gsi2",
-                ("lsi1sk", "lsi2sk"),
-                {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["data"]},
-            ),
-            index("gsi3", ("lsi2sk",), {"ProjectionType": "KEYS_ONLY"}),
+            index("gsi1", "lsi1sk"),
+            index("gsi2", "lsi1sk", "lsi2sk", projection=include("data")),
+            index("gsi3", "lsi2sk", projection=KEYS_ONLY),
         ],
     )
     return name
@@ -538,7 +516,7 @@ def test_items_that_share_an_index_key_come_in_the_order_of_the_service(
     name = table(
         sk="S",
         attributes={"g": "S"},
-        GlobalSecondaryIndexes=[index("by_g", ("g",), EVERYTHING)],
+        GlobalSecondaryIndexes=[index("by_g", "g")],
     )
     for key in sorted(keys):
         put(client, name, key[0], key[1], g={"S": "same"})

@@ -9,24 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .refusals import refusal
+from .indexes import include, index
+from .refusals import ENVELOPE, INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
-INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
 PARTITIONS = 12
-
-
-def index(name: str, keys: tuple[str, ...], projection: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind}
-            for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-        ],
-        "Projection": projection,
-    }
 
 
 def song(number: int) -> dict[str, Any]:
@@ -54,14 +41,10 @@ def music(client: Any, module_table: Any) -> str:
     name: str = module_table(
         sk="S",
         attributes=dict.fromkeys("lgr", "S"),
-        LocalSecondaryIndexes=[index("by_l", ("pk", "l"), {"ProjectionType": "ALL"})],
+        LocalSecondaryIndexes=[index("by_l", "pk", "l")],
         GlobalSecondaryIndexes=[
-            index("by_g", ("g",), {"ProjectionType": "ALL"}),
-            index(
-                "by_g_r",
-                ("g", "r"),
-                {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["data"]},
-            ),
+            index("by_g", "g"),
+            index("by_g_r", "g", "r", projection=include("data")),
         ],
     )
     for item in SONGS:

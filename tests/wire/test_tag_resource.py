@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
-from .tagging import ANOTHER_ACCOUNT, VALIDATION, WRONG_ARNS, listed, tags, wrong_arn
+from .refusals import VALIDATION, refusal
+from .tagging import ANOTHER_ACCOUNT, WRONG_ARNS, listed, tags, wrong_arn
 
 
 def test_tags_are_added_and_replaced(client: Any, arn: str) -> None:

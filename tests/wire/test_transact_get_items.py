@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .refusals import BAD_CAPACITY, ENVELOPE, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
 CANCELLED = "Transaction cancelled, please refer cancellation reasons for specific reasons "
 
 
@@ -227,11 +225,6 @@ def test_a_wrong_value_in_a_key_refuses_the_request(
 
 
 # --- members and their constraints (recorded) ---
-
-BAD_CAPACITY = (
-    "Value 'BOGUS' at 'returnConsumedCapacity' failed to satisfy constraint: "
-    "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
-)
 
 
 def test_a_bad_table_name_is_named_with_its_place(client: Any, notes: str) -> None:

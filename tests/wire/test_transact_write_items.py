@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .refusals import BAD_CAPACITY, BAD_RETURNS, ENVELOPE, INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
-INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
 CANCELLED = "Transaction cancelled, please refer cancellation reasons for specific reasons "
 FAILED = "The conditional request failed"
@@ -728,28 +725,8 @@ def test_a_transaction_holds_4_mb(client: Any, notes: str, pk: str) -> None:
 
 # --- members and their constraints (recorded) ---
 
-BAD_CAPACITY = (
-    "Value 'BOGUS' at 'returnConsumedCapacity' failed to satisfy constraint: "
-    "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
-)
-BAD_METRICS = (
-    "Value 'BOGUS2' at 'returnItemCollectionMetrics' failed to satisfy constraint: "
-    "Member must satisfy enum value set: [SIZE, NONE]"
-)
 
-
-@pytest.mark.parametrize(
-    ("more", "text"),
-    [
-        ({"ReturnConsumedCapacity": "BOGUS"}, ENVELOPE + BAD_CAPACITY),
-        ({"ReturnItemCollectionMetrics": "BOGUS2"}, ENVELOPE + BAD_METRICS),
-        (
-            {"ReturnConsumedCapacity": "BOGUS", "ReturnItemCollectionMetrics": "BOGUS2"},
-            f"2 validation errors detected: {BAD_CAPACITY}; {BAD_METRICS}",
-        ),
-    ],
-    ids=["capacity", "metrics", "both"],
-)
+@pytest.mark.parametrize(("more", "text"), BAD_RETURNS.values(), ids=BAD_RETURNS)
 @pytest.mark.parametrize("times", [1, 2], ids=["missing table", "one item twice"])
 def test_an_unknown_enum_value_comes_first(
     client: Any, more: dict[str, Any], text: str, times: int

@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from .refusals import refusal
+from .refusals import ENVELOPE, INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-ENVELOPE = "1 validation error detected: "
-INVALID = "One or more parameter values were invalid: "
 MISMATCH = "The provided key element does not match the schema"
 STRINGS = ("pk", "sk", "lsi1sk")
 MISSING_ATTRIBUTE = "The provided expression refers to an attribute that does not exist in the item"

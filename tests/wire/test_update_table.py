@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from .refusals import refusal
+from .indexes import index
+from .refusals import INVALID, VALIDATION, refusal
 
-VALIDATION = "ValidationException"
-INVALID = "One or more parameter values were invalid: "
 FIVE = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
 ONE = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
 SECONDS_MAX = 20
@@ -25,18 +24,6 @@ SECONDS_MAX = 20
 def defined(*names: str, **types: str) -> list[dict[str, str]]:
     kinds = dict.fromkeys(names, "S") | types
     return [{"AttributeName": name, "AttributeType": kind} for name, kind in kinds.items()]
-
-
-def index(name: str, *keys: str, projection: Any = None, **more: Any) -> dict[str, Any]:
-    kinds = ["HASH"] + ["RANGE"] * (len(keys) - 1)
-    return {
-        "IndexName": name,
-        "KeySchema": [
-            {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, kinds, strict=True)
-        ],
-        "Projection": projection or {"ProjectionType": "ALL"},
-        **more,
-    }
 
 
 def create(name: str, *keys: str, **more: Any) -> list[dict[str, Any]]:

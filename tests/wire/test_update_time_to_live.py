@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import refusal
+from .refusals import VALIDATION, refusal
 from .time_to_live import enable, specification, status
-
-VALIDATION = "ValidationException"
 
 
 def test_it_goes_on_and_off(client: Any, table: Any) -> None:

@@ -1,4 +1,4 @@
-"""The second stage: what the rows and the statements of the source tell.
+"""Stage `analyze`: what the rows and the statements of the source tell.
 
 Statements first, for the columns by which they find rows are keys to look at; then a sample of each
 table. A table that cannot be read is a problem of its own: all others are still analyzed, and what

@@ -1,4 +1,4 @@
-"""The planning phase: what is there, how it belongs together, what suits, what is in the way."""
+"""Stage `plan`: what is there, how it belongs together, what suits, what is in the way."""
 
 from __future__ import annotations
 

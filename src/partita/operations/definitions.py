@@ -5,7 +5,6 @@ The texts are the service's, recorded by public conformance suites and message c
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,11 +18,8 @@ from partita.limits import (
     ON_DEMAND_WRITE_UNITS,
     PROJECTED_ATTRIBUTES_MAX,
     PROVISIONED_UNITS_MAX,
-    TAG_KEY_CHARS_MAX,
-    TAG_VALUE_CHARS_MAX,
-    TAGS_PER_RESOURCE_MAX,
 )
-from partita.operations.context import Request, Service
+from partita.operations.context import Request
 from partita.tables.schema import (
     INCLUDE,
     PAY_PER_REQUEST,
@@ -35,7 +31,6 @@ from partita.tables.schema import (
 
 Keys = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]
 
-TAG_SIGNS = "_.:/=+-@"
 TOO_MANY_GLOBAL_INDEXES = (
     f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of "
     f"{GLOBAL_INDEXES_PER_TABLE_MAX}"
@@ -278,71 +273,6 @@ def stream_view_type(specification: dict[str, Any] | None) -> str | None:
             "be specified"
         )
     return view_type
-
-
-def sse_description(
-    service: Service, specification: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    """What is said of encryption; without a key of the user's own, AWS names the account's."""
-    if specification is None or not specification.get("Enabled"):
-        return None
-    key = specification.get("KMSMasterKeyId") or str(uuid.uuid5(uuid.NAMESPACE_DNS, "partita"))
-    if not key.startswith("arn:"):
-        resource = key if key.startswith("alias/") else f"key/{key}"
-        key = f"arn:aws:kms:{service.region}:{service.account_id}:{resource}"
-    return {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}
-
-
-def check_sse(specification: dict[str, Any] | None) -> None:
-    if specification is None:
-        return
-    is_enabled = specification.get("Enabled", False)
-    for name in ("SSEType", "KMSMasterKeyId"):
-        if name in specification and not is_enabled:
-            raise ValidationException(f"{INVALID}{name} can not be specified if Enabled is false")
-    if "KMSMasterKeyId" in specification and "SSEType" not in specification:
-        raise ValidationException(
-            f"{INVALID}SSEType KMS is required if KMSMasterKeyId is specified"
-        )
-    if specification.get("SSEType") == "AES256":
-        raise ValidationException(f"{INVALID}SSEType AES256 is not supported")
-
-
-def check_tags(tags: Iterable[dict[str, str]]) -> dict[str, str]:
-    checked: dict[str, str] = {}
-    for tag in tags:
-        key, value = tag.get("Key"), tag.get("Value")
-        if not key or len(key) > TAG_KEY_CHARS_MAX or not _is_taggable(key):
-            raise ValidationException(f"The Tag Key provided is invalid, Key: {_or_null(key)}")
-        if value is None or len(value) > TAG_VALUE_CHARS_MAX or not _is_taggable(value):
-            raise ValidationException(
-                f"The Tag Value provided is invalid, Value: {_or_null(value)}"
-            )
-        if key.lower().startswith("aws:"):
-            raise ValidationException(f"Tag Key cannot be prefixed with aws:, Key: {key}")
-        if key in checked:
-            raise ValidationException(
-                f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}"
-            )
-        checked[key] = value
-    return check_tag_count(checked)
-
-
-def _is_taggable(text: str) -> bool:
-    """Tags are letters and numbers of any script, blanks, and a few signs."""
-    return all(char.isalnum() or char.isspace() or char in TAG_SIGNS for char in text)
-
-
-def _or_null(text: str | None) -> str:
-    return "null" if text is None else text
-
-
-def check_tag_count(tags: dict[str, str]) -> dict[str, str]:
-    if len(tags) > TAGS_PER_RESOURCE_MAX:
-        raise ValidationException(
-            "Number of Tags exceed the current limit for the provided ResourceArn"
-        )
-    return tags
 
 
 def _index(asked: dict[str, Any], number: int, keys: Keys, *, is_local: bool) -> Index:

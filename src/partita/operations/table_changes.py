@@ -16,6 +16,7 @@ from partita.errors import (
 from partita.limits import DECREASE_SECONDS, DECREASES_PER_DAY, GLOBAL_INDEXES_PER_TABLE_MAX
 from partita.operations import definitions
 from partita.operations.context import Request, Service
+from partita.operations.encryption import check_sse, sse_description
 from partita.tables.schema import (
     CREATING,
     DELETING,
@@ -217,12 +218,10 @@ def _with_settings(service: Service, table: Table, request: Request) -> Table:
     if "StreamSpecification" in request:
         table = _with_stream(table, request["StreamSpecification"])
     if "SSESpecification" in request:
-        definitions.check_sse(request["SSESpecification"])
+        check_sse(request["SSESpecification"])
         if not request["SSESpecification"].get("Enabled") and table.sse is None:
             raise ValidationException(f"{INVALID}Table is already encrypted by default")
-        table = replace(
-            table, sse=definitions.sse_description(service, request["SSESpecification"])
-        )
+        table = replace(table, sse=sse_description(service, request["SSESpecification"]))
     if "DeletionProtectionEnabled" in request:
         table = replace(table, deletion_protection=request["DeletionProtectionEnabled"])
     if "TableClass" in request:

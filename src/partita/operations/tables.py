@@ -13,6 +13,8 @@ from partita.operations import definitions, table_changes
 from partita.operations.answers import encode
 from partita.operations.context import ReadContext, Request, Service, WriteContext, table_name
 from partita.operations.descriptions import description_of
+from partita.operations.encryption import check_sse, sse_description
+from partita.operations.tags import check_tags
 from partita.storage.commits import Draft
 from partita.tables.catalog import next_table_number
 from partita.tables.schema import (
@@ -153,7 +155,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         )
     definitions.check_indexes_together(indexes)
     definitions.check_on_demand_throughput(request.get("OnDemandThroughput"), billing_mode)
-    definitions.check_sse(request.get("SSESpecification"))
+    check_sse(request.get("SSESpecification"))
     throughput = definitions.throughput(request.get("ProvisionedThroughput"))
     definitions.check_warm_throughput(
         request.get("WarmThroughput"), definitions.warm_throughput(billing_mode, throughput, None)
@@ -176,9 +178,9 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         warm_throughput=request.get("WarmThroughput"),
         deletion_protection=request.get("DeletionProtectionEnabled", False),
         table_class=request.get("TableClass"),
-        sse=definitions.sse_description(service, request.get("SSESpecification")),
+        sse=sse_description(service, request.get("SSESpecification")),
         stream_view_type=definitions.stream_view_type(request.get("StreamSpecification")),
-        tags=definitions.check_tags(request.get("Tags", ())),
+        tags=check_tags(request.get("Tags", ())),
     )
     definitions.check_all_used(table)
     return _in_transition(service, table, CREATING)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from partita.errors import (
@@ -10,12 +12,13 @@ from partita.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
+from partita.limits import TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_PER_RESOURCE_MAX
 from partita.operations.answers import encode
 from partita.operations.context import ReadContext, Request, Service, WriteContext
-from partita.operations.definitions import check_tag_count, check_tags
 from partita.tables.schema import Table
 
 NO_BODY = b""
+TAG_SIGNS = "_.:/=+-@"
 
 
 def tag_resource(context: WriteContext, request: Request) -> bytes:
@@ -80,3 +83,40 @@ def _table_name(service: Service, operation: str, arn: str) -> str:
     if parts[3] != service.region:
         raise ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
     return name
+
+
+def check_tags(tags: Iterable[dict[str, str]]) -> dict[str, str]:
+    checked: dict[str, str] = {}
+    for tag in tags:
+        key, value = tag.get("Key"), tag.get("Value")
+        if not key or len(key) > TAG_KEY_CHARS_MAX or not _is_taggable(key):
+            raise ValidationException(f"The Tag Key provided is invalid, Key: {_or_null(key)}")
+        if value is None or len(value) > TAG_VALUE_CHARS_MAX or not _is_taggable(value):
+            raise ValidationException(
+                f"The Tag Value provided is invalid, Value: {_or_null(value)}"
+            )
+        if key.lower().startswith("aws:"):
+            raise ValidationException(f"Tag Key cannot be prefixed with aws:, Key: {key}")
+        if key in checked:
+            raise ValidationException(
+                f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}"
+            )
+        checked[key] = value
+    return check_tag_count(checked)
+
+
+def _is_taggable(text: str) -> bool:
+    """Tags are letters and numbers of any script, blanks, and a few signs."""
+    return all(char.isalnum() or char.isspace() or char in TAG_SIGNS for char in text)
+
+
+def _or_null(text: str | None) -> str:
+    return "null" if text is None else text
+
+
+def check_tag_count(tags: dict[str, str]) -> dict[str, str]:
+    if len(tags) > TAGS_PER_RESOURCE_MAX:
+        raise ValidationException(
+            "Number of Tags exceed the current limit for the provided ResourceArn"
+        )
+    return tags

@@ -42,6 +42,9 @@ WRITE_BYTES_MAX: Final = 256 * KB
 BODIES_BYTES_MAX = 512 * MB
 """Over all connections; a large request beyond it is refused with 503."""
 LARGE_BODY_BYTES: Final = 64 * KB
+TOGETHER_SECONDS_MAX: Final = 0.0005
+TOGETHER_BYTES_MAX: Final = 32 * KB
+"""Until when answers wait for each other: then those that there are leave."""
 TURN_SECONDS_MAX: Final = 0.01
 """How long requests are answered before the sockets are looked at again."""
 DISCARDED_BYTES_MAX: Final = 64 * MB
@@ -136,7 +139,7 @@ class Connection:
             if self._unfinished_bytes > REQUEST_HEADER_BYTES_MAX:
                 self._refuse_header()
         if not self._exchanges:
-            self._flush()
+            self.flush()
 
     def _parse(self, data: bytes) -> None:
         pieces: list[bytes | memoryview] = [data]
@@ -288,13 +291,13 @@ class Connection:
         self._unhandled.clear()
         self._waiting.clear()
         self._refuse(TOO_LARGE)
-        self._flush()
+        self.flush()
 
     def _handle_waiting(self) -> None:
         while self._waiting and not self._is_busy():
             self._handle(self._waiting.popleft())
         if not self._exchanges:
-            self._flush()
+            self.flush()
 
     def ends_with(self, exchange: Exchange) -> bool:
         """Whether this is the last answer before a stop that came after its request."""
@@ -309,9 +312,10 @@ class Connection:
 
     def answered(self, size: int) -> None:
         self._held_bytes += size
-        self._flush()
+        if not self._listener.sends_later(self, size):
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Send what is ready, in order; then go on with what has been waiting for it."""
         exchanges = self._exchanges
         ready = []
@@ -394,14 +398,14 @@ class Connection:
             limit = BODY_SECONDS_MAX if self._is_header_read else HEADER_SECONDS_MAX
             if now - self._since > limit:
                 self._refuse(final(408, b"Request Timeout"))
-                self._flush()
+                self.flush()
         elif now - self._since > IDLE_SECONDS_MAX:
             self._transport.close()
 
     def stop(self) -> None:
         """Finish what is in flight, then close."""
         self._is_closing = True
-        self._flush()
+        self.flush()
 
     @property
     def is_answering(self) -> bool:
@@ -448,6 +452,9 @@ class Listener:
         self.is_stopping = False
         self._metrics = metrics
         self._queue: deque[Connection] = deque()
+        self._is_answering = False
+        self._answered: list[Connection] = []
+        self._answered_bytes = 0
         self._call_soon: CallSoon = call_soon or _not_started
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
@@ -502,8 +509,10 @@ class Listener:
 
     def _answer_queued(self) -> None:
         queue = self._queue
-        ends = monotonic() + TURN_SECONDS_MAX
-        while queue:
+        now = monotonic()
+        ends, sends = now + TURN_SECONDS_MAX, now + TOGETHER_SECONDS_MAX
+        self._is_answering = True
+        while queue and now <= ends:
             connection = queue.popleft()
             try:
                 if connection.handle_next():
@@ -512,9 +521,31 @@ class Listener:
                 # A bug of ours: without its answer, none behind it can be sent.
                 logger.exception("A request could not be answered")
                 connection.abort()
-            if queue and monotonic() > ends:
-                self._call_soon(self._answer_queued)
-                return
+            now = monotonic()
+            if now > sends:
+                self._send_answered()
+                sends = now + TOGETHER_SECONDS_MAX
+        self._is_answering = False
+        self._send_answered()
+        if queue:
+            self._call_soon(self._answer_queued)
+
+    def sends_later(self, connection: Connection, size: int) -> bool:
+        """Whether an answer waits for others of its round.
+
+        To wake a client between any two requests would cost as much as answering them does.
+        """
+        if not self._is_answering or self._answered_bytes + size > TOGETHER_BYTES_MAX:
+            return False
+        self._answered.append(connection)
+        self._answered_bytes += size
+        return True
+
+    def _send_answered(self) -> None:
+        answered, self._answered = self._answered, []
+        self._answered_bytes = 0
+        for connection in answered:
+            connection.flush()
 
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)

@@ -34,9 +34,9 @@ _LENGTHS: Final = struct.Struct("<II")
 DELETED: Final = 0xFFFFFFFF
 """Instead of the length of a value."""
 
-CHUNK_BYTES: Final = 1 << 20
+CHUNK_BYTES = 1 << 20
 """Room is made in pieces of zeros: a sync takes half as long when it need not note a new length."""
-KEPT_BYTES: Final = 16 << 20
+KEPT_BYTES = 16 << 20
 """A journal that has grown beyond this is cut when it is cleared."""
 
 

@@ -17,7 +17,7 @@ from partita.clock import Clock
 from partita.limits import MB, STREAM_RECORDS_BYTES_MAX
 from partita.settings import FOR_EVER, Trigger
 from partita.triggers.destinations import EXHAUSTED, TOO_OLD, failure_of, send_failure
-from partita.triggers.functions import Function, FunctionError
+from partita.triggers.functions import CallFailed, Function
 from partita.triggers.records import Page, Record, event_of
 
 logger = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class Consumer:
         """How many records were done with before the first that was not, and why it was not."""
         try:
             result = await self._function.call(event_of(records))
-        except FunctionError as error:
+        except CallFailed as error:
             return 0, str(error)
         if not self._trigger.report_batch_item_failures:
             return len(records), ""
@@ -161,7 +161,7 @@ class Consumer:
         while True:
             try:
                 await send_failure(destination, self._folder, failure)
-            except FunctionError as error:
+            except CallFailed as error:
                 # Going on would lose the records.
                 refusals += 1
                 logger.error("The trigger %s cannot go on: %s.", self._trigger.name, error)

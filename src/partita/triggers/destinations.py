@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from partita.settings import Trigger
-from partita.triggers.functions import FunctionError, in_thread, post
+from partita.triggers.functions import CallFailed, in_thread, post
 from partita.triggers.records import Record, event_of
 
 EXHAUSTED, TOO_OLD = "RetryAttemptsExhausted", "RecordAgeExceeded"
@@ -60,7 +60,7 @@ def failure_of(
 
 
 async def send_failure(destination: str, folder: Path, failure: dict[str, Any]) -> None:
-    """Returns when the failure is safe; a FunctionError when that could not be done."""
+    """Returns when the failure is safe; CallFailed when that could not be done."""
     body = json.dumps(failure).encode()
     if destination.startswith(("http://", "https://")):
         await in_thread(partial(post, destination, body, SEND_SECONDS_MAX))
@@ -75,7 +75,7 @@ def _append(path: Path, line: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise FunctionError(f"{path} could not be written: {error.strerror}") from error
+        raise CallFailed(f"{path} could not be written: {error.strerror}") from error
 
 
 def _moment(seconds: float) -> str:

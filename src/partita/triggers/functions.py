@@ -22,13 +22,13 @@ from partita.settings import Trigger
 Result = TypeVar("Result")
 
 
-class FunctionError(Exception):
-    """The function did not succeed; says why."""
+class CallFailed(Exception):
+    """What was called did not succeed; says why."""
 
 
 class Function(Protocol):
     async def call(self, event: bytes) -> Any:
-        """The result of the function; a FunctionError when it has none."""
+        """The result of the function; CallFailed when it has none."""
 
     async def close(self) -> None: ...
 
@@ -54,7 +54,7 @@ class PythonFunction:
         try:
             return await self._process.call(event)
         except process.FunctionError as error:
-            raise FunctionError(str(error)) from error
+            raise CallFailed(str(error)) from error
 
     async def close(self) -> None:
         await self._process.close()
@@ -73,7 +73,7 @@ class HttpEndpoint:
             async with asyncio.timeout(self._timeout_seconds):
                 content = await in_thread(partial(post, self._url, event, self._timeout_seconds))
         except TimeoutError:
-            raise FunctionError(
+            raise CallFailed(
                 f"{self._url} took longer than {self._timeout_seconds} seconds"
             ) from None
         if not content.strip():
@@ -121,20 +121,20 @@ _opener = build_opener(_NoRedirects)
 
 
 def post(url: str, body: bytes, timeout_seconds: float) -> bytes:
-    """The answer to a POST of JSON; a FunctionError unless it is a success."""
+    """The answer to a POST of JSON; CallFailed unless it is a success."""
     request = Request(url, body, {"Content-Type": "application/json"})
     try:
         with _opener.open(request, timeout=timeout_seconds) as response:
             content: bytes = response.read(RESULT_BYTES_MAX)
             # What is still to come of the announced length; there may be failures reported in it.
             if response.length:
-                raise FunctionError(f"{url} sent less or more than a whole answer")
+                raise CallFailed(f"{url} sent less or more than a whole answer")
             # How Lambda's own endpoints say that the function failed.
             if response.headers.get("X-Amz-Function-Error"):
-                raise FunctionError(content.decode(errors="replace"))
+                raise CallFailed(content.decode(errors="replace"))
             return content
     except HTTPError as error:
         with error:
-            raise FunctionError(f"{url} answered with status {error.code}") from None
+            raise CallFailed(f"{url} answered with status {error.code}") from None
     except (OSError, ValueError, HTTPException) as error:
-        raise FunctionError(f"{url} could not be reached: {error!r}") from error
+        raise CallFailed(f"{url} could not be reached: {error!r}") from error

@@ -11,8 +11,6 @@ from partita.changes import streams
 from ..failing_disk import Bench
 
 VIEW = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-
-
 KEYS = st.sampled_from("abcd")
 STEPS = st.one_of(
     st.tuples(st.just("put"), KEYS, st.integers(0, 9)),
@@ -50,16 +48,8 @@ def test_log_and_items_agree(
         elif kind == "switch":
             specification = VIEW if number else {"StreamEnabled": False}
             bench.ask("UpdateTable", **name, StreamSpecification=specification)
-        elif kind == "turn":
-            bench.turn()
-        elif kind == "settle":
-            bench.now += number * 3600
-            bench.settle()
         else:
-            bench.turn()
-            bench.disk.is_broken = bool(number)
-    bench.turn()
-    bench.disk.is_broken = False
-    bench.settle()
+            bench.suffer(kind, number, unit_seconds=3600)
+    bench.recover()
     assert bench.findings() == []
     bench.database.close()

@@ -13,6 +13,7 @@ from partita.events import log
 from partita.events.log import NewRecord, append_records, read_page, read_tail
 from partita.events.sequence_numbers import (
     LAST_SEQUENCE,
+    LAST_SHARD,
     ending_number,
     parts_of,
     sequence_number,
@@ -130,7 +131,7 @@ def test_a_page_is_no_larger_than_it_may_be() -> None:
 
 
 @given(
-    st.integers(0, 1 << 31),
+    st.integers(0, LAST_SHARD),
     st.integers(0, 1 << 33),
     st.integers(0, LAST_SEQUENCE),
     st.integers(0, 1 << 33),

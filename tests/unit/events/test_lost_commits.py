@@ -50,14 +50,8 @@ def do(bench: Bench, kind: str, key: str, number: int) -> None:
     elif kind == "recreate":
         bench.ask("Kinesis.DeleteStream", **visits)
         bench.ask("Kinesis.CreateStream", **visits, ShardCount=2)
-    elif kind == "turn":
-        bench.turn()
-    elif kind == "settle":
-        bench.now += number * 60
-        bench.settle()
     else:
-        bench.turn()
-        bench.disk.is_broken = bool(number)
+        bench.suffer(kind, number, unit_seconds=60)
 
 
 def captured(bench: Bench) -> list[dict[str, Any]]:
@@ -86,9 +80,7 @@ def test_the_event_log_stays_whole(steps: list[tuple[str, str, int]]) -> None:
     bench.turn()
     for step in steps:
         do(bench, *step)
-    bench.turn()
-    bench.disk.is_broken = False
-    bench.settle()
+    bench.recover()
     assert bench.findings() == []
     changes = captured(bench)
     assert len({change["eventID"] for change in changes}) == len(changes)

@@ -14,7 +14,7 @@ from partita.operations.stream_records import sequence_number
 from partita.settings import Trigger
 from partita.triggers import consumer as consumer_module
 from partita.triggers.consumer import Consumer, ShardReader
-from partita.triggers.functions import FunctionError
+from partita.triggers.functions import CallFailed
 from partita.triggers.records import Page, Record
 
 NOW = 1_800_000_000.0
@@ -72,7 +72,7 @@ def succeed(batch: list[int]) -> None:
 def failing_on(*numbers: int) -> Callable[[list[int]], None]:
     def answer(batch: list[int]) -> None:
         if set(batch) & set(numbers):
-            raise FunctionError("no")
+            raise CallFailed("no")
 
     return answer
 
@@ -110,7 +110,7 @@ def test_it_goes_on_where_it_was() -> None:
 
 
 def test_a_failed_batch_is_tried_again_before_any_other() -> None:
-    answers = iter([FunctionError("no"), FunctionError("no"), None, None])
+    answers = iter([CallFailed("no"), CallFailed("no"), None, None])
 
     def answer(batch: list[int]) -> None:
         if error := next(answers):

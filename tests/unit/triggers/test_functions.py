@@ -18,7 +18,7 @@ from partita.functions import process
 from partita.functions.process import FunctionProcess
 from partita.functions.worker import STARTED
 from partita.settings import Trigger
-from partita.triggers.functions import Function, FunctionError, HttpEndpoint, function_of
+from partita.triggers.functions import CallFailed, Function, HttpEndpoint, function_of
 
 EVENT = b'{"Records": []}'
 TIMEOUT_SECONDS = 20
@@ -51,7 +51,7 @@ async def outcome(function: Function) -> Any:
     """The result of a call, or its error."""
     try:
         return await function.call(EVENT)
-    except FunctionError as error:
+    except CallFailed as error:
         return error
 
 
@@ -78,7 +78,7 @@ def test_what_a_function_writes_into_the_pipe_of_its_results_fails_the_call(
         return outcomes
 
     failed, succeeded = asyncio.run(call_twice())
-    assert isinstance(failed, FunctionError)
+    assert isinstance(failed, CallFailed)
     assert "Runtime.Unknown" in str(failed)
     assert succeeded == "tame"
 
@@ -199,7 +199,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
 def test_an_endpoint_that_answers_garbage_has_failed(endpoint: Endpoint, answer: bytes) -> None:
     endpoint.pieces = [answer]
     failed = asyncio.run(outcome(HttpEndpoint(endpoint.url, TIMEOUT_SECONDS)))
-    assert isinstance(failed, FunctionError)
+    assert isinstance(failed, CallFailed)
 
 
 def test_of_an_endpoint_only_its_status_is_asked(endpoint: Endpoint) -> None:
@@ -212,5 +212,5 @@ def test_an_endpoint_that_keeps_talking_has_taken_too_long(endpoint: Endpoint) -
     endpoint.pieces = [HEAD % 100, *[b"x"] * 100]
     endpoint.seconds_between = 0.1
     failed = asyncio.run(outcome(HttpEndpoint(endpoint.url, 1)))
-    assert isinstance(failed, FunctionError)
+    assert isinstance(failed, CallFailed)
     assert "took longer than 1 seconds" in str(failed)

@@ -117,25 +117,30 @@ class Serving(Rule):
         if entity is None or attribute is None:
             yield error(place, f"{keys.name} has no sort key for {wanted[0].column}")
             return
-        if isinstance(keys, SecondaryIndex) and not pattern.range:
-            share = self.volumes.absent_share(entity, attribute)
-            if share:
-                yield warning(
-                    place,
-                    f"{share:.0%} of the rows have no {wanted[0].column}: they are not in"
-                    f" {keys.name}, and not in the answer",
-                )
+        share = self.volumes.absent_share(entity, attribute)
+        if isinstance(keys, SecondaryIndex) and not pattern.range and share:
+            yield warning(
+                place,
+                f"{share:.0%} of the rows have no {wanted[0].column}: they are not in"
+                f" {keys.name}, and not in the answer",
+            )
         held = [self.schema.canonical(ref) for ref in columns_of(entity, attribute)]
         if wanted[0].column not in {ref.column for ref in held}:
             yield error(
                 place, f"the sort key {attribute.name} of {keys.name} does not hold {wanted[0]}"
             )
+        yield from self._numbers_sort(place, entity, attribute, wanted[0])
+
+    def _numbers_sort(
+        self, place: str, entity: Entity, attribute: Attribute, wanted: Ref
+    ) -> Iterator[Finding]:
+        """Numbers in a sort key that is text keep their order."""
         for part in template_fields(attribute.template or ""):
             ref = qualified(entity.source, part.name)
             if self.volumes.kind(ref) not in ("integer", "decimal", "float"):
                 continue
             measured = self.volumes.column(ref)
-            if self.schema.canonical(ref) == wanted[0] and not part.format.startswith("0"):
+            if self.schema.canonical(ref) == wanted and not part.format.startswith("0"):
                 yield error(
                     place, f"{ref} is not padded in {attribute.name}: as text, 10 is before 9"
                 )

@@ -49,7 +49,7 @@ def with_heat(
         reads_per_second=_rounded(demand.reads_per_second),
         writes_per_second=_rounded(demand.writes_per_second),
         is_hot=writes > PARTITION_WRITE_UNITS or reads > PARTITION_READ_UNITS,
-        reason=_reason(skew, demand, writes, reads, item_bytes, is_day),
+        reason=_reason(skew, demand, writes, reads, is_day),
     )
 
 
@@ -84,9 +84,7 @@ def _is_day(skew: KeySkew, table: Table) -> bool:
     return [kinds.get(name) for name in skew.columns] == ["date"]
 
 
-def _reason(
-    skew: KeySkew, demand: Demand, writes: float, reads: float, item_bytes: int, is_day: bool
-) -> str:
+def _reason(skew: KeySkew, demand: Demand, writes: float, reads: float, is_day: bool) -> str:
     if not skew.distinct:
         return "No row has a value."
     if is_day and writes > PARTITION_WRITE_UNITS:

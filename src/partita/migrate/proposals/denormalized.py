@@ -80,12 +80,12 @@ class _Denormalized:
             for source in self.ground.sources(entity)
         }
         base = keys[entity]
-        whole = self.latest.get(entity, draft)
+        fullest = self.latest.get(entity, draft)
         only = self.ground.latest_only(entity) if entity in self.latest else set()
         indexes = {
             index.name: self._key(
                 entity,
-                whole,
+                fullest,
                 index.key,
                 None,
                 is_apart=index.name in only and index.kind == "global",
@@ -210,12 +210,12 @@ class _Denormalized:
                     attributes=[
                         self.renderer.for_source(one, entity, source) for one in attributes
                     ],
-                    why=self._entity_why(entity, source),
+                    why=self._entity_why(entity),
                 )
             )
         return found
 
-    def _entity_why(self, entity: str, source: str) -> str:
+    def _entity_why(self, entity: str) -> str:
         copied = {
             ref.table
             for ref in self.drafts[entity].attributes

@@ -7,10 +7,10 @@ import math
 from partita.limits import KB
 from partita.migrate.designs import Access, DesignKind, LeftOut, Ref, Unique
 from partita.migrate.patterns import AccessPattern
+from partita.migrate.proposals.assigning import Assigner
 from partita.migrate.proposals.drafts import Draft, Drafter
 from partita.migrate.proposals.keys import Key, KeyChooser, KeyPlan
 from partita.migrate.proposals.needs import Reader
-from partita.migrate.proposals.roles import Assigner
 from partita.migrate.proposals.schema import Schema
 from partita.migrate.proposals.settings import ModelSettings, unique_name
 from partita.migrate.units import PARTITION_WRITE_UNITS, TRANSACTION_FACTOR

@@ -267,11 +267,11 @@ class KeyChooser:
         """A filter instead of an index, where reading too much costs less than writing more."""
         for index, key in self._paths(plan, need):
             found = match(key, need)
-            if found is not None and self._filter_cost(key, found, need) < self._index_cost():
+            if found is not None and self._filter_cost(key, need) < self._index_cost():
                 return index, found
         return None
 
-    def _filter_cost(self, key: Key, found: Match, need: Need) -> float:
+    def _filter_cost(self, key: Key, need: Need) -> float:
         """Read units a second for the items that are read and then filtered out."""
         rows = self._collection_rows(key)
         if need.pattern.limit:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from partita.migrate.designs import PATH, ROOT, DesignKind, Ref
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.proposals.roles import WRITES, Roles
+from partita.migrate.proposals.questions import WRITES
+from partita.migrate.proposals.roles import Roles
 from partita.migrate.proposals.schema import Schema
 
 
@@ -101,30 +102,26 @@ class Reader:
 
     def _read(self, pattern: AccessPattern, needs: Needs) -> None:
         entity = self.roles.entity_of(pattern.table)
-        equality = self.refs(pattern.equality)
-        order = tuple(
-            ref for ref in self.refs([*pattern.range, *pattern.order_by]) if ref not in equality
-        )
         if entity is None:
             needs.unserved[pattern.name] = f"{pattern.table} has no items of its own"
             return
+        equality = self.refs(pattern.equality)
         if not equality:
             needs.unserved[pattern.name] = "it asks for no value of any column: it is a scan"
             return
         if pattern.hierarchy:
             self._read_tree(entity, equality, pattern, needs)
             return
+        order = tuple(
+            ref for ref in self.refs([*pattern.range, *pattern.order_by]) if ref not in equality
+        )
         entity = self._finest(entity, pattern)
         below = self._below(entity, pattern)
-        if len(below) == 1 and self._is_copied_down(entity, pattern):
+        if len(below) == 1 and self._is_copied_down(entity):
             entity, below = below[0], []
-        missing = [ref for ref in [*equality, *order] if not self.is_above(entity, ref.table)]
-        if missing:
-            needs.unserved[pattern.name] = f"{missing[0]} is not a part of {entity}'s items"
-            return
-        astray = self._astray(entity, pattern, [ref.table for ref in (*equality, *order)])
-        if astray:
-            needs.unserved[pattern.name] = astray
+        why = self._unreachable(entity, pattern, (*equality, *order))
+        if why:
+            needs.unserved[pattern.name] = why
             return
         is_latest = self._is_latest(entity, equality, pattern)
         need = Need(
@@ -139,20 +136,11 @@ class Reader:
             is_latest=is_latest,
             beside=tuple(below),
         )
-        needs.reads.append(need)
-        for other in below:
-            needs.reads.append(
-                replace(
-                    need,
-                    entity=other,
-                    order=(),
-                    wants=(),
-                    is_one=False,
-                    is_latest=False,
-                    beside=(),
-                    is_beside=True,
-                )
-            )
+        needs.reads += [need, *(self._beside(need, other) for other in below)]
+
+    def _beside(self, need: Need, entity: str) -> Need:
+        """The same pattern, of the items of an entity below."""
+        return Need(entity=entity, pattern=need.pattern, equality=need.equality, is_beside=True)
 
     def _read_tree(
         self, entity: str, equality: tuple[Ref, ...], pattern: AccessPattern, needs: Needs
@@ -168,6 +156,13 @@ class Reader:
             first,
             replace(first, equality=(root,), order=(path,), is_beside=True),
         ]
+
+    def _unreachable(self, entity: str, pattern: AccessPattern, refs: tuple[Ref, ...]) -> str:
+        """In words, when a column that is asked for cannot be a part of the entity's keys."""
+        for ref in refs:
+            if not self.is_above(entity, ref.table):
+                return f"{ref} is not a part of {entity}'s items"
+        return self._astray(entity, pattern, [ref.table for ref in refs])
 
     def _astray(self, entity: str, pattern: AccessPattern, tables: list[str]) -> str:
         """In words, when keys are made of what other foreign keys lead to than the pattern's.
@@ -210,7 +205,7 @@ class Reader:
                 found.append(below)
         return list(dict.fromkeys(found))
 
-    def _is_copied_down(self, entity: str, pattern: AccessPattern) -> bool:
+    def _is_copied_down(self, entity: str) -> bool:
         """Whether items below can answer alone: with copies, unless the entity holds more."""
         held = {one.owner for one in self.roles.collected.values()}
         return self.kind == "denormalized" and entity not in held

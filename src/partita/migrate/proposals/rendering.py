@@ -141,9 +141,7 @@ class Renderer:
         self, plan: IndexPlan, rendered: RenderedKey, entities: list[Entity], keys: set[str]
     ) -> SecondaryIndex:
         include = self._projected(plan, entities, keys | {one.name for one in rendered.attributes})
-        why = " ".join(
-            filter(None, [plan.why, rendered.why, self._sparse(plan, entities, rendered)])
-        )
+        why = " ".join(filter(None, [plan.why, rendered.why, self._sparse(entities, rendered)]))
         return SecondaryIndex(
             name=plan.name,
             kind=plan.kind,
@@ -170,7 +168,7 @@ class Renderer:
         names = {attribute.name for entity in entities for attribute in entity.attributes}
         return None if names <= include | keys else sorted(include - keys)
 
-    def _sparse(self, plan: IndexPlan, entities: list[Entity], rendered: RenderedKey) -> str:
+    def _sparse(self, entities: list[Entity], rendered: RenderedKey) -> str:
         shares = [
             self.ground.volumes.absent_share(entity, attribute)
             for entity in entities[:1]

@@ -115,18 +115,8 @@ class _SingleTable:
         inside = [one for one in entities if one.source in users]
         found = self.renderer.index(merged, rendered, inside, {PK, SK})
         if len(self.ground.entities) > len(users):
-            why = f"{found.why} Sparse: only {', '.join(users)} have its key."
-        else:
-            why = found.why
-        return SecondaryIndex(
-            name=found.name,
-            kind=found.kind,
-            partition_key=found.partition_key,
-            sort_key=found.sort_key,
-            projection=found.projection,
-            include=found.include,
-            why=why,
-        )
+            return replace(found, why=f"{found.why} Sparse: only {', '.join(users)} have its key.")
+        return found
 
     # Items.
 

@@ -213,7 +213,7 @@ def _search(text: str) -> jsonpath.JSONPath:
 
 
 def _is_plain(expression: BaseExpression) -> bool:
-    """Whether a filter compares single values: what it finds within is on no account."""
+    """Whether a filter compares single values: a search within it would escape the allowance."""
     if isinstance(expression, FilterQuery) and not expression.path.singular_query():
         return False
     return all(map(_is_plain, expression.children()))

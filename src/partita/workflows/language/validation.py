@@ -317,19 +317,20 @@ class _Examination:
             if isinstance(processor, dict):
                 self._processor_config(processor.get("ProcessorConfig", {}), here)
         batcher = fields.get("ItemBatcher")
-        if batcher is None:
+        if batcher is not None:
+            self._batcher(batcher, f"{place}/ItemBatcher", own)
+
+    def _batcher(self, fields: Json, place: str, language: str) -> None:
+        if not isinstance(fields, dict):
+            self._findings.wrong("The value must be an object", place)
             return
-        here = f"{place}/ItemBatcher"
-        if not isinstance(batcher, dict):
-            self._findings.wrong("The value must be an object", here)
-            return
-        names = BATCHER_FIELDS.queries if own == JSONATA else BATCHER_FIELDS.paths
-        checks = QUERY_FIELDS if own == JSONATA else PATH_FIELDS
-        self._findings.known(batcher, here, (*names, "Comment"))
-        self._findings.check(batcher, here, {field: checks[field] for field in names})
-        self._exclusive(batcher, here)
-        if not any(field.startswith("Max") for field in batcher):
-            self._findings.wrong("MaxItemsPerBatch or MaxInputBytesPerBatch is required", here)
+        names = BATCHER_FIELDS.queries if language == JSONATA else BATCHER_FIELDS.paths
+        checks = QUERY_FIELDS if language == JSONATA else PATH_FIELDS
+        self._findings.known(fields, place, (*names, "Comment"))
+        self._findings.check(fields, place, {name: checks[name] for name in names})
+        self._exclusive(fields, place)
+        if not any(name.startswith("Max") for name in fields):
+            self._findings.wrong("MaxItemsPerBatch or MaxInputBytesPerBatch is required", place)
 
     def _processor_config(self, config: Json, place: str) -> None:
         here = f"{place}/ProcessorConfig"
@@ -344,17 +345,12 @@ class _Examination:
 
 def _assigned_by(fields: Json) -> frozenset[str]:
     """The variables that a state assigns, its rules and catchers included."""
-    if not isinstance(fields, dict):
-        return frozenset()
-    found: set[str] = set()
-    owners = [fields]
-    for name in ("Choices", "Catch"):
-        if isinstance(fields.get(name), list):
-            owners += [owner for owner in fields[name] if isinstance(owner, dict)]
-    for owner in owners:
-        if isinstance(owner.get("Assign"), dict):
-            found |= {name.removesuffix(PATH_SUFFIX) for name in owner["Assign"]}
-    return frozenset(found)
+    return frozenset(
+        name.removesuffix(PATH_SUFFIX)
+        for part in _parts(fields)
+        if isinstance(part.get("Assign"), dict)
+        for name in part["Assign"]
+    )
 
 
 def _assigned_in(states: dict[str, Json]) -> frozenset[str]:
@@ -362,13 +358,17 @@ def _assigned_in(states: dict[str, Json]) -> frozenset[str]:
 
 
 def _targets(fields: Json) -> Iterator[str]:
+    for part in _parts(fields):
+        for name in ("Next", "Default"):
+            if isinstance(part.get(name), str):
+                yield part[name]
+
+
+def _parts(fields: Json) -> Iterator[dict[str, Json]]:
+    """A state, its rules and its catchers: all that may assign variables and name a target."""
     if not isinstance(fields, dict):
         return
-    owners = [fields]
+    yield fields
     for name in ("Choices", "Catch"):
         if isinstance(fields.get(name), list):
-            owners += [owner for owner in fields[name] if isinstance(owner, dict)]
-    for owner in owners:
-        for name in ("Next", "Default"):
-            if isinstance(owner.get(name), str):
-                yield owner[name]
+            yield from (part for part in fields[name] if isinstance(part, dict))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from partita.workflows.language import (
     InvalidDefinition,
     Moment,
     Progress,
+    Run,
     StartTask,
     StartTimer,
     StateMachine,
@@ -161,7 +162,7 @@ class Engine:
     ) -> Live | None:
         """An execution as it was written; None when it has ended.
 
-        `finished` is what those wait for who know it already.
+        `finished` is set with its end, for those who wait for it already.
         """
         finished = finished or asyncio.get_running_loop().create_future()
         execution, state = await self._store.execution(arn), await self._store.state(arn)
@@ -190,7 +191,7 @@ class Engine:
         done: asyncio.Future[None] | None = None,
         began: float | None = None,
     ) -> None:
-        """`began` is when all but the last of them happened."""
+        """All but the last of what has happened did so when it `began`, the last one does now."""
         now = self._clock()
         *before, last = happenings
         live.inbox += [(happening, began or now, None) for happening in before]
@@ -245,12 +246,7 @@ class Engine:
         if run is live.run:
             return
         if len(happenings) > 1:
-            wanted = {command.id for command in outstanding(run)}
-            commands = [
-                one
-                for one in commands
-                if isinstance(one, CancelTask | CancelTimer) or one.id in wanted
-            ]
+            commands = _still_wanted(commands, run)
         execution = _told(live.execution, progress, self._clock())
         if live.is_kept:
             if execution.status == RUNNING:
@@ -266,11 +262,14 @@ class Engine:
                 if isinstance(happening, TaskStarted) and happening.id in live.tasks:
                     self.heartbeat(live, happening.id)
         else:
-            for id in list(live.tasks):
-                self._give_up_task(live, id)
-            live.quiet()
-            self._live.pop(execution.arn, None)
-            live.finished.set_result(execution)
+            self._end(live)
+
+    def _end(self, live: Live) -> None:
+        for id in list(live.tasks):
+            self._give_up_task(live, id)
+        live.quiet()
+        self._live.pop(live.execution.arn, None)
+        live.finished.set_result(live.execution)
 
     def _forget(self, live: Live, happening: Happening) -> None:
         """What has ended is waited for no longer."""
@@ -353,11 +352,10 @@ class Engine:
         """Seconds of the machine, which may pass faster than ours."""
         remaining = (until - self._clock()) / self._time_scale
         loop = asyncio.get_running_loop()
-        action: Callable[[], None]
         if remaining > SLEEP_SECONDS_MAX:
-            action = lambda: self._set_timer(live, name, until, happening)  # noqa: E731
+            action = partial(self._set_timer, live, name, until, happening)
         else:
-            action = lambda: self._post(live, (happening,))  # noqa: E731
+            action = partial(self._post, live, (happening,))
         delay = min(max(remaining, 0.0), SLEEP_SECONDS_MAX)
         live.timers[name] = loop.call_later(delay, action)
 
@@ -372,6 +370,14 @@ def _context(execution: Execution) -> dict[str, Any]:
         },
         "StateMachine": {"Id": machine_arn(execution.machine), "Name": execution.machine},
     }
+
+
+def _still_wanted(commands: list[Command], run: Run) -> list[Command]:
+    """Of several happenings, a later one may have ended what an earlier one began."""
+    wanted = {command.id for command in outstanding(run)}
+    return [
+        one for one in commands if isinstance(one, CancelTask | CancelTimer) or one.id in wanted
+    ]
 
 
 def _told(execution: Execution, progress: Progress, now: float) -> Execution:

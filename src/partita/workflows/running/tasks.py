@@ -139,7 +139,7 @@ class Tasks:
         return {**answer, **_metadata()} if integration.kind == integrations.DYNAMODB else answer
 
     async def _ask_ourselves(self, integration: Integration, parameters: dict[str, Any]) -> Any:
-        """An operation of Step Functions, over the wire, too: whoever asks gets the same answer."""
+        """An operation of Step Functions, over the wire too: a task gets what others get."""
         try:
             return from_wire(await self._ask(integration, to_wire(parameters)))
         except StateError as error:

@@ -1,0 +1,18 @@
+"""The inventory of a source, as tests look at it."""
+
+from __future__ import annotations
+
+from partita.migrate import sources
+from partita.migrate.folder import Folder
+from partita.migrate.inventory import Inventory, Table
+
+
+def inventory_of(folder: Folder) -> Inventory:
+    with sources.connect(folder) as source:
+        return sources.reflect(source)
+
+
+def table_of(inventory: Inventory, name: str) -> Table:
+    table = inventory.table(name)
+    assert table is not None
+    return table
