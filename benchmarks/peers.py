@@ -44,7 +44,9 @@ def dynoxide() -> Path:
         _run([node("npm"), "pack", f"{package}@{DYNOXIDE_VERSION}"], folder)
         archive = next(folder.glob("*.tgz"))
         with tarfile.open(archive) as files:
-            files.extractall(folder, filter="data")
+            # Pythons before 3.11.4 have no filters.
+            files.extraction_filter = getattr(tarfile, "data_filter", None)
+            files.extractall(folder)
         archive.unlink()
 
     program = _fetched(f"dynoxide-{DYNOXIDE_VERSION}", unpack) / "package" / "dynoxide"

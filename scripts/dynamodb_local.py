@@ -84,7 +84,9 @@ def _download(folder: Path) -> Path:
 
 def _unpack(archive: Path, target: Path) -> None:
     with tarfile.open(archive) as files:
-        files.extractall(target, filter="data")
+        # Pythons before 3.11.4 have no filters.
+        files.extraction_filter = getattr(tarfile, "data_filter", None)
+        files.extractall(target)
 
 
 def java() -> str:
