@@ -13,6 +13,7 @@ ASSETS = 50
 SHORT_PERIODS = """
 lateness_seconds = 1
 spread = 0.2
+write_units = 1000
 expiration_grace_seconds = 3600
 
 [[brands]]
@@ -25,22 +26,22 @@ name = "def"
 [[periods]]
 name = "justnow"
 code = "F"
-seconds = 3
+seconds = 1
 count = 1
 max_age_seconds = 30
 
 [[periods]]
 name = "day"
 code = "H"
-seconds = 6
-count = 4
+seconds = 2
+count = 60
 max_age_seconds = 120
 
 [[periods]]
 name = "week"
 code = "D"
-seconds = 12
-count = 7
+seconds = 4
+count = 60
 max_age_seconds = 300
 
 [spam]

@@ -1,4 +1,4 @@
-"""The cost model gives the document's figures, and takes other prices."""
+"""The cost model gives the thesis's figures, and takes other prices."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +13,12 @@ from threading import Thread
 from typing import Any
 
 import pytest
+
+from benchmarks.visits import MadeVisit
+from partita.apps.pagehits.spam.quarantine import Quarantine
+from partita.apps.pagehits.spam.screen import Screen
+from partita.apps.pagehits.spam.settings import SpamSettings
+from partita.client import Client
 
 from ..migrate.browser import Browser, browsing, program
 from .pipeline import Pipeline, asset_id, wait_for
@@ -48,6 +56,28 @@ def test_the_dashboard_shows_lists_traffic_and_what_was_filtered(
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert browser.complaints == []
     assert all(url.startswith(short.url("api")) for url in browser.requested)
+
+
+def test_what_visitors_call_themselves_is_shown_and_does_nothing(
+    short: Pipeline, browser: Browser
+) -> None:
+    name = f"<img src=x onerror=alert(1)> bot {'W' * 400}"
+    withhold(short, MadeVisit("abc", ASSET, 8, "free", "article", "ann", name, "", time.time()))
+    browser.open(f"{short.url('api')}/dashboard#brand=abc", width=390)
+    wait_for(lambda: "onerror" in text(browser, "#cases"))
+    assert browser.evaluate("document.querySelectorAll('#cases img').length") == 0
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.complaints == []
+
+
+def withhold(short: Pipeline, visit: MadeVisit) -> None:
+    async def keep() -> None:
+        client = Client(short.endpoint)
+        withheld = Screen(SpamSettings(mode="filter")).judge([visit]).withheld
+        await Quarantine(client).keep(withheld)
+        await client.close()
+
+    asyncio.run(keep())
 
 
 def test_the_script_tag_counts_a_visit_from_another_site(short: Pipeline, browser: Browser) -> None:

@@ -23,7 +23,7 @@ from partita.apps.pagehits.visits import Visit
 from partita.errors import PartitaError
 
 from .. import processes
-from ..migrate.servers import PostgreSQL, find
+from ..migrate.servers import PostgreSQL
 
 NOON = int(datetime(2020, 5, 6, 12, tzinfo=UTC).timestamp())
 _numbers = itertools.count(1)
@@ -31,15 +31,9 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[PostgreSQL]:
-    if find(PostgreSQL.program) is None:
-        pytest.skip("PostgreSQL is not installed; `scripts/provision` does so where it may")
-    server = PostgreSQL()
-    server.initialize()
-    try:
-        server.start()
+    PostgreSQL.require()
+    with PostgreSQL() as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture
@@ -145,7 +139,9 @@ def test_the_old_service_counts_and_lists(url: str) -> None:
         assert ask(server, "GET", "/?period=day&section=5&section=6") == (200, [])
         status, answer = ask(server, "POST", "/pagehits", [{**sent, "hits": "many"}])
         assert (status, "hits" in answer["detail"]) == (400, True)
-        for query in ("period=year", "colour=red", "section=x"):
+        assert ask(server, "POST", "/pagehits", [{**sent, "paidType": "\0"}])[0] == 400
+        odd = ("paidType=%00", "section=", f"section={'9' * 20}", f"section={'9' * 5_000}")
+        for query in ("period=year", "colour=red", "section=x", *odd):
             assert ask(server, "GET", f"/?{query}")[0] == 400
     counter = RelationalCounter.connect(url)
     assert counter.most_popular("day", time.time() + 3_600) == [Popular(7, "article", 5, "free", 6)]

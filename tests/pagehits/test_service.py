@@ -19,7 +19,7 @@ from .pipeline import (
     wait_for,
 )
 
-LENGTHS = {"F": 3, "H": 6, "D": 12}
+LENGTHS = {"F": 1, "H": 2, "D": 4}
 LATENESS = 1
 VISIT = {"assetId": asset_id(0), "sectionId": 7, "paidType": "free"}
 
@@ -40,18 +40,24 @@ def test_every_event_is_answered_for_itself(short: Pipeline) -> None:
             {**VISIT, "time": "yesterday"},
             {"assetId": 1},
             7,
+            {**VISIT, "assetId": 5, "url": "http://[::1"},
+            {**VISIT, "time": 1e300},
+            {**VISIT, "time": "9999-12-31T23:59:59-10:00"},
         ]
     )
     assert status == 200
     statuses = [event["status"] for event in answer["events"]]
-    assert (
-        statuses == ["accepted", "refused", "uncatalogued", "refused", "accepted"] + ["refused"] * 3
-    )
-    assert (answer["accepted"], answer["uncatalogued"], answer["refused"]) == (2, 1, 5)
+    assert statuses == [
+        *("accepted", "refused", "uncatalogued", "refused", "accepted", "refused", "refused"),
+        *("refused", "uncatalogued", "refused", "refused"),
+    ]
+    assert (answer["accepted"], answer["uncatalogued"], answer["refused"]) == (2, 2, 7)
     reasons = [event.get("reason", "") for event in answer["events"]]
     assert "assetId" in reasons[1]
     assert "ahead of the server's clock" in reasons[3]
     assert "yesterday" in reasons[5]
+    assert all("ahead of the server's clock" in reason for reason in reasons[9:])
+    assert all(len(reason) < 100 for reason in reasons)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +68,7 @@ def test_every_event_is_answered_for_itself(short: Pipeline) -> None:
         ("7", 400, "no JSON list of events"),
         ("[" + "0," * 1000 + "0]", 413, "1000 events"),
         ('{"events": [], "replay": "x"}', 400, "number"),
+        ("[" * 5000 + "]" * 5000, 400, "nested too deeply"),
     ],
 )
 def test_a_body_that_is_no_batch_is_refused_in_words(
@@ -70,6 +77,27 @@ def test_a_body_that_is_no_batch_is_refused_in_words(
     found, _, content = short.request("processor", "POST", "/events", body)
     assert found == status
     assert words in content.decode()
+
+
+@pytest.mark.parametrize(
+    ("brand", "resource_type"),
+    [
+        ("a b", "article"),
+        ("abc#F", "article"),
+        ("x" * 33, "article"),
+        ("abc", "y" * 51),
+        ("abc", "!"),
+    ],
+)
+def test_what_no_row_could_hold_is_as_good_as_not_in_the_catalogue(
+    short: Pipeline, brand: str, resource_type: str
+) -> None:
+    asset = 1_000 + sum(map(ord, brand + resource_type))
+    item = {"brand": {"S": brand}, "resourceType": {"S": resource_type}}
+    short.client().put_item(
+        TableName="pagehits-assets", Item={"assetId": {"N": str(asset)}, **item}
+    )
+    assert short.post([{**VISIT, "assetId": asset}])[1]["uncatalogued"] == 1
 
 
 def test_a_batch_that_is_repeated_with_its_key_counts_once(short: Pipeline) -> None:
@@ -84,7 +112,7 @@ def test_a_batch_that_is_repeated_with_its_key_counts_once(short: Pipeline) -> N
 
 def test_windows_equal_a_recount_and_are_served(short: Pipeline) -> None:
     chance = random.Random(7)
-    visits = list(make_visits(chance, 3_000, 50, lambda number: 0))
+    visits = list(make_visits(chance, 1_500, 50, lambda number: 0))
     for first in range(0, len(visits), 100):
         batch = [{**visit, "time": time.time() - chance.random()} for visit in visits[first:][:100]]
         assert short.post(batch)[0] == 200
@@ -231,7 +259,7 @@ def test_counting_goes_on_when_a_shard_of_the_stream_is_split(short: Pipeline) -
     )
     for number in range(8):
         short.post([visit], {"Idempotency-Key": f"split-{number}-{time.time()}"})
-    target = "brand=abc&period=week&section=30"
+    target = "brand=abc&period=day&section=30"
     wait_for(lambda: hits_of(short, asset, target) == 11)
 
 
@@ -246,5 +274,5 @@ def test_a_second_counter_stands_by_and_nothing_counts_twice(short: Pipeline) ->
         for _ in range(4):
             short.post([visit] * 2)
             time.sleep(0.5)
-        target = "brand=abc&period=week&section=32"
+        target = "brand=abc&period=day&section=32"
         wait_for(lambda: hits_of(short, asset_id(32), target) == 11)

@@ -1,8 +1,10 @@
-"""Items as in table 6.1 of the document, and the function that writes them."""
+"""Items as in table 6.1 of the thesis, and the function that writes them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +12,18 @@ from typing import Any
 
 import pytest
 
-from partita.apps.pagehits import lambdas
+from partita.apps.pagehits import counter, lambdas
+from partita.apps.pagehits.catalogue import Asset
 from partita.apps.pagehits.closed_windows import Key
 from partita.apps.pagehits.consumer import handler
+from partita.apps.pagehits.processor import Processor
 from partita.apps.pagehits.rows import Row, rows_by_brand
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Settings, load
+from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.apps.pagehits.storage import item_of
+from partita.apps.pagehits.visits import Received, Visit
 from partita.apps.pagehits.windows import Facet, Window, Windows
+from partita.client import Client
 from partita.errors import PartitaError
 
 from .conftest import SHORT_PERIODS
@@ -108,13 +115,16 @@ def test_malformed_records_are_acknowledged_and_set_aside(pipeline: Pipeline, ca
         record("d", period="X"),
         record("e", timestamp="2099-05-06 11:06:00"),
         record("f", brand="a#b"),
+        {"recordId": "g"},
+        {"recordId": "h", "data": None},
+        {"recordId": "i", "data": "A" * 500_000},
     ]
     assert call([*wrong, record("good", timestamp="2099-05-06 11:10:00")]) == {
-        **dict.fromkeys("abcdef", "Ok"),
+        **dict.fromkeys("abcdefghi", "Ok"),
         "good": "Ok",
     }
     aside = {i["recordId"]["S"]: i for i in scan(pipeline.client(), "pagehits-malformed")}
-    assert set(aside) == set("abcdef")
+    assert set(aside) == set("abcdefghi")
     assert "no window" in aside["e"]["reason"]["S"].lower()
     assert stored(pipeline, "abc#F#2099-05-06T11:10") == ["00000258#132141398"]
 
@@ -156,6 +166,42 @@ def test_a_record_that_cannot_be_stored_is_asked_for_again(pipeline: Pipeline, c
         ],
     )
     assert call([record("1")]) == {"1": "Ok"}
+
+
+# What a counter keeps.
+
+
+def test_segments_of_a_window_are_merged_when_they_are_many(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counter, "SEGMENTS_PER_WINDOW_MAX", 2)
+    settings, now = Settings(spam=SpamSettings(mode="off")), time.time()
+
+    async def kept_and_read_again() -> None:
+        client = Client(pipeline.endpoint)
+        processor = Processor(client, settings)
+        await processor.add_assets({7: Asset("abc", "article")})
+        first = counter.Counter(client, settings)
+        await first._start()
+        await first._list_shards()
+        for number in range(6):
+            visit = Visit(7, number % 2, "free", time=now)
+            await processor.process(Received([visit]), None)
+            await first._read_all()
+            await first._keep()
+        named = [segment for segment in first._manifest.segments if segment.level == 0]
+        assert len(named) <= 2
+        second = counter.Counter(client, settings)
+        await second._start()
+        (window,) = second._windows.open_windows()
+        counts = second._windows.spell_out(second._windows.kept[window])
+        assert sorted((facet.section_id, hits) for (_, facet), hits in counts.items()) == [
+            (0, 3),
+            (1, 3),
+        ]
+        await client.close()
+
+    asyncio.run(kept_and_read_again())
 
 
 # What is kept of a window.

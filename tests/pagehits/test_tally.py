@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.apps.pagehits.segments import Manifest
+from partita.apps.pagehits import windows as windows_module
+from partita.apps.pagehits.rows import Row, pack_most, rows_by_brand, unpack
+from partita.apps.pagehits.segments import (
+    Manifest,
+    decode_counts,
+    decode_ids,
+    encode_counts,
+    encode_ids,
+)
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
 from partita.apps.pagehits.shards import Record
-from partita.apps.pagehits.spam.adjustments import Adjustment, Row
+from partita.apps.pagehits.spam.adjustments import Adjustment
+from partita.apps.pagehits.spam.adjustments import Row as Change
 from partita.apps.pagehits.tally import Tally
-from partita.apps.pagehits.windows import Window
+from partita.apps.pagehits.windows import Facet, Window, Windows
 
 PERIODS = (
     Period(name="a", code="A", seconds=10, count=1, max_age_seconds=1),
@@ -136,7 +147,7 @@ def test_an_adjustment_counts_once_and_is_owed_to_windows_that_are_closed() -> N
     tally = Tally(SETTINGS, Manifest())
     tally.take(record([(7, 1003.0)] * 5, 1004.0), 0)
     close_all(tally, 1015.0)
-    change = Adjustment("x", (Row("abc", 7, 1, "free", "article", 1003, -2),))
+    change = Adjustment("x", (Change("abc", 7, 1, "free", "article", 1003, -2),))
     for _ in range(2):
         tally.take(Record("2", 1016.0, change.encode()), 1015.0)
     assert [(a.window, a.hits) for a in tally.manifest.amendments] == [(Window(0, 1000), -2)]
@@ -175,3 +186,93 @@ def test_the_periods_of_the_document_are_the_default() -> None:
         (3600, 24, 120),
         (86_400, 7, 300),
     ]
+
+
+# What is kept must fit items, whatever visitors send.
+
+ITEM_BYTES_MAX = 400_000
+
+
+def made_up(chance: random.Random) -> str:
+    """A paid type that no compression makes shorter."""
+    return "".join(chr(chance.randrange(0x10000, 0x10FFFF)) for _ in range(20))
+
+
+def test_counts_of_made_up_facets_are_written_in_pieces_that_fit() -> None:
+    chance, windows = random.Random(7), Windows(PERIODS)
+    for _ in range(5_000):
+        facet = Facet("abc", chance.randrange(1 << 31), made_up(chance), "article")
+        windows.add(Window(0, 0), 7, facet, 1)
+    counts = windows.fresh[Window(0, 0)]
+    pieces = list(encode_counts(counts, windows.facets))
+    assert max(map(len, pieces)) < ITEM_BYTES_MAX
+    read = Windows(PERIODS)
+    for piece in pieces:
+        read.add_counts(Window(0, 0), decode_counts(piece, read.facets))
+    assert read.spell_out(read.kept[Window(0, 0)]) == windows.spell_out(counts)
+
+
+def test_facets_that_are_too_many_are_counted_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of a brand that comes after all numbers are given out."""
+    monkeypatch.setattr(windows_module, "FACETS_MAX", 10)
+    windows, window = Windows(PERIODS), Window(0, 0)
+    for section in range(20):
+        windows.add(window, 7, Facet("abc", section, "free", "article"), 1)
+    windows.add(window, 7, Facet("def", 1, "free", "article"), 1)
+    windows.keep_fresh()
+    closed = rows_by_brand(windows, windows.kept[window], 5, 100)
+    assert closed["abc"].hits + closed["abc"].filtered["too many facets"] == 20
+    assert closed["?"].filtered == {"too many facets": 1}
+
+
+def test_facets_that_no_window_has_are_forgotten() -> None:
+    windows, old, new = Windows(PERIODS), Window(0, 0), Window(0, 10)
+    for section in range(20):
+        windows.add(old, 7, Facet("abc", section, "free", "article"), 1)
+    windows.add(new, 7, Facet("abc", 21, "free", "article"), 3)
+    windows.keep_fresh()
+    del windows.kept[old]
+    windows.forget_facets()
+    assert len(windows.facets) == 3
+    assert windows.spell_out(windows.kept[new]) == {(7, Facet("abc", 21, "free", "article")): 3}
+
+
+def test_rows_that_do_not_fit_are_left_out_from_the_end() -> None:
+    chance = random.Random(7)
+    rows = [Row(7, n, made_up(chance), "article", 10_000 - n) for n in range(10_000)]
+    packed = pack_most(rows, 350_000)
+    assert len(packed) <= 350_000
+    kept = unpack(packed)
+    assert 2_000 < len(kept) < 10_000
+    assert kept == rows[: len(kept)]
+
+
+def test_ids_of_many_records_are_written_in_pieces_that_fit() -> None:
+    chance = random.Random(7)
+    ids = [bytes(chance.choices(range(33, 127), k=128)).decode() for _ in range(6_000)]
+    pieces = list(encode_ids(ids))
+    assert max(map(len, pieces)) < ITEM_BYTES_MAX
+    assert [each for piece in pieces for each in decode_ids(piece)] == ids
+
+
+def test_a_counter_owes_and_remembers_no_more_than_fits() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    chance = random.Random(7)
+    rows = tuple(Change("abc", 7, n, made_up(chance), "article", 1_000, 1) for n in range(1_000))
+    for number in range(6_000):
+        change = Adjustment(f"release:abc:2020-05-06T11-reload-{number}", rows)
+        tally.take(Record("1", 1_200.0, change.encode()), 1_200.0)
+        rows = rows if number < 1 else ()
+    tally.forget(1_200.0)
+    manifest = tally.manifest
+    assert (len(manifest.adjustments), len(manifest.amendments)) == (5_000, 3_000)
+    assert manifest.late == 3_000
+    assert len(zlib.compress(msgspec.json.encode(manifest))) < ITEM_BYTES_MAX
+
+
+def test_what_is_owed_to_one_row_is_owed_as_one() -> None:
+    tally = Tally(SETTINGS, Manifest())
+    rows = tuple(Change("abc", 7, 1, "free", "article", time, 2) for time in (1_001, 1_002, 1_012))
+    tally.take(Record("1", 1_200.0, Adjustment("x", rows).encode()), 1_200.0)
+    owed = {each.window: each.hits for each in tally.manifest.amendments}
+    assert owed == {Window(0, 1_000): 4, Window(0, 1_010): 2, Window(1, 990): 6, Window(2, 960): 6}

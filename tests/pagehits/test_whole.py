@@ -20,7 +20,7 @@ from partita.apps.pagehits.spam.adjustments import Adjustment, Row
 
 from ..processes import Server
 from .conftest import SHORT_PERIODS
-from .pipeline import asset_id, put_assets, wait_for
+from .pipeline import asset_id, put_assets, scan, wait_for
 
 
 class Whole:
@@ -57,6 +57,12 @@ class Whole:
         found = [hit for shown in answer["lists"] for hit in shown["hits"]]
         return sum(hit["hits"] for hit in found if hit["assetId"] == asset)
 
+    def is_stored(self, window: str, range_key: str) -> bool:
+        return any(
+            item["hashKey"]["S"].startswith(window) and item["rangeKey"]["S"] == range_key
+            for item in scan(self.client("dynamodb"), "pagehits")
+        )
+
     def children(self) -> list[int]:
         task = Path(f"/proc/{self.server.process.pid}/task/{self.server.process.pid}/children")
         return [int(number) for number in task.read_text().split()]
@@ -71,8 +77,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
         found.server.terminate()
 
 
-def visit(whole: Whole, asset: int, times: int) -> None:
-    visits = [{"assetId": asset, "sectionId": 5, "paidType": "free"}] * times
+def visit(whole: Whole, asset: int, times: int, **more: int) -> None:
+    visits = [{"assetId": asset, "sectionId": 5, "paidType": "free", **more}] * times
     wait_for(lambda: (whole.request("POST", "/events", visits) or {}).get("accepted"))
 
 
@@ -87,16 +93,16 @@ def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(whole: Whole)
 
 def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(whole: Whole) -> None:
     """As the quarantine does, by a record on the stream; twice the same counts once."""
-    now = time.time()
-    visit(whole, asset_id(2), 6)
+    now = int(time.time())
+    visit(whole, asset_id(2), 6, time=now)
     wait_for(lambda: whole.hits(asset_id(2)) == 6)
-    time.sleep(4)
-    row = Row("abc", asset_id(2), 5, "free", "advertorial", int(now) + 1, -2)
+    wait_for(lambda: whole.is_stored("abc#D#", f"00000006#{asset_id(2)}"))
+    row = Row("abc", asset_id(2), 5, "free", "advertorial", now, -2)
     change = Adjustment(f"test-{now}", (row,)).encode()
     for _ in range(2):
         whole.client("kinesis").put_record(StreamName="pagehits", Data=change, PartitionKey="abc")
     wait_for(lambda: whole.hits(asset_id(2)) == 4)
-    time.sleep(2)
+    wait_for(lambda: whole.request("GET", "/brands")["repeated"])
     assert whole.hits(asset_id(2)) == 4
 
 

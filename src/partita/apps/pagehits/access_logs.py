@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -19,16 +20,17 @@ from typing import IO, NamedTuple, cast
 
 import msgspec
 
-from partita.apps.pagehits.catalogue import Asset
-from partita.apps.pagehits.processor import Processor
+from partita.apps.pagehits.catalogue import Asset, asset_of
+from partita.apps.pagehits.processor import REFUSED, Processor
 from partita.apps.pagehits.settings import Settings, UrlRule
 from partita.apps.pagehits.visits import Received, Visit
 from partita.errors import PartitaError
 
 BATCH_VISITS = 500
 GZIP = b"\x1f\x8b"
+PIECE_BYTES = 1 << 20
 LINE = re.compile(
-    r'(?P<host>\S+) \S+ (?P<user>.+?) \[(?P<time>[^\]]+)\] "(?P<method>[A-Z]+) (?P<target>\S+)'
+    r'(?P<host>\S+) \S+ (?P<user>.+?) \[(?P<time>[^\]]{1,40})\] "(?P<method>[A-Z]+) (?P<target>\S+)'
     r'[^"]*" (?P<status>\d{3}) \S+(?: "(?P<referrer>(?:[^"\\]|\\.)*)"'
     r' "(?P<agent>(?:[^"\\]|\\.)*)")?'
 )
@@ -46,13 +48,19 @@ class Counts(msgspec.Struct):
     no_assets: int = 0
     bad: int = 0
     first_bad: str = ""
+    refused: int = 0
+    """Visits that the processor does not take."""
+    first_refusal: str = ""
 
     def __str__(self) -> str:
         told = (
             f"{self.lines} lines: {self.visits} visits, {self.no_visits} other requests, "
             f"{self.no_assets} addresses of no asset, {self.bad} that could not be read"
         )
-        return f"{told} (the first: {self.first_bad})." if self.bad else f"{told}."
+        told = f"{told} (the first: {self.first_bad})." if self.bad else f"{told}."
+        if self.refused:
+            told += f" Refused were {self.refused} of the visits (the first: {self.first_refusal})."
+        return told
 
 
 class Line(NamedTuple):
@@ -82,6 +90,8 @@ async def import_files(
         raise PartitaError(
             "There is no rule under [[urls]] in pagehits.toml that makes assets of addresses."
         )
+    for path in paths:
+        _check(path)
     counts = Counts()
     rules = Rules(settings.urls)
     ordered = sorted(paths, key=_first_time)
@@ -92,18 +102,24 @@ async def import_files(
         for line in _visits(path, rules, counts):
             waiting.append(line)
             if len(waiting) == BATCH_VISITS:
-                await _send(processor, Received(list(_told(waiting)), replay, number), waiting)
+                received = Received(list(_told(waiting)), replay, number)
+                await _send(processor, received, waiting, counts)
                 number, waiting = number + 1, []
     last = Received(list(_told(waiting)), replay, number, is_last=True)
-    await _send(processor, last, waiting)
+    await _send(processor, last, waiting, counts)
     say(str(counts))
     return counts
 
 
-async def _send(processor: Processor, received: Received, lines: list[Line]) -> None:
+async def _send(
+    processor: Processor, received: Received, lines: list[Line], counts: Counts
+) -> None:
     assets = {line.visit.asset_id: line.asset for line in lines if line.asset is not None}
     await processor.add_assets(assets)
-    await processor.process(received, None)
+    for answer in await processor.process(received, None):
+        if answer.status == REFUSED:
+            counts.refused += 1
+            counts.first_refusal = counts.first_refusal or answer.reason
 
 
 def _told(lines: list[Line]) -> Iterator[Visit | str]:
@@ -178,7 +194,7 @@ def _line(groups: dict[str, str | None], rule: UrlRule) -> Line | None:
         return None
     brand = groups.get("brand") or rule.brand
     resource_type = groups.get("resourceType") or rule.resource_type
-    return Line(visit, Asset(brand, resource_type) if brand and resource_type else None)
+    return Line(visit, asset_of(brand, resource_type))
 
 
 def _first_time(path: Path) -> float:
@@ -190,11 +206,24 @@ def _first_time(path: Path) -> float:
     return 0.0
 
 
+def _check(path: Path) -> None:
+    """Before anything is counted: what was counted of half a file would be counted again with the
+    whole one."""
+    try:
+        with _open(path) as file:
+            while file.read(PIECE_BYTES):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        raise PartitaError(
+            f"{path} cannot be read to its end, nothing is imported: {error}."
+        ) from error
+
+
 def _digest(paths: Sequence[Path]) -> str:
     digest = blake2b(digest_size=12)
     for path in paths:
         with path.open("rb") as file:
-            while piece := file.read(1 << 20):
+            while piece := file.read(PIECE_BYTES):
                 digest.update(piece)
     return digest.hexdigest()
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from partita.apps.pagehits import lambdas
+from partita.apps.pagehits.access import Access
 from partita.apps.pagehits.closed_windows import ClosedWindows, Key
 from partita.apps.pagehits.lists import Lists
 from partita.apps.pagehits.questions import Question, WrongQuestion, read_question
@@ -19,6 +20,8 @@ from partita.client import Client, ClientError
 
 CORS = {"access-control-allow-origin": "*"}
 TRAFFIC_SECONDS = 86_400
+KEPT_CHARACTERS_MAX = 2_000
+"""Of a question: longer ones are not kept, so that made-up ones cost no memory."""
 
 
 class Basis(NamedTuple):
@@ -45,10 +48,10 @@ class Api:
         self._questions: dict[bytes, Question] = {}
         self._brands: tuple[str, ...] = ()
 
-    def add_routes(self, web: Web) -> None:
+    def add_routes(self, web: Web, access: Access) -> None:
         web.add("GET", "/", self.get_lists)
-        web.add("GET", "/brands", self.get_brands)
-        web.add("GET", "/traffic", self.get_traffic)
+        web.add("GET", "/brands", access.internal(self.get_brands))
+        web.add("GET", "/traffic", access.internal(self.get_traffic))
 
     async def run(self, stop: asyncio.Event) -> None:
         await self._lists.run(stop)
@@ -128,7 +131,8 @@ class Api:
         question = self._questions.get(request.query_string)
         if question is None:
             question = read_question(request.query, self._settings, brands)
-            self._questions[request.query_string] = question
+            if len(request.query_string) <= KEPT_CHARACTERS_MAX:
+                self._questions[request.query_string] = question
         return question
 
     def _basis(self, question: Question) -> Basis:
@@ -138,9 +142,12 @@ class Api:
 
     async def _answer(self, question: Question, basis: Basis) -> Kept:
         lists = []
+        known = self._lists.progress.brands
+        # Nothing of the others is there to be read, unless another counter made the windows.
+        brands = [brand for brand in question.brands if brand in known or not known]
         for period, newest in zip(question.periods, basis.newest, strict=True):
             starts = [newest - number * period.seconds for number in range(period.count)]
-            keys = [Key(brand, period, start) for brand in question.brands for start in starts]
+            keys = [Key(brand, period, start) for brand in brands for start in starts]
             lists.append(
                 {
                     "period": period.name,
@@ -152,6 +159,8 @@ class Api:
         return _kept(question, basis, orjson.dumps({"lists": lists}))
 
     def _keep(self, normal_form: str, kept: Kept) -> None:
+        if len(normal_form) > KEPT_CHARACTERS_MAX:
+            return
         self._kept[normal_form] = kept
         self._kept.move_to_end(normal_form)
         if len(self._kept) > self._settings.cached_lists_max:

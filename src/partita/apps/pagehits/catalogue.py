@@ -1,15 +1,20 @@
 """The asset catalogue: brand and resource type of each asset, from a table.
 
-A site writes an item for what it publishes: `assetId`, `brand`, `resourceType`. What was looked up
-is remembered, the least recently used forgotten first; that an asset is not there only for a while.
+A site writes an item for what it publishes: `assetId`, `brand`, `resourceType`. An item whose brand
+or type no list could show is as good as none (`asset_of`). What was looked up is remembered, the
+least recently used forgotten first; that an asset is not there only for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from partita.apps.pagehits.settings import BRAND
+from partita.apps.pagehits.visits import RESOURCE_TYPE_CHARACTERS_MAX
+from partita.apps.pagehits.windows import REASON
 from partita.client import Client
 from partita.clock import Clock, system_clock
 
@@ -20,11 +25,21 @@ MISSING_SECONDS = 10.0
 KNOWN_SECONDS = 600.0
 """How long it may take until a change is noticed."""
 PAUSE_SECONDS = 0.05
+_is_brand = re.compile(BRAND).fullmatch
 
 
 class Asset(NamedTuple):
     brand: str
     resource_type: str
+
+
+def asset_of(brand: str | None, resource_type: str | None) -> Asset | None:
+    """None when hash keys or rows could not hold them."""
+    if not brand or not resource_type or not _is_brand(brand):
+        return None
+    if len(resource_type) > RESOURCE_TYPE_CHARACTERS_MAX or resource_type == REASON:
+        return None
+    return Asset(brand, resource_type)
 
 
 class Catalogue:
@@ -129,8 +144,7 @@ def _item(asset_id: int, asset: Asset) -> dict[str, Any]:
 
 
 def _read_item(item: dict[str, Any]) -> tuple[int, Asset | None]:
-    """Others write the catalogue too: what has no brand or no type is as good as missing."""
-    asset_id = int(item["assetId"]["N"])
+    """Others write the catalogue too: attributes may be missing or of other types."""
     brand = item.get("brand", {}).get("S")
     resource_type = item.get("resourceType", {}).get("S")
-    return asset_id, Asset(brand, resource_type) if brand and resource_type else None
+    return int(item["assetId"]["N"]), asset_of(brand, resource_type)

@@ -11,13 +11,15 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from partita.apps.pagehits.rows import Closed, Row, pack, unpack
+from partita.apps.pagehits.rows import Closed, Row, pack_most, unpack
 from partita.apps.pagehits.settings import Period, Settings
 from partita.apps.pagehits.tables import UNSTORED
 from partita.apps.pagehits.together import together
 from partita.client import Client
 
 PUTS_AT_A_TIME = 16
+ROWS_BYTES_MAX = 350_000
+"""Of the 400 KB of an item."""
 TRAFFIC_SECONDS = 86_400
 """How long the totals of a window are kept at least, for those who look at the past day."""
 
@@ -64,7 +66,7 @@ class ClosedWindows:
             "closedAt": {"N": f"{now:.3f}"},
             "expirationTime": {"N": str(max(expires, int(now) + TRAFFIC_SECONDS))},
             "unstored": {"S": "yes"},
-            "rows": {"B": b64encode(pack(closed.rows)).decode()},
+            "rows": {"B": b64encode(pack_most(closed.rows, ROWS_BYTES_MAX)).decode()},
         }
         await self._client.call("dynamodb", "PutItem", {"TableName": self._table, "Item": item})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ HOST = "127.0.0.1"
 PORT = 8080
 DATABASE_PORT = 8000
 DATA = Path("pagehits-data")
+TOKEN_VARIABLE = "PARTITA_PAGEHITS_TOKEN"
 PARTS = ("processor", "counter", "consumer", "api")
 
 
@@ -61,6 +63,11 @@ def _parts(context: click.Context, parameter: click.Parameter, text: str | None)
     callback=_parts,
     help=f"Only these, in this process: {','.join(PARTS)}. They need an --endpoint.",
 )
+@click.option(
+    "--token",
+    envvar=TOKEN_VARIABLE,
+    help="Whoever is to see dashboard and quarantine gives it (the password, in a browser).",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -70,6 +77,7 @@ def serve(
     in_memory: bool,
     database_port: int,
     parts: list[str],
+    token: str | None,
 ) -> None:
     """Run the page hit counter until SIGTERM or Ctrl-C."""
     from partita.apps.pagehits import settings
@@ -82,9 +90,13 @@ def serve(
 
         if endpoint is None:
             raise click.UsageError("--parts need the --endpoint of a database.")
-        run(lambda: run_parts(loaded, endpoint, parts, host, port, click.echo))
+        run(lambda: run_parts(loaded, endpoint, parts, host, port, click.echo, token))
         return
     from partita.apps.pagehits.whole import run_whole
+
+    if token:
+        # Not among the arguments of the processes, which others on this machine can read.
+        os.environ[TOKEN_VARIABLE] = token
 
     own = ["pagehits", "serve", *(["--config", str(config)] if config else [])]
     database = ["serve", *(["--in-memory"] if in_memory else ["--data", str(data)])]
@@ -100,7 +112,12 @@ def serve(
 
 
 @pagehits.command("import")
-@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.argument(
+    "logs",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+)
 @_config
 @click.option(
     "--endpoint",

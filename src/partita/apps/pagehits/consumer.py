@@ -20,10 +20,10 @@ from msgspec import Meta
 from partita.apps.pagehits import lambdas
 from partita.apps.pagehits.closed_windows import Key
 from partita.apps.pagehits.rows import Row
-from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.settings import BRAND, Settings
 from partita.apps.pagehits.storage import put_row
 from partita.apps.pagehits.together import together
-from partita.apps.pagehits.visits import ASSET_ID_MAX
+from partita.apps.pagehits.visits import ASSET_ID_MAX, RESOURCE_TYPE_CHARACTERS_MAX
 from partita.client import Client, ClientError
 
 logger = logging.getLogger(__name__)
@@ -31,18 +31,20 @@ logger = logging.getLogger(__name__)
 OK, DELIVERY_FAILED = "Ok", "DeliveryFailed"
 PUTS_AT_A_TIME = 16
 SET_ASIDE_SECONDS = 14 * 86_400
-HITS_MAX = 99_999_999
+HITS_MAX = 2**31 - 1
+"""More than the eight digits of a range key are of no harm: lists put rows in order themselves."""
+SET_ASIDE_CHARACTERS_MAX = 300_000
 
 
 class Hits(msgspec.Struct, rename="camel"):
     """The data of a record: a row of the counter's destination stream."""
 
-    brand: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,32}$")]
+    brand: Annotated[str, Meta(pattern=BRAND)]
     period: str
     asset_id: Annotated[int, Meta(ge=1, le=ASSET_ID_MAX)]
     section_id: Annotated[int, Meta(ge=0, lt=2**31)]
     paid_type: Annotated[str, Meta(min_length=1, max_length=20)]
-    resource_type: Annotated[str, Meta(min_length=1, max_length=50)]
+    resource_type: Annotated[str, Meta(min_length=1, max_length=RESOURCE_TYPE_CHARACTERS_MAX)]
     hit_count: Annotated[int, Meta(ge=1, le=HITS_MAX)]
     timestamp: str
     """Of the start of the window, in UTC."""
@@ -74,7 +76,7 @@ async def deliver(
     for record in event["records"]:
         try:
             deliveries.append(_read(settings, record))
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             results[record["recordId"]] = await _set_aside(client, settings, record, str(error))
     results.update((delivery.record_id, OK) for delivery in deliveries)
     kept = without_low_counts(deliveries, settings.kept_assets) if is_whole else deliveries
@@ -120,8 +122,9 @@ def without_low_counts(deliveries: list[Delivery], kept_assets: int) -> list[Del
 
 
 def _read(settings: Settings, record: dict[str, Any]) -> Delivery:
-    """`ValueError` when it is malformed: base64, JSON and shapes all raise one."""
-    hits = _decode(b64decode(record["data"], validate=True))
+    """`ValueError` when it is malformed: base64, JSON and shapes all raise one; `TypeError` when
+    its data is no text."""
+    hits = _decode(b64decode(record.get("data", ""), validate=True))
     period = next((each for each in settings.periods if each.code == hits.period), None)
     if period is None:
         raise ValueError(f"There is no period {hits.period!r}.")
@@ -148,7 +151,7 @@ async def _set_aside(
 ) -> str:
     item = {
         "recordId": {"S": record["recordId"]},
-        "data": {"S": str(record.get("data", ""))},
+        "data": {"S": str(record.get("data", ""))[:SET_ASIDE_CHARACTERS_MAX]},
         "reason": {"S": reason},
         "expirationTime": {"N": str(int(time.time()) + SET_ASIDE_SECONDS)},
     }

@@ -1,4 +1,4 @@
-"""What a design costs on AWS, as chapter 5.4 of the document compares them.
+"""What a design costs on AWS, as chapter 5.4 of the thesis behind this service compares them.
 
 Computing: Lambda is paid by execution, Fargate by the second with a minimum, or all the month.
 Storage: DynamoDB is paid by provisioned units, Aurora by the instance and its I/O.
@@ -116,7 +116,7 @@ def fargate_all_month(prices: FargatePrices) -> float:
 
 
 def fargate_all_month_as_printed() -> float:
-    """The document's own sum for a task that always runs, 260.85 dollars.
+    """The thesis's own sum for a task that always runs, 260.85 dollars.
 
     It takes prices of an hour for prices of a minute, and others than those it names before; by its
     own prices the month costs 8.89, and Lambda is cheaper only for an API with little traffic.

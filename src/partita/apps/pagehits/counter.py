@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -45,6 +46,10 @@ LIST_SHARDS_SECONDS = 10.0
 SIGN_OF_LIFE_SECONDS = 5.0
 """How often the manifest is written when there is nothing to keep."""
 STANDBY_SECONDS = 15.0
+SEGMENTS_PER_WINDOW_MAX = 3_000
+"""Visits that are late for the short windows make one with each keep: a day would make 43,200."""
+AMENDMENTS_AT_A_TIME = 100
+"""Between two keeps, so that counting goes on beside them."""
 
 
 class Counter:
@@ -163,15 +168,26 @@ class Counter:
                 window.level, window.start, encode_counts(counts, self._windows.facets)
             )
         if tally.fresh_ids:
-            await self._write(IDS, int(self._clock()), [encode_ids(tally.fresh_ids)])
+            await self._write(IDS, int(self._clock()), encode_ids(tally.fresh_ids))
             tally.fresh_ids = []
         self._windows.keep_fresh()
-        forgotten = tally.forget(self._clock())
+        forgotten = tally.forget(self._clock()) | await self._merge_segments()
         await self._segments.write_manifest(self._manifest)
         await self._segments.delete(forgotten)
         await self._amend()
         self._kept_at = self._clock()
         self._is_changed = False
+
+    async def _merge_segments(self) -> set[int]:
+        """Of windows that have too many; returns the numbers of those to delete."""
+        merged: set[int] = set()
+        numbers = Numbers(segment.window for segment in self._manifest.segments)
+        for window, number in numbers.items():
+            if window.level != IDS and number > SEGMENTS_PER_WINDOW_MAX:
+                merged |= self._tally.drop_segments(window)
+                counts = self._windows.kept[window]
+                await self._write(*window, encode_counts(counts, self._windows.facets))
+        return merged
 
     async def _write(self, level: int, start: int, pieces: Iterable[bytes]) -> None:
         manifest = self._manifest
@@ -213,6 +229,9 @@ class Counter:
                 await self._write(*longer, encode_counts(counts, self._windows.facets))
             forgotten |= self._tally.drop_segments(window)
         await self._closed_windows.put_all(closed, self._clock())
+        longest = len(self._settings.periods) - 1
+        if any(window.level == longest for window in closing):
+            self._windows.forget_facets()
         manifest.brands |= {key.brand for key, _ in closed} - {UNKNOWN_BRAND}
         manifest.closing = set()
         manifest.closed_until = max(manifest.closed_until, watermark)
@@ -234,12 +253,13 @@ class Counter:
             yield Key(brand, period, window.start), closed
 
     async def _amend(self) -> None:
-        """What is owed to closed windows; what cannot be done yet stays owed."""
+        """Some of what is owed to closed windows; what cannot be done yet stays owed."""
         manifest = self._manifest
-        if manifest.amendments:
-            left = await amend(self._client, self._settings, manifest.amendments)
-            if len(left) < len(manifest.amendments):
-                manifest.amendments = left
+        some = manifest.amendments[:AMENDMENTS_AT_A_TIME]
+        if some:
+            left = await amend(self._client, self._settings, some)
+            manifest.amendments = manifest.amendments[len(some) :] + left
+            if len(left) < len(some):
                 manifest.edition += 1
                 self._is_changed = True
 

@@ -29,6 +29,7 @@ _endpoint = click.option(
     show_default=True,
     help="The database of the service.",
 )
+STATUSES = ("observed", "quarantined", "releasing", "released", "confirmed")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
@@ -48,7 +49,7 @@ def _quarantined(command: Callable[..., None]) -> Callable[..., None]:
 
 @quarantine.command("list")
 @_quarantined
-@click.option("--status", help="observed, quarantined, releasing, released or confirmed.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only these.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1))
 def list_cases(
     brand: str, endpoint: str, config: Path | None, as_json: bool, status: Any, limit: int
@@ -85,7 +86,8 @@ def show(brand: str, endpoint: str, config: Path | None, as_json: bool, case_id:
         )
     for piece in evidence.values():
         for visit in piece.visits:
-            click.echo(f"  {visit.time:.0f} {visit.asset_id} {visit.visitor} {visit.agent}")
+            who = _printable(f"{visit.visitor} {visit.agent}")
+            click.echo(f"  {visit.time:.0f} {visit.asset_id} {who}")
 
 
 @quarantine.command()
@@ -129,7 +131,15 @@ def _with_quarantine(
 
 def _line(case: Case) -> str:
     score = "" if case.score is None else f", score {case.score:.2f}"
-    return f"{case.id}  {case.status}  {case.hits} hits  {case.reason}: {case.subject}{score}"
+    subject = _printable(case.subject)
+    return f"{case.id}  {case.status}  {case.hits} hits  {case.reason}: {subject}{score}"
+
+
+def _printable(text: str) -> str:
+    """What visitors call themselves must not command the terminal of who looks."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
 
 
 # The old counter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from partita.apps.pagehits.access import Access
 from partita.apps.web import Request, Response, Web
 
 FOLDER = Path(__file__).parent / "browser"
@@ -16,8 +17,8 @@ POLICY = (
 )
 
 
-def add_dashboard(web: Web) -> None:
-    web.add("GET", "/dashboard", _dashboard)
+def add_dashboard(web: Web, access: Access) -> None:
+    web.add("GET", "/dashboard", access.internal(_dashboard))
 
 
 def add_script(web: Web) -> None:

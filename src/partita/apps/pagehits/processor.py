@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from partita.apps.pagehits import lambdas
+from partita.apps.pagehits.access import NOBODY, Access
 from partita.apps.pagehits.catalogue import Asset, Catalogue
 from partita.apps.pagehits.outbox import Outbox
 from partita.apps.pagehits.settings import Settings
@@ -69,8 +70,16 @@ class TooLong(PartitaError):
 
 
 class Processor:
-    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        access: Access = NOBODY,
+        clock: Clock = system_clock,
+    ) -> None:
+        """`access` says whose replays are taken."""
         self._settings = settings
+        self._access = access
         self._clock = clock
         self._catalogue = Catalogue(client, settings.assets_table, settings.catalogue_entries_max)
         self._outbox = Outbox(client, settings.stream)
@@ -110,10 +119,16 @@ class Processor:
             received = decode(request.body)
         except msgspec.DecodeError as error:
             return _refusal(400, f"The body is no JSON list of events: {error}.")
+        except RecursionError:
+            return _refusal(400, "The body is no list of events: it is nested too deeply.")
         if len(received.outcomes) > EVENTS_MAX:
             return _refusal(413, f"A batch may have {EVENTS_MAX} events.")
         if (received.replay is None) != (received.number is None):
             return _refusal(400, "A replay needs a name and a number for each batch.")
+        if received.replay is not None:
+            refusal = self._access.refusal(request)
+            if refusal is not None:
+                return refusal
         if request.headers.get("content-type", "").startswith("text/plain"):
             _fill_in(received, request.headers)
         try:
@@ -121,7 +136,7 @@ class Processor:
         except TooLong as error:
             return _refusal(413, str(error))
         except ClientError as error:
-            return _refusal(503, f"Nothing was counted, send the batch again: {error}")
+            return _refusal(503, f"The batch is not known to be safe, send it again: {error}")
         return Response(200, _encode_answers(answers), headers=CORS)
 
     async def process(self, received: Received, key: str | None) -> list[Answer]:
@@ -171,7 +186,7 @@ class Processor:
             asset = known(visit.asset_id)
             if asset is None:
                 visit.resource_type = None
-                visit.brand = self._hosts.get(urlsplit(visit.url).hostname or "", "")
+                visit.brand = self._hosts.get(_host(visit.url), "")
             else:
                 visit.brand, visit.resource_type = asset
                 has_strangers |= bool(brands) and asset.brand not in brands
@@ -217,6 +232,14 @@ def handler(event: dict[str, Any], context: object = None) -> dict[str, Any]:
         return await processor.post_events(lambdas.request_of(event))
 
     return lambdas.proxy_response(lambdas.run(answer))
+
+
+def _host(url: str) -> str:
+    """Of an address; empty when what a visitor sent is none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _fill_in(received: Received, headers: Mapping[str, str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from partita.apps.pagehits.lists import Filter
-from partita.apps.pagehits.settings import Period, Settings
+from partita.apps.pagehits.settings import BRAND, Period, Settings
 from partita.errors import PartitaError
 
 NAMES = ("brand", "period", "resourceType", "section", "paidType")
@@ -61,6 +62,8 @@ def _brands(asked: set[str], settings: Settings, known_brands: Sequence[str]) ->
     for brand in sorted(asked):
         if configured and brand not in configured:
             raise WrongQuestion(f"There is no brand {brand!r}: use {', '.join(configured)}.")
+        if re.fullmatch(BRAND, brand) is None:
+            raise WrongQuestion(f"There can be no brand {brand!r}.")
     return tuple(sorted(asked))
 
 

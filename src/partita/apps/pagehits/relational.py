@@ -102,7 +102,7 @@ class RelationalCounter:
         except ModuleNotFoundError as error:
             raise PartitaError(
                 "psycopg, which the old counter needs, is not installed; "
-                "pip install 'partita[migrate]' has it."
+                "pip install 'partita[pagehits]' has it."
             ) from error
         try:
             return cls(psycopg.connect(url, autocommit=True))

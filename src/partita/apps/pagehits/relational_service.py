@@ -10,6 +10,7 @@ One instance serves one brand, over one connection, and drops what is stale as t
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -23,6 +24,9 @@ from partita.clock import Clock, system_clock
 
 DELETE_SECONDS = 60.0
 PARAMETERS = ("period", "resourceType", "section", "paidType")
+TEXT = r"\A[^\x00]+\Z"
+"""PostgreSQL has no place for a zero byte."""
+SECTION_DIGITS_MAX = 10
 Answer = TypeVar("Answer")
 
 
@@ -30,8 +34,8 @@ class SentPageHit(msgspec.Struct, frozen=True, rename="camel"):
     asset_id: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     hits: Annotated[int, Meta(ge=1, lt=2**31)]
     section_id: Annotated[int, Meta(ge=0, lt=2**31)]
-    resource_type: Annotated[str, Meta(min_length=1, max_length=256)]
-    paid_type: Annotated[str, Meta(min_length=1, max_length=32)]
+    resource_type: Annotated[str, Meta(pattern=TEXT, max_length=256)]
+    paid_type: Annotated[str, Meta(pattern=TEXT, max_length=32)]
 
 
 _decode = msgspec.json.Decoder(list[SentPageHit]).decode
@@ -58,6 +62,8 @@ class RelationalService:
             sent = _decode(request.body)
         except msgspec.DecodeError as error:
             return problem(400, f"The body is no list of page hits: {error}.")
+        except RecursionError:
+            return problem(400, "The body is no list of page hits: it is nested too deeply.")
         now = self._clock()
         batch = [
             PageHit(hit.asset_id, hit.hits, hit.section_id, hit.resource_type, hit.paid_type, now)
@@ -72,12 +78,15 @@ class RelationalService:
             if name not in values:
                 names = ", ".join(PARAMETERS)
                 return problem(400, f"There is no parameter {name!r}: use {names}.")
+            if re.match(TEXT, value) is None:
+                return problem(400, f"{name} is empty or has a zero byte.")
             values[name].append(value)
         period = (values["period"] or ["justnow"])[-1]
         if period not in OLD_PERIODS:
             return problem(400, f"There is no period {period!r}: use {', '.join(OLD_PERIODS)}.")
-        if not all(value.isascii() and value.isdigit() for value in values["section"]):
-            return problem(400, "section takes a number.")
+        for value in values["section"]:
+            if not (value.isascii() and value.isdigit() and len(value) <= SECTION_DIGITS_MAX):
+                return problem(400, f"section takes a number, not {value!r}.")
         found = await self._ask(
             lambda counter: counter.most_popular(
                 period,

@@ -47,7 +47,8 @@ def rows_by_brand(
     for key, hits in counts.items():
         facet = facets[key & FACET_MASK]
         if facet.resource_type == REASON:
-            filtered.setdefault(facet.brand, {})[facet.paid_type] = hits
+            reasons = filtered.setdefault(facet.brand, {})
+            reasons[facet.paid_type] = reasons.get(facet.paid_type, 0) + hits
         elif hits > 0:
             assets = totals.get(facet.brand)
             if assets is None:
@@ -74,6 +75,15 @@ def rows_by_brand(
 
 def pack(rows: Iterable[Row]) -> bytes:
     return zlib.compress(msgspec.json.encode(list(rows)), COMPRESSION_LEVEL)
+
+
+def pack_most(rows: list[Row], bytes_max: int) -> bytes:
+    """As many as fit, the most popular first: made-up paid types could fill any item."""
+    packed = pack(rows)
+    while len(packed) > bytes_max:
+        rows = rows[: len(rows) * 3 // 4]
+        packed = pack(rows)
+    return packed
 
 
 def unpack(data: bytes) -> list[Row]:

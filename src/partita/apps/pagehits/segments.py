@@ -26,8 +26,14 @@ from partita.errors import PartitaError
 
 MANIFEST = {"name": {"S": "manifest"}, "number": {"N": "0"}}
 SEGMENTS_PER_LIFE = 10**9
-SEGMENT_COUNTS_MAX = 30_000
-"""At 12 bytes before compression, a segment stays below the 400 KB of an item."""
+SEGMENT_BYTES_MAX = 360_000
+"""Before compression, so that a segment stays below the 400 KB of an item whatever it holds."""
+SEGMENT_IDS_MAX = 2_500
+"""Each of up to 128 characters."""
+COUNT_BYTES = 12
+FACET_BYTES = 64
+"""Of a facet without its names, encoded."""
+CHARACTER_BYTES_MAX = 4
 WRITES_AT_A_TIME = 8
 READS_AT_A_TIME = 8
 BATCH_WRITES_MAX = 25
@@ -93,8 +99,8 @@ class Manifest(msgspec.Struct, rename="camel"):
     """Changes when a window changes that was there to be read before."""
     amendments: list[Amendment] = []
     """What is owed to closed windows."""
-    adjustments: dict[str, float] = {}
-    """Those that were counted, with when they arrived."""
+    adjustments: dict[str, int] = {}
+    """The marks of those that were counted, with when they arrived."""
     late: int = 0
     """Visits that came too late for all windows."""
     counted: int = 0
@@ -129,7 +135,8 @@ class Segments:
         )
         if "Item" not in answer:
             return Manifest()
-        return msgspec.json.decode(answer["Item"]["state"]["S"], type=Manifest)
+        state = zlib.decompress(b64decode(answer["Item"]["state"]["B"]))
+        return msgspec.json.decode(state, type=Manifest)
 
     async def begin(self) -> Manifest:
         """For a counter that begins: nothing that an earlier one is still writing can matter."""
@@ -151,7 +158,8 @@ class Segments:
                 "edition": {"N": str(manifest.edition)},
                 "counts": {"M": {name: {"N": str(n)} for name, n in _totals(manifest).items()}},
                 "brands": {"L": [{"S": brand} for brand in sorted(manifest.brands)]},
-                "state": {"S": msgspec.json.encode(manifest).decode()},
+                # Segments and marks are many and look alike; compressed, a day of them fits.
+                "state": {"B": _compressed(msgspec.json.encode(manifest))},
             },
             "ConditionExpression": "attribute_not_exists(#name) OR version = :read",
             "ExpressionAttributeNames": {"#name": "name"},
@@ -262,19 +270,20 @@ def _totals(manifest: Manifest) -> dict[str, int]:
 def encode_counts(counts: Counts, facets: Facets) -> Iterator[bytes]:
     """In pieces that fit an item: for each facet, its assets and their hits as machine numbers."""
     by_facet: dict[Facet, tuple[array[int], array[int]]] = {}
-    size = 0
+    size_bytes = 0
     # In order, neighbours look alike, which compresses well.
     for key in sorted(counts):
         asset_id, facet = facets.spell_out(key)
         columns = by_facet.get(facet)
         if columns is None:
             columns = by_facet[facet] = (array("q"), array("i"))
+            size_bytes += _facet_bytes_max(facet)
         columns[0].append(asset_id)
         columns[1].append(counts[key])
-        size += 1
-        if size == SEGMENT_COUNTS_MAX:
+        size_bytes += COUNT_BYTES
+        if size_bytes >= SEGMENT_BYTES_MAX:
             yield _encode_columns(by_facet)
-            by_facet, size = {}, 0
+            by_facet, size_bytes = {}, 0
     if by_facet:
         yield _encode_columns(by_facet)
 
@@ -291,12 +300,23 @@ def decode_counts(data: bytes, facets: Facets) -> Counts:
     return counts
 
 
-def encode_ids(ids: list[str]) -> bytes:
-    return zlib.compress(msgspec.msgpack.encode(ids), COMPRESSION_LEVEL)
+def encode_ids(ids: list[str]) -> Iterator[bytes]:
+    for first in range(0, len(ids), SEGMENT_IDS_MAX):
+        some = ids[first : first + SEGMENT_IDS_MAX]
+        yield zlib.compress(msgspec.msgpack.encode(some), COMPRESSION_LEVEL)
 
 
 def decode_ids(data: bytes) -> list[str]:
     return msgspec.msgpack.decode(zlib.decompress(data), type=list[str])
+
+
+def _facet_bytes_max(facet: Facet) -> int:
+    characters = len(facet.brand) + len(facet.paid_type) + len(facet.resource_type)
+    return FACET_BYTES + CHARACTER_BYTES_MAX * characters
+
+
+def _compressed(data: bytes) -> str:
+    return b64encode(zlib.compress(data)).decode()
 
 
 def _encode_columns(by_facet: dict[Facet, tuple[array[int], array[int]]]) -> bytes:

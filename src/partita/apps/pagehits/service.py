@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from partita.apps.pagehits import tables
+from partita.apps.pagehits.access import Access
 from partita.apps.pagehits.access_logs import import_files
 from partita.apps.pagehits.api import Api
 from partita.apps.pagehits.counter import Counter
@@ -42,16 +43,18 @@ async def run_parts(
     host: str,
     port: int,
     say: Callable[[str], None],
+    token: str | None = None,
 ) -> None:
     """Some parts in this process, until SIGTERM or Ctrl-C."""
     client = Client(endpoint, connections=CONNECTIONS)
     await tables.create(client, settings)
+    access = Access(token, host)
     web = Web()
     web.add("GET", "/health", _health)
     works: list[Work] = []
     screen = None
     if PROCESSOR in parts:
-        processor = Processor(client, settings)
+        processor = Processor(client, settings, access)
         await processor.start()
         processor.add_routes(web)
         add_script(web)
@@ -60,15 +63,16 @@ async def run_parts(
     if API in parts:
         api = Api(client, settings)
         await api.refresh()
-        api.add_routes(web)
-        add_dashboard(web)
+        api.add_routes(web, access)
+        add_dashboard(web, access)
         works.append(api.run)
     if COUNTER in parts:
         works.append(Counter(client, settings).run)
     if CONSUMER in parts:
         works.append(Storing(client, settings).run)
     if API in parts or PROCESSOR in parts:
-        add_quarantine_routes(web, Quarantine.of(client, settings.spam, settings.stream), screen)
+        quarantine = Quarantine.of(client, settings.spam, settings.stream)
+        add_quarantine_routes(web, access, quarantine, screen)
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_go_on(work, stop)) for work in works]
     await web.serve(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +13,12 @@ from msgspec import Meta
 
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.errors import PartitaError
+from partita.settings import read
 
 DAY_SECONDS = 86_400
 NAME = r"^[A-Za-z0-9_.-]+$"
+# Kinesis Analytics had four characters for it; hash keys only need it to be without "#".
+BRAND = r"^[A-Za-z0-9_.-]{1,32}$"
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,8 +53,7 @@ WEEK = Period(name="week", code="D", seconds=DAY_SECONDS, count=7, max_age_secon
 
 
 class Brand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    # Kinesis Analytics had four characters for it; hash keys only need it to be without "#".
-    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,32}$")]
+    name: Annotated[str, Meta(pattern=BRAND)]
     hosts: tuple[str, ...] = ()
     """Of its addresses: the brand of a visit to something that is not in the catalogue yet."""
 
@@ -119,13 +120,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def load(path: Path | None) -> Settings:
     if path is None:
         return Settings()
-    try:
-        with path.open("rb") as file:
-            settings = msgspec.convert(tomllib.load(file), Settings)
-    except OSError as error:
-        raise PartitaError(f"Cannot read the settings in {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise PartitaError(f"The settings in {path} are wrong: {error}.") from error
+    settings = read(path, Settings)
     _check_periods(path, settings.periods)
     _check_interval(path, settings)
     _check_urls(path, settings.urls)

@@ -8,6 +8,8 @@ true of its own clock, the latest time that it has told of.
 from __future__ import annotations
 
 import logging
+import zlib
+from collections import Counter
 from collections.abc import Callable
 from itertools import takewhile
 
@@ -27,6 +29,9 @@ REMEMBERED_SECONDS = 900.0
 REPLAY_IDLE_SECONDS = 600.0
 """How long windows wait for a replay that is silent."""
 REPLAYS_REMEMBERED_SECONDS = 7 * 86_400.0
+ADJUSTMENTS_REMEMBERED_MAX = 5_000
+OWED_BYTES_MAX = 150_000
+"""Compressed, of the 400 KB of the manifest's item; a usual amendment takes about 30."""
 
 
 class Tally:
@@ -80,19 +85,35 @@ class Tally:
 
     def _adjust(self, adjustment: Adjustment, arrived: float, watermark: float) -> None:
         """Hits go to the shortest window that is open, and are owed to those that are closed."""
-        manifest = self.manifest
-        if adjustment.id in manifest.adjustments:
+        manifest, mark = self.manifest, adjustment.mark
+        if mark in manifest.adjustments:
             manifest.repeated += 1
             return
-        manifest.adjustments[adjustment.id] = arrived
-        for number, row in enumerate(adjustment.rows):
+        manifest.adjustments[mark] = int(arrived)
+        owed: Counter[tuple[Window, int, Facet]] = Counter()
+        for row in adjustment.rows:
             facet = Facet(row.brand, row.section_id, row.paid_type, row.resource_type)
             for window in self.windows.windows_of(row.time):
                 if self._is_open(window, watermark):
                     self.windows.add(window, row.asset_id, facet, row.hits)
                     break
-                name = f"{adjustment.id}/{number}"
-                manifest.amendments.append(Amendment(name, window, row.asset_id, facet, row.hits))
+                owed[window, row.asset_id, facet] += row.hits
+        if owed:
+            self._owe(
+                [
+                    Amendment(f"{mark}/{number}", *amended, hits)
+                    for number, (amended, hits) in enumerate(owed.items())
+                ]
+            )
+
+    def _owe(self, amendments: list[Amendment]) -> None:
+        """Unless the manifest has no room for them."""
+        owed = self.manifest.amendments + amendments
+        if len(zlib.compress(msgspec.json.encode(owed))) <= OWED_BYTES_MAX:
+            self.manifest.amendments = owed
+            return
+        self.manifest.late += sum(abs(each.hits) for each in amendments)
+        logger.warning("%d counts of closed windows stay as they are.", len(amendments))
 
     def _is_open(self, window: Window, watermark: float) -> bool:
         if window in self.manifest.closed:
@@ -151,6 +172,8 @@ class Tally:
             del self.ids[record_id]
         longest = self._settings.periods[-1].seconds + self._lateness
         manifest.adjustments = _later(manifest.adjustments, now - longest)
+        while len(manifest.adjustments) > ADJUSTMENTS_REMEMBERED_MAX:
+            del manifest.adjustments[next(iter(manifest.adjustments))]
         manifest.replays = {
             name: replay
             for name, replay in manifest.replays.items()
@@ -177,5 +200,5 @@ class Tally:
         return dropped
 
 
-def _later(arrivals: dict[str, float], than: float) -> dict[str, float]:
+def _later(arrivals: dict[str, int], than: float) -> dict[str, int]:
     return {name: arrived for name, arrived in arrivals.items() if arrived > than}

@@ -18,6 +18,7 @@ from msgspec import Meta
 RECORD_BYTES_MAX = 1_000_000
 ASSET_ID_MAX = 2**63 - 1
 VISITS_PER_RECORD_MAX = 1_000
+RESOURCE_TYPE_CHARACTERS_MAX = 50
 MILLISECONDS_FROM = 1e11
 """Times from here on are milliseconds, as browsers count: in seconds, it is the year 5138."""
 
@@ -36,7 +37,7 @@ class Visit(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     source: Annotated[str, Meta(max_length=64)] = ""
     """The address that it came from."""
     brand: Annotated[str, Meta(max_length=32)] = ""
-    resource_type: Annotated[str, Meta(max_length=50)] | None = None
+    resource_type: Annotated[str, Meta(max_length=RESOURCE_TYPE_CHARACTERS_MAX)] | None = None
 
 
 class Batch(msgspec.Struct, rename="camel"):
@@ -120,7 +121,7 @@ def settle_time(visit: Visit, now: float, future_seconds: float) -> str | None:
     if time >= MILLISECONDS_FROM:
         visit.time = time = time / 1000
     if time > now + future_seconds:
-        return f"time is {time - now:.0f} seconds ahead of the server's clock"
+        return f"time is {time - now:.6g} seconds ahead of the server's clock"
     return "time is negative" if time < 0 else None
 
 
@@ -142,6 +143,8 @@ def _decode_written_time(event: msgspec.Raw, refusal: str) -> Visit | str:
         return f"time {members['time']!r} is neither a number nor a date and time"
     if moment.tzinfo is None:
         return f"time {members['time']!r} has no time zone"
+    if moment.timestamp() >= MILLISECONDS_FROM:
+        return f"time {members['time']!r} is ahead of the server's clock"
     try:
         return msgspec.convert({**members, "time": moment.timestamp()}, Visit)
     except msgspec.ValidationError as error:

@@ -58,7 +58,10 @@ class Hit(Protocol):
     @property
     def paid_type(self) -> str: ...
     @property
-    def time(self) -> float: ...
+    def time(self) -> float:
+        """In seconds since 1970."""
+        ...
+
     @property
     def brand(self) -> str: ...
     @property
@@ -71,13 +74,18 @@ class Facets:
     def __init__(self) -> None:
         self._numbers: dict[Facet | tuple[str, int, str, str], int] = {}
         self._facets: list[Facet] = []
+        self._last = self.number(*reason_facet(UNKNOWN_BRAND, TOO_MANY_FACETS))
+
+    def __len__(self) -> int:
+        return len(self._facets)
 
     def number(self, brand: str, section_id: int, paid_type: str, resource_type: str) -> int:
         found = self._numbers.get((brand, section_id, paid_type, resource_type))
         if found is not None:
             return found
-        if len(self._facets) == FACETS_MAX:
-            return self._numbers[reason_facet(brand, TOO_MANY_FACETS)]
+        if len(self._facets) >= FACETS_MAX - 1:
+            # A brand of which nothing was seen before has no reason of its own.
+            return self._numbers.get(reason_facet(brand, TOO_MANY_FACETS), self._last)
         facet = Facet(brand, section_id, paid_type, resource_type)
         self._facets.append(facet)
         number = self._numbers[facet] = len(self._facets) - 1
@@ -174,6 +182,16 @@ class Windows:
                 self.add_counts(longer, dict(counts))
                 return longer
         return None
+
+    def forget_facets(self) -> None:
+        """Those that no window has any more, so that made-up ones do not fill the numbers."""
+        old, self.facets = self.facets, Facets()
+        for windows in (self.kept, self.fresh):
+            for window, counts in windows.items():
+                windows[window] = {
+                    key >> FACET_BITS << FACET_BITS | self.facets.number(*old[key & FACET_MASK]): n
+                    for key, n in counts.items()
+                }
 
     def spell_out(self, counts: Counts) -> Rows:
         spell_out = self.facets.spell_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +27,11 @@ class Adjustment(msgspec.Struct, frozen=True):
 
     id: str = msgspec.field(name="adjustment")
     rows: tuple[Row, ...]
+
+    @property
+    def mark(self) -> str:
+        """The id, short, for those who have to remember it."""
+        return blake2b(self.id.encode(), digest_size=8).hexdigest()
 
     def encode(self) -> bytes:
         return _encoder.encode(self)

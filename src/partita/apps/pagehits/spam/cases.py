@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import islice
 from typing import Literal, get_args
 
 from msgspec import Struct, field
@@ -16,6 +18,8 @@ from partita.apps.pagehits.spam.visits import Visit
 Status = Literal["observed", "quarantined", "releasing", "released", "confirmed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 HOUR_SECONDS = 3_600
+SEEN_MAX = 50
+"""Visits that are kept of one batch: enough to look at, and they fit an item, however long."""
 
 
 class SeenVisit(Struct, frozen=True, array_like=True):
@@ -78,8 +82,11 @@ def digest(subject: str) -> str:
     return blake2b(subject.encode(), digest_size=8).hexdigest()
 
 
-def seen(visit: Visit) -> SeenVisit:
-    return SeenVisit(visit.time, visit.asset_id, visit.visitor, visit.agent, visit.source)
+def seen(visits: Iterable[Visit]) -> list[SeenVisit]:
+    return [
+        SeenVisit(visit.time, visit.asset_id, visit.visitor, visit.agent, visit.source)
+        for visit in islice(visits, SEEN_MAX)
+    ]
 
 
 def rows_of(visits: list[Visit], interval_seconds: int) -> list[Row]:
@@ -96,3 +103,12 @@ def rows_of(visits: list[Visit], interval_seconds: int) -> list[Row]:
         for visit in visits
     )
     return [Row(*key, count) for key, count in hits.items()]
+
+
+def summed(pieces: Iterable[Evidence]) -> tuple[Row, ...]:
+    """Their rows, those that differ in nothing but their hits as one."""
+    hits: Counter[Row] = Counter()
+    for piece in pieces:
+        for row in piece.rows:
+            hits[row._replace(hits=0)] += row.hits
+    return tuple(row._replace(hits=count) for row, count in hits.items())

@@ -3,12 +3,13 @@
     hashKey                rangeKey                        what
     cases#abc              2020-05-06T11-reload-1f…        the head of a case
     evidence#abc#<case>    1588763100#<batch>              hits of it, compressed
+    release#abc#<case>     00000, 00001, ...               which of these are counted together
     decisions#abc          reload#<digest>                 what a person said about a subject
     brands                 abc                             of which something was learned:
     learned#abc            00, 01, ...                     compressed, in parts
 
-A release goes on the stream piece by piece, each piece under a name of its own, and the counter
-counts a name once: so a release that was interrupted is simply asked for again.
+A release goes on the stream in parts, each under a name of its own, and the counter counts a name
+once: so a release that was interrupted is simply asked for again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from zlib import compress, decompress
 import msgspec
 
 from partita.apps.pagehits.spam.adjustments import Adjustment
-from partita.apps.pagehits.spam.cases import Case, Evidence, Status, Withheld, digest
+from partita.apps.pagehits.spam.cases import Case, Evidence, Status, Withheld, digest, summed
 from partita.apps.pagehits.spam.forest import Explanation
 from partita.apps.pagehits.spam.screen import Decisions, Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
@@ -35,7 +36,11 @@ from partita.errors import PartitaError
 TABLE = "pagehits-quarantine"
 DAY_SECONDS = 86_400
 RETENTION_DAYS = 7
+CASE_ID_CHARACTERS_MAX = 100
+"""Those that are made have some forty."""
 PART_BYTES_MAX = 300_000
+PIECES_TOGETHER_MAX = 5_000
+ROWS_TOGETHER = 1_000
 PARTS = 4
 """Some 2,048 points of nine numbers and the usual hits of 5,000 cohorts fill half of them."""
 Item = dict[str, Any]
@@ -137,7 +142,9 @@ class Quarantine:
         return found
 
     async def case(self, brand: str, case_id: str) -> Case:
-        answer = await self._call("GetItem", Key=_key(f"cases#{brand}", case_id))
+        answer: Item = {}
+        if len(case_id) <= CASE_ID_CHARACTERS_MAX:
+            answer = await self._call("GetItem", Key=_key(f"cases#{brand}", case_id))
         if "Item" not in answer:
             raise NoSuchCase(f"There is no case {case_id} of {brand} in the quarantine.")
         return _case(brand, answer["Item"])
@@ -157,11 +164,35 @@ class Quarantine:
         if case.status in ("quarantined", "confirmed"):
             case = await self._mark(case, "releasing", expected=case.status)
         if case.status == "releasing":
-            for name, evidence in (await self.evidence(brand, case_id)).items():
-                await self._count(
-                    Adjustment(f"release:{brand}:{case_id}:{name}", tuple(evidence.rows))
-                )
+            evidence = await self.evidence(brand, case_id)
+            for name, pieces in (await self._plan(brand, case_id, evidence)).items():
+                rows = summed(evidence[piece] for piece in pieces if piece in evidence)
+                if rows:
+                    await self._count(Adjustment(f"release:{brand}:{case_id}:{name}", rows))
         return await self._decide(case, "released")
+
+    async def _plan(
+        self, brand: str, case_id: str, evidence: dict[str, Evidence]
+    ) -> dict[str, list[str]]:
+        """Which pieces are counted together. Kept before any is, because a release that is asked
+        for again must put the same hits under the same name."""
+        hash_key = f"release#{brand}#{case_id}"
+        plan = {i["rangeKey"]["S"]: i["pieces"]["SS"] async for i in self._items(hash_key)}
+        planned = {piece for pieces in plan.values() for piece in pieces}
+        left = [piece for piece in evidence if piece not in planned]
+        while left:
+            name, together = f"{len(plan):05}", _first_rows(left, evidence)
+            await self._call(
+                "PutItem",
+                Item={
+                    **_key(hash_key, name),
+                    "pieces": {"SS": together},
+                    "expirationTime": self._expiration(),
+                },
+                ConditionExpression="attribute_not_exists(hashKey)",
+            )
+            plan[name], left = together, left[len(together) :]
+        return plan
 
     async def confirm(self, brand: str, case_id: str) -> Case:
         """It is spam, and so is what the subject sends from now on."""
@@ -300,6 +331,16 @@ def _case(brand: str, item: Item) -> Case:
         score=float(item["score"]["N"]) if "score" in item else None,
         explanation=msgspec.json.decode(explanation, type=list[Explanation]),
     )
+
+
+def _first_rows(names: list[str], evidence: dict[str, Evidence]) -> list[str]:
+    """As many pieces as one record of the stream holds easily."""
+    rows = 0
+    for number, name in enumerate(names[:PIECES_TOGETHER_MAX]):
+        rows += len(evidence[name].rows)
+        if rows >= ROWS_TOGETHER:
+            return names[: number + 1]
+    return names[:PIECES_TOGETHER_MAX]
 
 
 def _key(hash_key: str, range_key: str) -> Item:

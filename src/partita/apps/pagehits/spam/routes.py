@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
 from typing import Any
 
 import msgspec
 
 from partita.apps.messages import Request, Response, json_response, problem
+from partita.apps.pagehits.access import Access
+from partita.apps.pagehits.settings import BRAND
 from partita.apps.pagehits.spam.cases import STATUSES, Case, Status
 from partita.apps.pagehits.spam.quarantine import AlreadyReleased, NoSuchCase, Quarantine
 from partita.apps.pagehits.spam.screen import Screen
+from partita.apps.routes import Handler
 from partita.apps.web import Web
+from partita.client import ClientError
 from partita.errors import PartitaError
 
 LIMIT = 100
@@ -23,7 +27,9 @@ class WrongQuery(PartitaError):
     pass
 
 
-def add_quarantine_routes(web: Web, quarantine: Quarantine, screen: Screen | None) -> None:
+def add_quarantine_routes(
+    web: Web, access: Access, quarantine: Quarantine, screen: Screen | None
+) -> None:
     """Without a screen, as where only the API runs, the summary has no counts."""
 
     async def summary(request: Request) -> Response:
@@ -61,14 +67,14 @@ def add_quarantine_routes(web: Web, quarantine: Quarantine, screen: Screen | Non
         case = await quarantine.confirm(_brand(request), request.parameters["case"])
         return json_response(_plain(case))
 
-    web.add("GET", "/quarantine/summary", _in_words(summary))
-    web.add("GET", "/quarantine", _in_words(read_cases))
-    web.add("GET", "/quarantine/{case}", _in_words(read_case))
-    web.add("POST", "/quarantine/{case}/release", _in_words(release))
-    web.add("POST", "/quarantine/{case}/confirm", _in_words(confirm))
+    def add(method: str, path: str, handler: Handler) -> None:
+        web.add(method, path, access.private(_in_words(handler)))
 
-
-Handler = Callable[[Request], Awaitable[Response]]
+    add("GET", "/quarantine/summary", summary)
+    add("GET", "/quarantine", read_cases)
+    add("GET", "/quarantine/{case}", read_case)
+    add("POST", "/quarantine/{case}/release", release)
+    add("POST", "/quarantine/{case}/confirm", confirm)
 
 
 def _in_words(handler: Handler) -> Handler:
@@ -81,6 +87,8 @@ def _in_words(handler: Handler) -> Handler:
             return problem(404, str(error))
         except AlreadyReleased as error:
             return problem(409, str(error))
+        except ClientError as error:
+            return problem(503, f"The quarantine cannot be read or changed now: {error}")
 
     return handle
 
@@ -89,6 +97,8 @@ def _brand(request: Request) -> str:
     brand = dict(request.query).get("brand")
     if not brand:
         raise WrongQuery("Name the brand: ?brand=abc.")
+    if re.fullmatch(BRAND, brand) is None:
+        raise WrongQuery(f"There can be no brand {brand!r}.")
     return brand
 
 
@@ -112,7 +122,7 @@ def _status(text: str | None) -> Status | None:
 def _limit(text: str | None) -> int:
     if text is None:
         return LIMIT
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LIMIT_MAX):
+    if re.fullmatch("[0-9]{1,4}", text) is None or not 1 <= int(text) <= LIMIT_MAX:
         raise WrongQuery(f"limit is a number from 1 to {LIMIT_MAX}, not {text!r}.")
     return int(text)
 

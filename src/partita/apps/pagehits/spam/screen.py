@@ -58,12 +58,16 @@ class Screen:
         self._minutes: dict[str, deque[tuple[int, Counter[str]]]] = {}
 
     def judge(self, visits: Sequence[Visit]) -> Judgement:
+        """What has no resource type is in no list: there is nothing to keep it out of."""
         if self._settings.mode == "off":
             return Judgement()
         judgement = Judgement()
         reasons: list[str | None] = []
         brand, watch = None, None
         for visit in visits:
+            if not visit.resource_type:
+                reasons.append(None)
+                continue
             if visit.brand != brand or watch is None:
                 brand = visit.brand
                 watch = self._watches.get(brand) or self._begin(brand)
@@ -96,7 +100,7 @@ class Screen:
     def _decided(self, visit: Visit, reason: str | None) -> str | None:
         """What a person has said about the subject counts for more than a rule."""
         decisions = self._decisions.get(visit.brand)
-        if not decisions:
+        if not decisions or not visit.resource_type:
             return reason
         if reason is not None:
             is_confirmed = decisions.get((reason, subject_of(visit, reason)))
@@ -123,7 +127,7 @@ class Screen:
                     reason=reason,
                     subject=subject,
                     time=int(found[0].time),
-                    evidence=Evidence(rows=rows, visits=[seen(visit) for visit in found]),
+                    evidence=Evidence(rows=rows, visits=seen(found)),
                 ),
             )
 
@@ -138,9 +142,7 @@ class Screen:
                 reason=ANOMALY,
                 subject=subject,
                 time=anomaly.time,
-                evidence=Evidence(
-                    rows=rows, visits=[seen(visit) for visit in anomaly.cohort.examples]
-                ),
+                evidence=Evidence(rows=rows, visits=seen(anomaly.cohort.examples)),
                 score=round(anomaly.score, 4),
                 explanation=anomaly.explanation,
             )

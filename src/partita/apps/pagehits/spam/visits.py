@@ -1,21 +1,13 @@
-"""What the filter reads of a visit: attributes that the processor's events have."""
+"""What the filter reads of a visit: what is counted of it, and who it was."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from partita.apps.pagehits.windows import Hit
 
-class Visit(Protocol):
-    @property
-    def brand(self) -> str: ...
-    @property
-    def asset_id(self) -> int: ...
-    @property
-    def section_id(self) -> int: ...
-    @property
-    def paid_type(self) -> str: ...
-    @property
-    def resource_type(self) -> str | None: ...
+
+class Visit(Hit, Protocol):
     @property
     def visitor(self) -> str:
         """Empty when it was not told."""
@@ -26,9 +18,4 @@ class Visit(Protocol):
     @property
     def source(self) -> str:
         """The address that it came from; empty when that is not known."""
-        ...
-
-    @property
-    def time(self) -> float:
-        """In seconds since 1970."""
         ...
