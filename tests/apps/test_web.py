@@ -203,8 +203,14 @@ def test_what_is_no_http_is_refused_after_what_came_before() -> None:
 
 def test_an_offer_of_http_2_is_answered_in_http_1() -> None:
     async def story(port: int) -> None:
-        upgrade = get("/echo/a", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
-        assert parsed(await exchange(port, upgrade))[0] == 200
+        offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+        first = get("/echo/a", *offer, "Content-Length: 2", method="PUT") + b"hi"
+        second = last("/echo/b")
+        for parts in ([first, second], [first + second], [first[:-2], b"h", b"i" + second]):
+            content = await exchange(port, *parts)
+            assert content.count(b"HTTP/1.1 200") == 2
+            assert b'"body":"hi"' in content
+            assert b'"name":"b"' in content
 
     serving(story)
 

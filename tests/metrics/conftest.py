@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from .. import processes
-from ..migrate.servers import MariaDB, find
+from ..migrate.servers import MariaDB
 
 
 class Answer(NamedTuple):
@@ -72,15 +72,9 @@ class PrivateMariaDB(MariaDB):
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDB]:
-    if find(MariaDB.program) is None:
-        pytest.skip("MariaDB is not installed; `scripts/provision` does so where it may")
-    server = PrivateMariaDB()
-    server.initialize()
-    try:
-        server.start()
+    PrivateMariaDB.require()
+    with PrivateMariaDB() as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")

@@ -147,8 +147,8 @@ REFUSALS = [
     ("POST", "/metrics", {**scalar(), "name": "nogroup"}, 400, "add the group nogroup first"),
     ("POST", "/metrics", {**scalar(), "name": "m"}, 409, "There is a metric m already."),
     ("POST", "/metrics", {"name": "x"}, 400, "missing required field `valueType`"),
-    ("POST", "/metrics", {**scalar(valueType="ODD"), "name": "x"}, 400, "valueType"),
-    ("POST", "/metrics", {**scalar(), "name": "a b"}, 400, "name"),
+    ("POST", "/metrics", {**scalar(valueType="ODD"), "name": "x"}, 400, "is one of SCALAR, WEIGH"),
+    ("POST", "/metrics", {**scalar(), "name": "a b"}, 400, "Expected a letter or _, then letters"),
     ("POST", "/metrics", {**scalar(), "name": "x", "more": 1}, 400, "unknown field `more`"),
     ("POST", "/metrics", {**hybrid("m"), "name": "m"}, 400, "m cannot be in its own formula"),
     ("POST", "/metrics", {**hybrid("m / missing"), "name": "x"}, 400, "no metric missing"),
@@ -176,6 +176,10 @@ REFUSALS = [
     ("POST", "/dimensions", {"name": "country"}, 409, "There is a dimension country already."),
     ("POST", "/metric-groups", {"name": "m", "relatedDimensions": ["country"]}, 409, "already"),
     ("POST", "/metric-groups", {"name": "g", "relatedDimensions": ["x"]}, 400, "no dimension x"),
+    ("POST", "/metric-groups", {"name": "h", "relatedDimensions": ["country"]}, 409, "a metric h"),
+    ("POST", "/metrics", {**hybrid("m * \u0663"), "name": "x"}, 400, "has '\u0663' at 5"),
+    ("POST", "/metrics", {**hybrid("m\u00a0"), "name": "x"}, 400, "at 2, where an operator"),
+    ("POST", "/metrics", b"", 400, "The body is empty"),
     ("POST", "/metrics", b"{", 400, "The body is not as it should be"),
     ("POST", "/metrics", b"\xff", 400, "The body is not as it should be"),
 ]
@@ -191,6 +195,33 @@ def test_what_breaks_a_rule_is_refused_in_words_and_changes_nothing(api: Api) ->
         assert (answer.status, words in answer.body["detail"]) == (status, True), (body, answer)
         assert answer.headers["content-type"] == "application/problem+json"
     assert [api("GET", f"/metrics/{name}").body for name in ("m", "h", "top")] == before
+
+
+def test_times_long_ago_are_kept_and_compared_as_others_are(api: Api) -> None:
+    api.add_primitive("old", "country")
+    chain = {"chainedMetric": "old", "chainCutoffDate": "0800-12-25"}
+    metric = api.add_primitive("m", "country", **chain).body
+    assert metric["chainCutoffDate"] == "0800-12-25T00:00:00.000Z"
+    assert api("GET", "/metrics/m").body == metric
+    for date, name in (("0800-12-24", "old"), ("0800-12-25", "m"), ("2020-01-01", "m")):
+        assert api("GET", f"/metrics/m?date={date}").body["name"] == name
+
+
+def test_an_etag_can_come_weak_and_with_others(api: Api) -> None:
+    api.add_primitive("m", "country")
+    for known, status in (
+        ('"1"', 304),
+        ('W/"1"', 304),
+        ('"7", "1"', 304),
+        ("*", 304),
+        ('"2"', 200),
+        ("1", 200),
+    ):
+        assert api("GET", "/metrics/m", If_None_Match=known).status == status, known
+    for match in ('"one"', "1", '"1", "2"'):
+        refused = api("PUT", "/metrics/m", scalar(), If_Match=match)
+        assert (refused.status, refused.body["reason"]) == (412, "Changed")
+        assert f"not {match}." in refused.body["detail"]
 
 
 def test_a_write_says_who_makes_it(api: Api) -> None:

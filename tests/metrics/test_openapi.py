@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -27,6 +28,15 @@ CHECKS = [
 
 
 schema = schemathesis.openapi.from_dict(DESCRIPTION)
+
+
+def test_names_and_patterns_are_those_of_openapi() -> None:
+    operations = [
+        operation for path in DESCRIPTION["paths"].values() for operation in path.values()
+    ]
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    # In JavaScript, \\Z is the letter Z.
+    assert r"\Z" not in json.dumps(DESCRIPTION)
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from partita.apps.metrics.failures import Conflict, InMigration
+from partita.apps.metrics.mariadb import IDLE_SECONDS_MAX
 from partita.apps.metrics.migration import functions
 
 from .. import processes
@@ -19,6 +22,7 @@ from .conftest import Answer, Api, Catalogue, Serve, hybrid, scalar
 from .population import dynamodb_contents, legacy_contents
 
 WRITERS = 6
+OLD_SCHEMA = Path(__file__).parents[2] / "examples" / "metrics" / "schema.sql"
 
 
 def at_once(url: str, work: Callable[[Api, int], list[Answer]]) -> list[Answer]:
@@ -120,6 +124,59 @@ def test_what_is_added_meanwhile_is_in_both_and_what_waits_is_updated_in_one(
     assert (legacy["old"][0]["latestVersion"], dynamodb["old"][0]["latestVersion"]) == ("2", "1")
 
 
+def test_hybrid_metrics_that_are_added_together_are_all_in_both(
+    catalogue: Catalogue, serve: Serve
+) -> None:
+    api = serve("migrating")
+    api.add_primitive("m", "country")
+    answers = at_once(
+        api.url, lambda other, n: [other.add_hybrid(f"h{n}.{k}", "m + 1") for k in range(5)]
+    )
+    assert {answer.status for answer in answers} == {201}
+    assert catalogue.count("MIGRATED") == 1 + WRITERS * 5
+
+
+@pytest.mark.parametrize("mode", ["legacy", "migrating"])
+def test_connections_that_the_database_has_closed_meanwhile_fail_nobody(
+    catalogue: Catalogue, serve: Serve, mode: str
+) -> None:
+    api = serve(mode)
+    api.add_primitive("m", "country")
+    at_once(api.url, lambda other, _: [other("PUT", "/metrics/m", scalar()) for _ in range(2)])
+    connection = catalogue.mariadb.connect()
+    cursor = connection.cursor()
+    cursor.execute("SELECT id FROM information_schema.processlist WHERE db = %s", (catalogue.name,))
+    for (number,) in cursor.fetchall():
+        cursor.execute(f"KILL {number}")
+    connection.close()
+    time.sleep(IDLE_SECONDS_MAX + 0.1)
+    assert [api("PUT", "/metrics/m", scalar()).status for _ in range(8)] == [200] * 8
+    assert api("POST", "/dimensions", {"name": "carrier"}).status == 201
+
+
+def test_a_catalogue_from_before_the_migration_gets_what_it_lacks(
+    catalogue: Catalogue, serve: Serve
+) -> None:
+    catalogue.mariadb.execute(
+        OLD_SCHEMA.read_text()
+        + "INSERT INTO metric_groups (name) VALUES ('m'), ('hybrid metrics');"
+        "INSERT INTO metrics (name, metric_group_id, created_at, created_by) "
+        "VALUES ('m', 1, '2018-02-15 18:23:45', 'ada');"
+        "INSERT INTO metric_versions (metric_id, version, updated_at, updated_by, "
+        "aggregation_style, aggregation_param, value_type) "
+        "VALUES (1, 1, '2018-02-15 18:23:45', 'ada', 'SUM', 95, 'SCALAR')",
+        catalogue.name,
+    )
+    api = serve("legacy")
+    metric = api("GET", "/metrics/m").body
+    assert (metric["createdAt"], metric["aggregationParam"]) == ("2018-02-15T18:23:45.000Z", 95)
+    assert api("GET", "/metrics/M").status == 404
+    changed = api("PUT", "/metrics/m", scalar(aggregationParam=99.9))
+    assert api("GET", "/metrics/m").body == changed.body
+    assert api.add_hybrid("h", "m * 2").status == 201
+    assert catalogue.count("NOT_MIGRATED") == 2
+
+
 @pytest.fixture
 def lambdas(
     catalogue: Catalogue, serve: Serve, monkeypatch: pytest.MonkeyPatch
@@ -160,6 +217,35 @@ def test_what_a_broken_try_leaves_is_cleaned_up(lambdas: tuple[Catalogue, Api]) 
     assert (catalogue.count("NOT_MIGRATED"), dynamodb_contents(catalogue)) == (1, {})
     assert functions.migrate_one_metric(event, None)["outcome"] == "imported"
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
+
+
+def test_what_a_metric_consumes_is_cleaned_up_with_it_however_many_versions_it_has(
+    lambdas: tuple[Catalogue, Api],
+) -> None:
+    catalogue, api = lambdas
+    api.add_hybrid("h", "m * 2")
+    # So many that the older ones fill two transactions.
+    catalogue.mariadb.execute(
+        "INSERT INTO metric_versions (metric_id, version, updated_at, updated_by, "
+        "aggregation_style, value_type, hybrid_formula) SELECT metric_id, seq, updated_at, "
+        "updated_by, aggregation_style, value_type, hybrid_formula "
+        "FROM metric_versions, seq_2_to_198 WHERE value_type = 'HYBRID'",
+        catalogue.name,
+    )
+    client, event = catalogue.partita.client(), {"metricName": "h"}
+    left = {"name": {"S": "h"}, "version": {"S": "198"}}
+    client.put_item(TableName=catalogue.name, Item=left)
+    with pytest.raises(Conflict):
+        functions.migrate_one_metric(event, None)
+    assert functions.clean_up(event, None)["itemsDeleted"] > 100
+    consumers = {
+        "TableName": f"{catalogue.name}-directory",
+        "KeyConditionExpression": "kind = :kind",
+        "ExpressionAttributeValues": {":kind": {"S": "consumer of m"}},
+    }
+    assert client.query(**consumers)["Count"] == 0
+    assert functions.migrate_one_metric(event, None)["outcome"] == "imported"
+    assert client.query(**consumers)["Count"] == 1
 
 
 def test_without_dynamodb_a_migrating_catalogue_goes_on_for_a_while(mariadb: MariaDB) -> None:

@@ -34,6 +34,7 @@ BODY_BYTES_MAX = 1 * MB
 HEADER_BYTES_MAX = 16 * KB
 WAITING_REQUESTS_MAX = 32
 """Sent ahead on one connection before it is read no further."""
+UPGRADE_HEADERS = {b"connection", b"upgrade", b"http2-settings"}
 SWEEP_SECONDS = 1.0
 REQUEST_SECONDS_MAX = 30
 """From the first byte of a request to its last."""
@@ -63,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._header_bytes = 0
         self._is_header_long = False
         self._target = b""
+        self._read_headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._body_bytes = 0
         # What is being answered.
@@ -108,18 +110,37 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_last_taken:
             return
-        self._is_header_long = self._header_bytes + len(data) > HEADER_BYTES_MAX
-        if not self._is_header_read:
+        # Measured only when it can be too long: it comes in pieces, or in a large one.
+        is_begun = self._is_reading and not self._is_header_read
+        self._is_header_long = is_begun or len(data) > HEADER_BYTES_MAX
+        if is_begun or not self._is_reading:
             self._header_bytes += len(data)
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            # Nothing is offered to upgrade to: the request is answered, what follows is not read.
-            self._is_last_taken = True
-        except httptools.HttpParserError:
-            self._refuse(problem(400, "This is not a request of HTTP/1.1."))
+        self._parse(data)
         if self._is_reading and not self._is_header_read and self._header_bytes > HEADER_BYTES_MAX:
             self._refuse(problem(431, f"A header may have {HEADER_BYTES_MAX} bytes."))
+
+    def _parse(self, data: bytes) -> None:
+        pieces: list[bytes | memoryview] = [data]
+        while pieces and not self._is_last_taken:
+            piece = pieces.pop()
+            try:
+                self._parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                pieces += (memoryview(piece)[upgrade.args[0] :], self._head_without_upgrade())
+            except httptools.HttpParserError:
+                self._refuse(problem(400, "This is not a request of HTTP/1.1."))
+
+    def _head_without_upgrade(self) -> bytes:
+        """Java's and other clients offer HTTP/2 with every request, which is declined: a new parser
+        reads on, for this one takes all that follows for HTTP/2.
+        """
+        method = self._parser.get_method()
+        self._parser = httptools.HttpRequestParser(self)
+        if method == b"CONNECT":
+            self._refuse(problem(400, "This is no proxy."))
+        kept = (item for item in self._read_headers.items() if item[0] not in UPGRADE_HEADERS)
+        lines = b"".join(b"%b: %b\r\n" % header for header in kept)
+        return b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self._target, lines)
 
     def on_message_begin(self) -> None:
         self._is_reading = True
@@ -134,12 +155,16 @@ class Connection(asyncio.Protocol):
         self._is_header_read = True
         self._header_bytes = 0
         headers = {name.lower(): value for name, value in self._headers.items()}
+        self._read_headers = headers
         self._headers.clear()
         self._request = Request(self._parser.get_method(), self._target, headers)
         if self._is_header_long and self._has_too_long_header(headers):
             self._refuse(problem(431, f"A header may have {HEADER_BYTES_MAX} bytes."))
         elif int(headers.get(b"content-length", 0)) > self._web.body_bytes_max:
             self._refuse_body()
+        elif self._parser.should_upgrade():
+            # It is read once more, without the offer.
+            return
         elif headers.get(b"expect", b"").lower() == b"100-continue" and not self.is_busy:
             self._transport.write(CONTINUE)
 
@@ -157,6 +182,8 @@ class Connection(asyncio.Protocol):
         self._refuse(problem(413, f"A body may have {self._web.body_bytes_max} bytes."))
 
     def on_message_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return
         self._is_reading = False
         # What follows a chunked body looks like headers too.
         self._headers.clear()

@@ -53,6 +53,7 @@ class FunctionProcess:
         self._function = function
         self._starts = starts or asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
+        self.is_starting = False
 
     async def call(self, event: bytes) -> Any:
         """The result of the function; a FunctionError when it has none."""
@@ -76,11 +77,15 @@ class FunctionProcess:
 
     async def _start(self, request_id: str) -> asyncio.subprocess.Process:
         """A process that waits for its first call. None of this is the function's own time."""
-        async with self._starts, _timeout(START_SECONDS_MAX, request_id):
-            process = self._process = await self._spawn()
-            _expect(STARTED, await _line(process, request_id), request_id)
-        async with _timeout(START_SECONDS_MAX, request_id):
-            _expect(LOADED, await _line(process, request_id), request_id)
+        self.is_starting = True
+        try:
+            async with self._starts, _timeout(START_SECONDS_MAX, request_id):
+                process = self._process = await self._spawn()
+                _expect(STARTED, await _line(process, request_id), request_id)
+            async with _timeout(START_SECONDS_MAX, request_id):
+                _expect(LOADED, await _line(process, request_id), request_id)
+        finally:
+            self.is_starting = False
         return process
 
     async def _spawn(self) -> asyncio.subprocess.Process:

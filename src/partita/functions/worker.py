@@ -89,8 +89,12 @@ def main(handler_name: str, function_name: str, function_arn: str) -> None:
 
 
 def _say(answers: BinaryIO, line: bytes) -> None:
-    answers.write(line)
-    answers.flush()
+    try:
+        answers.write(line)
+        answers.flush()
+    except BrokenPipeError:
+        # Who asked was killed, and we are about to be: at once, or the pipe would be tried again.
+        os._exit(0)
 
 
 def load(handler_name: str) -> Handler:

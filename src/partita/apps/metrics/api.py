@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from urllib.parse import quote
 
 import msgspec
@@ -13,20 +13,24 @@ from partita.apps.metrics import rules
 from partita.apps.metrics.catalogue import Catalogue
 from partita.apps.metrics.failures import (
     CatalogueError,
+    Changed,
     InMigration,
     Refused,
     Unavailable,
     no_metric,
 )
 from partita.apps.metrics.metric import (
+    NAME,
     NAME_CHARS_MAX,
     USER_CHARS_MAX,
+    AggregationStyle,
     Change,
     Deprecation,
     Metric,
     NewDimension,
     NewGroup,
     NewMetric,
+    ValueType,
     Version,
 )
 from partita.apps.metrics.modes import Mode, Watch
@@ -38,6 +42,14 @@ PAGE_MAX = 100
 USER = "x-user"
 RETRY_SECONDS = {InMigration: "1", Unavailable: "1"}
 VERSION = re.compile(r"[1-9][0-9]{0,8}\Z")
+READABLE = {
+    f"`str` matching regex {NAME!r}": "a letter or _, then letters, digits, _ and .",
+    "`$.valueType`": f"`$.valueType`, which is one of {', '.join(get_args(ValueType))}",
+    "`$.aggregationStyle`": (
+        f"`$.aggregationStyle`, which is one of {', '.join(get_args(AggregationStyle))}"
+    ),
+}
+"""What the decoder says of a body, and how people say it."""
 ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"\Z')
 USER_NAME = re.compile(rf"[!-~]{{1,{USER_CHARS_MAX}}}\Z")
 
@@ -77,10 +89,15 @@ class Api:
         watch, stores = self._watch, self._stores
 
         async def handle(request: Request) -> Response:
+            if is_write and not watch.is_current:
+                await watch.look_again()
             mode = watch.enter()
             try:
                 if is_write and not watch.is_current:
-                    raise Unavailable("This server does not know which store is in charge.")
+                    raise Unavailable(
+                        "This server cannot reach DynamoDB, where it is agreed on which store is "
+                        "in charge: try again in a moment."
+                    )
                 return await answer(stores[mode], request)
             except CatalogueError as error:
                 return refusal(error)
@@ -132,7 +149,7 @@ class Api:
             metric = await rules.resolve(metric, rules.cutoff_time(date, "date"), store.get)
             # Versions of different metrics have the same numbers.
             etag = f'"{quote(metric.name)}:{metric.latest_version}"'
-        if request.header(b"if-none-match") == etag.encode():
+        if _is_current(request, etag):
             return Response(304, headers={"etag": etag})
         return _encoded(metric, headers={"etag": etag})
 
@@ -167,10 +184,15 @@ def refusal(error: CatalogueError) -> Response:
 
 
 def _body(request: Request, shape: type[T]) -> T:
+    if not request.body:
+        raise Refused("The body is empty: a JSON object should be there.")
     try:
         return msgspec.json.decode(request.body, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Refused(f"The body is not as it should be: {error}.") from error
+        text = str(error)
+        for machine, human in READABLE.items():
+            text = text.replace(machine, human)
+        raise Refused(f"The body is not as it should be: {text}.") from error
 
 
 def _name(request: Request) -> str:
@@ -184,7 +206,10 @@ def _name(request: Request) -> str:
 def _user(request: Request) -> str:
     user = request.headers.get(USER, "")
     if USER_NAME.match(user) is None:
-        raise Refused(f"A write says who makes it, in the header X-User: {USER_CHARS_MAX} letters.")
+        raise Refused(
+            "A write says who makes it, in the header X-User: "
+            f"up to {USER_CHARS_MAX} letters, digits and signs without spaces."
+        )
     return user
 
 
@@ -201,12 +226,22 @@ def _page(request: Request) -> tuple[int, str]:
 
 def _expected(request: Request) -> int | None:
     """The version in If-Match. None when any will do."""
-    given = request.headers.get("if-match")
-    if given is None or given.strip() == "*":
+    given = request.headers.get("if-match", "*").strip()
+    if given == "*":
         return None
-    match = ETAG.match(given.strip())
-    # An ETag that we never gave matches no version.
-    return int(match[1]) if match else -1
+    match = ETAG.match(given)
+    if match is None:
+        raise Changed(f'If-Match is the ETag of the metric, such as "3", or *; not {given}.')
+    return int(match[1])
+
+
+def _is_current(request: Request, etag: str) -> bool:
+    """Whether If-None-Match has the ETag; compared weakly, as RFC 9110 has it."""
+    given = request.header(b"if-none-match")
+    if given is None:
+        return False
+    known = {tag.strip().removeprefix("W/") for tag in given.decode("latin-1").split(",")}
+    return bool(known & {etag, "*"})
 
 
 def _etag(metric: Metric) -> str:

@@ -41,6 +41,12 @@ def metrics() -> None:
     """The metric catalogue, and its move from MariaDB to DynamoDB."""
 
 
+def _checked(ctx: click.Context, option: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{url!r} is no URL such as http://127.0.0.1:8000.")
+    return url
+
+
 def _databases(are_required: bool) -> Callable[[Command], Command]:
     """The options that say where a catalogue is kept."""
 
@@ -57,6 +63,7 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
                 "--endpoint",
                 envvar="AWS_ENDPOINT_URL_DYNAMODB",
                 required=are_required,
+                callback=_checked,
                 metavar="URL",
                 help="Where DynamoDB is.",
             ),
@@ -77,7 +84,13 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
 
 @metrics.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8080, show_default=True, help="0 takes a free port.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="0 takes a free port.",
+)
 @click.option(
     "--mode",
     type=click.Choice([str(mode) for mode in SERVED]),
@@ -130,7 +143,7 @@ def cutover(mysql: str, endpoint: str, table: str) -> None:
     from partita.apps.metrics.migration import moving
 
     found = _shown(moving.cutover, mysql, endpoint, table)
-    _tell([*found.lines(), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
+    _tell([*_compared(found), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
 
 
 @metrics.command()
@@ -140,7 +153,7 @@ def rollback(mysql: str, endpoint: str, table: str) -> None:
     from partita.apps.metrics.migration import moving
 
     found = _shown(moving.rollback, mysql, endpoint, table)
-    _tell([*found.lines(), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
+    _tell([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
 
 
 def _shown(move: Move[T], mysql: str, endpoint: str, table: str) -> T:
@@ -150,6 +163,11 @@ def _shown(move: Move[T], mysql: str, endpoint: str, table: str) -> T:
 
     with shown() as display:
         return run(lambda: move(mysql, endpoint, Tables(table), display))
+
+
+def _compared(found: Verification) -> list[str]:
+    """Nothing when nothing was: the catalogue is there already."""
+    return found.lines() if found.metrics or not found.is_equal else []
 
 
 def _mode(mode: Mode, found: Verification) -> str:

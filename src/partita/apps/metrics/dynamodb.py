@@ -173,8 +173,11 @@ class DynamoDBCatalogue:
     async def add_group(self, new: NewGroup) -> None:
         rules.refuse_missing("dimension", await self.missing_dimensions(new.related_dimensions))
         parts = transactions.add_group(self.tables, new.name, new.related_dimensions)
-        if FAILED in await self.transact(parts):
+        reasons = await self.transact(parts)
+        if FAILED in reasons[:1]:
             raise Conflict(f"There is a metric group {new.name} already.")
+        if reasons:
+            raise metric_exists(new.name)
 
     async def add(self, new: NewMetric, user: str) -> Metric:
         related = None

@@ -13,9 +13,11 @@ from typing import NamedTuple
 from partita.apps.metrics.failures import Refused
 
 BRACKETS_MAX = 50
+WHITESPACE = " \t\n\r\f\v"
 TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(?![A-Za-z_0-9])"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<sign>[-+*/()]))"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<sign>[-+*/()]))",
+    re.ASCII,
 )
 OPERATORS = ("+-", "*/")
 
@@ -87,8 +89,8 @@ class _Reader:
     def _next(self) -> Token:
         match = TOKEN.match(self._formula, self._place)
         if match is None:
-            rest = self._formula[self._place :].strip()
-            place = self._formula.find(rest, self._place) + 1
+            rest = self._formula[self._place :].lstrip(WHITESPACE)
+            place = len(self._formula) - len(rest) + 1
             return Token("unknown", rest[0], place) if rest else Token(END, "", place)
         self._place = match.end()
         kind = str(match.lastgroup)

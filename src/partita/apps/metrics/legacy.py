@@ -26,18 +26,38 @@ from partita.apps.metrics.legacy_rows import IN_MIGRATION, NOT_MIGRATED, SET_STA
 from partita.apps.metrics.mariadb import DUPLICATE, MariaDB, Session, number
 from partita.apps.metrics.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
 from partita.clock import Clock, system_clock
+from partita.errors import PartitaError
 
 SCHEMA = Path(__file__).with_name("schema.sql")
+UPGRADE = Path(__file__).with_name("upgrade.sql")
+SELECT_OLD_SCHEMA = (
+    "SELECT 1 FROM information_schema.tables t WHERE t.table_schema = DATABASE() "
+    "AND t.table_name = 'metrics' AND NOT EXISTS (SELECT 1 FROM information_schema.columns c "
+    "WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name "
+    "AND c.column_name = 'migratedToDynamoDB')"
+)
 
 Beside = Callable[[Metric | None, Metric, str], Awaitable[str]]
 """From the latest version before, the one now, and the state of the migration to the new state."""
 
 
 async def create_schema(database: MariaDB) -> None:
-    async with database.session() as session:
-        for statement in SCHEMA.read_text().split(";"):
-            if statement.strip():
+    """What is missing of it. One at a time: servers may start together."""
+    lock = database.lock(f"schema {database.address.database}")
+    async with lock, database.session() as session:
+        if await session.row(SELECT_OLD_SCHEMA) is not None:
+            await _run_script(session, UPGRADE)
+        await _run_script(session, SCHEMA)
+
+
+async def _run_script(session: Session, script: Path) -> None:
+    for statement in script.read_text().split(";"):
+        if statement.strip():
+            try:
                 await session.run(statement)
+            except IntegrityError as error:
+                # Of an older catalogue, whose data no unique key has watched over.
+                raise PartitaError(f"The schema cannot be brought up to date: {error}.") from error
 
 
 class LegacyCatalogue:
@@ -104,6 +124,9 @@ class LegacyCatalogue:
         async def story(session: Session) -> None:
             names = set(new.related_dimensions)
             rules.refuse_missing("dimension", await rows.missing(session, "dimensions", names))
+            # A hybrid metric of that name has no group of its own.
+            if not await rows.missing(session, "metrics", {new.name}):
+                raise metric_exists(new.name)
             try:
                 statement = "INSERT INTO metric_groups (name) VALUES (%s)"
                 group = await session.insert(statement, new.name)

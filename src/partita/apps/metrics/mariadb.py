@@ -8,12 +8,13 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import asyncmy
-from asyncmy.cursors import DictCursor
-from asyncmy.errors import Error
+from asyncmy.cursors import Cursor, DictCursor
+from asyncmy.errors import Error, InternalError, OperationalError
 
 from partita.apps.metrics.failures import CatalogueError, Unavailable
 from partita.errors import PartitaError
@@ -24,6 +25,10 @@ logging.getLogger("asyncmy").setLevel(logging.ERROR)
 PASSWORD = "PARTITA_METRICS_PASSWORD"
 PORT = 3306
 CONNECT_SECONDS_MAX = 10
+ANSWER_SECONDS_MAX = 60
+"""More than any lock is waited for."""
+IDLE_SECONDS_MAX = 1.0
+"""After which a connection is asked whether it is still there."""
 LOCK_SECONDS_MAX = 10
 LOCKS_MAX = 8
 TRIES_MAX = 10
@@ -36,6 +41,9 @@ SETTINGS = (
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
     "SET SESSION innodb_lock_wait_timeout = 10",
 )
+
+UNAVAILABLE = (OSError, OperationalError, InternalError, asyncio.IncompleteReadError)
+"""A connection that is gone, what the server cannot do now. Other errors are mistakes of ours."""
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -85,9 +93,15 @@ class Session:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self.used_at = monotonic()
+
+    @asynccontextmanager
+    async def _cursor(self, kind: type[Cursor] = Cursor) -> AsyncIterator[Any]:
+        async with asyncio.timeout(ANSWER_SECONDS_MAX), self._connection.cursor(kind) as cursor:
+            yield cursor
 
     async def rows(self, statement: str, *values: object) -> list[Row]:
-        async with self._connection.cursor(DictCursor) as cursor:
+        async with self._cursor(DictCursor) as cursor:
             await cursor.execute(statement, values or None)
             return list(await cursor.fetchall())
 
@@ -97,35 +111,42 @@ class Session:
 
     async def run(self, statement: str, *values: object) -> int:
         """How many rows it changed."""
-        async with self._connection.cursor() as cursor:
+        async with self._cursor() as cursor:
             return int(await cursor.execute(statement, values or None))
 
     async def run_many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
         if rows:
-            async with self._connection.cursor() as cursor:
+            async with self._cursor() as cursor:
                 await cursor.executemany(statement, rows)
 
     async def insert(self, statement: str, *values: object) -> int:
         """The number that the new row was given."""
-        async with self._connection.cursor() as cursor:
+        async with self._cursor() as cursor:
             await cursor.execute(statement, values or None)
             return int(cursor.lastrowid)
 
     async def begin(self) -> None:
-        await self._connection.begin()
+        await self.run("BEGIN")
 
     async def commit(self) -> None:
-        await self._connection.commit()
+        await self.run("COMMIT")
 
     async def rollback(self) -> None:
-        await self._connection.rollback()
+        await self.run("ROLLBACK")
+
+    async def answers(self) -> bool:
+        """Whether it can be used: a server that was stopped meanwhile has forgotten it."""
+        if monotonic() - self.used_at > IDLE_SECONDS_MAX:
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                    await self._connection.ping(reconnect=False)
+            except (Error, OSError):
+                self.close()
+                return False
+        return True
 
     def close(self) -> None:
         self._connection.close()
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self._connection.connected)
 
 
 class MariaDB:
@@ -140,21 +161,32 @@ class MariaDB:
     async def session(self, places: asyncio.Semaphore | None = None) -> AsyncIterator[Session]:
         """Errors of the connection become Unavailable, and the connection is not used again."""
         async with places or self._places:
-            session = self._free.pop() if self._free else await self._connect()
+            session = await self._take()
             try:
                 yield session
             except CatalogueError:
                 # A refusal; its transaction has been rolled back.
-                self._free.append(session)
+                self._put_back(session)
                 raise
-            except BaseException as error:
+            except UNAVAILABLE as error:
+                session.close()
+                raise self._unavailable(error) from error
+            except BaseException:
                 # Whatever broke off may have left a statement or a transaction behind.
                 session.close()
-                if isinstance(error, (OSError, asyncio.IncompleteReadError)) or is_lost(error):
-                    raise self._unavailable(error) from error
                 raise
-            if session.is_open:
-                self._free.append(session)
+            self._put_back(session)
+
+    async def _take(self) -> Session:
+        while self._free:
+            session = self._free.pop()
+            if await session.answers():
+                return session
+        return await self._connect()
+
+    def _put_back(self, session: Session) -> None:
+        session.used_at = monotonic()
+        self._free.append(session)
 
     async def _connect(self) -> Session:
         address = self.address
@@ -169,11 +201,11 @@ class MariaDB:
                 autocommit=True,
                 connect_timeout=CONNECT_SECONDS_MAX,
             )
+            session = Session(connection)
+            for statement in SETTINGS:
+                await session.run(statement)
         except (OSError, Error) as error:
             raise self._unavailable(error) from error
-        session = Session(connection)
-        for statement in SETTINGS:
-            await session.run(statement)
         return session
 
     def _unavailable(self, error: BaseException) -> Unavailable:
@@ -234,8 +266,3 @@ def number(error: BaseException) -> int:
     """Of the server's error; 0 for others."""
     found = error.args[0] if error.args else 0
     return found if isinstance(found, int) else 0
-
-
-def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone: numbers of the client's own errors, and of a shutdown."""
-    return isinstance(error, Error) and (2000 <= number(error) < 3000 or number(error) == 1053)

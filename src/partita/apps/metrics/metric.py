@@ -28,6 +28,7 @@ Name = Annotated[str, Meta(pattern=NAME, max_length=NAME_CHARS_MAX)]
 DimensionName = Annotated[str, Meta(pattern=NAME, max_length=DIMENSION_CHARS_MAX)]
 Dimensions = Annotated[list[DimensionName], Meta(min_length=1, max_length=RELATED_DIMENSIONS_MAX)]
 Formula = Annotated[str, Meta(min_length=1, max_length=FORMULA_CHARS_MAX)]
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Parameter = Annotated[float, Meta(gt=-1e8, lt=1e8)]
 
 
@@ -39,17 +40,17 @@ class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
     name: str
     version: int
-    updated_at: str
+    updated_at: Time
     updated_by: str
-    aggregation_style: str
-    value_type: str
+    aggregation_style: AggregationStyle
+    value_type: ValueType
     aggregation_param: float | None = None
     chained_metric: str | None = None
-    chain_cutoff_date: str | None = None
+    chain_cutoff_date: Time | None = None
     hybrid_formula: str | None = None
     consumed_metrics: tuple[str, ...] | None = None
     related_dimensions: tuple[str, ...] | None = None
-    deprecated_at: str | None = None
+    deprecated_at: Time | None = None
     deprecated_by: str | None = None
     deprecated_reason: str | None = None
 
@@ -68,7 +69,7 @@ class Metric(Version, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The latest version of a metric, with what is known of it as a whole."""
 
     latest_version: int
-    created_at: str
+    created_at: Time
     created_by: str
 
 
@@ -129,7 +130,7 @@ def timestamp(seconds: float) -> str:
 
 
 def shown(time: datetime) -> str:
-    return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+    return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def parsed(text: str) -> datetime:

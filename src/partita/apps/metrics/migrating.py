@@ -55,7 +55,8 @@ class MigratingCatalogue(LegacyCatalogue):
             return state
         try:
             guard = None
-            if rules.added_references(previous, metric):
+            # A new metric closes no cycle: nothing refers to it yet.
+            if previous is not None and rules.added_references(previous, metric):
                 guard = await self._dynamodb.guard()
             await self._dynamodb.save(previous, metric, guard)
         except CatalogueError as error:

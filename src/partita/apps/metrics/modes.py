@@ -155,6 +155,9 @@ class Watch:
         self._server = server
         self._now = now
         self._looked_at = now()
+        # One at a time, or an old look could undo a newer one.
+        self._looking = asyncio.Lock()
+        self._looks = 0
         self._running = dict.fromkeys(Mode, 0)
         self._complaint = ""
 
@@ -184,14 +187,25 @@ class Watch:
             return
         try:
             while True:
-                await self._try_to_look(self._modes)
+                async with self._looking:
+                    await self._try_to_look(self._modes)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             with suppress(ClientError):
                 await self._modes.leave(self._server)
 
+    async def look_again(self) -> None:
+        """For a write that comes when the lease has run out: this process may just have been slow.
+        Those who wait together look once.
+        """
+        looks = self._looks
+        async with self._looking:
+            if self._modes is not None and looks == self._looks:
+                await self._try_to_look(self._modes)
+
     async def _try_to_look(self, modes: Modes) -> None:
         """What goes wrong is said once. Unless it passes, the lease runs out by itself."""
+        self._looks += 1
         try:
             await self._look(modes)
             self._complaint = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -17,9 +18,12 @@ from partita.apps.metrics.metric import (
     NewMetric,
     Version,
 )
+from partita.apps.metrics.modes import Mode
 
 SHAPES = (Metric, Version, NewMetric, Change, Deprecation, NewDimension, NewGroup)
-_, COMPONENTS = msgspec.json.schema_components(SHAPES, ref_template="#/components/schemas/{name}")
+_, _shapes = msgspec.json.schema_components(SHAPES, ref_template="#/components/schemas/{name}")
+# In the regular expressions of JSON Schema, $ is the very end.
+COMPONENTS: dict[str, Any] = json.loads(json.dumps(_shapes).replace(r"\\Z", "$"))
 COMPONENTS["Problem"] = {
     "title": "Problem",
     "description": "An error in words (RFC 9457).",
@@ -33,12 +37,22 @@ COMPONENTS["Problem"] = {
     },
     "required": ["type", "title", "status", "detail"],
 }
+COMPONENTS["Health"] = {
+    "title": "Health",
+    "type": "object",
+    "properties": {
+        "mode": {"enum": [str(mode) for mode in Mode]},
+        "takesWrites": {"type": "boolean"},
+    },
+    "required": ["mode", "takesWrites"],
+}
 
 REFUSALS = {
     400: "A rule is broken, or the request is malformed.",
     404: "There is no such metric or version.",
     409: "It is there already, or it does not fit what is there.",
     412: "The version in If-Match is not the latest.",
+    413: "The body is too large.",
     423: "The metric is being migrated; try again after the seconds in Retry-After.",
     503: "A database does not answer; try again after the seconds in Retry-After.",
 }
@@ -84,15 +98,16 @@ IF_NONE_MATCH = _parameter(
 DATE = _parameter(
     "date",
     "query",
-    {"type": "string", "format": "date"},
-    "Answer with the metric whose data is meant on this date: before its cutoff date that is the "
-    "chained metric.",
+    {"type": "string"},
+    "A date or time in ISO 8601. Answer with the metric whose data is meant then: before its "
+    "cutoff date that is the chained metric.",
 )
 LIMIT = _parameter("limit", "query", {"type": "integer", "minimum": 1, "maximum": 100}, "At most.")
 AFTER = _parameter("after", "query", {"type": "string"}, "Where the last page ended.")
 
 
 def _operation(
+    name: str,
     summary: str,
     answer: dict[str, Any],
     *refusals: int,
@@ -105,12 +120,12 @@ def _operation(
     if has_etag:
         success["headers"] = {"ETag": {"schema": {"type": "string"}}}
     responses: dict[str, Any] = {str(status): success}
-    for refusal in refusals:
+    for refusal in sorted({*refusals, *([413] if body else [])}):
         responses[str(refusal)] = {
             "description": REFUSALS[refusal],
             "content": {"application/problem+json": {"schema": _reference("Problem")}},
         }
-    operation: dict[str, Any] = {"summary": summary, "responses": responses}
+    operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": responses}
     if parameters:
         operation["parameters"] = list(parameters)
     if body is not None:
@@ -129,9 +144,15 @@ METRIC = _reference("Metric")
 PATHS: dict[str, Any] = {
     "/dimensions": {
         "get": _operation(
-            "List dimensions", _list("dimensions", TEXT), 400, 503, parameters=(LIMIT, AFTER)
+            "ListDimensions",
+            "List dimensions",
+            _list("dimensions", TEXT),
+            400,
+            503,
+            parameters=(LIMIT, AFTER),
         ),
         "post": _operation(
+            "AddDimension",
             "Add a dimension",
             _reference("NewDimension"),
             400,
@@ -143,6 +164,7 @@ PATHS: dict[str, Any] = {
     },
     "/metric-groups": {
         "post": _operation(
+            "AddMetricGroup",
             "Add a metric group",
             _reference("NewGroup"),
             400,
@@ -154,9 +176,15 @@ PATHS: dict[str, Any] = {
     },
     "/metrics": {
         "get": _operation(
-            "List metrics", _list("metrics", METRIC), 400, 503, parameters=(LIMIT, AFTER)
+            "ListMetrics",
+            "List metrics",
+            _list("metrics", METRIC),
+            400,
+            503,
+            parameters=(LIMIT, AFTER),
         ),
         "post": _operation(
+            "AddMetric",
             "Add a metric",
             METRIC,
             400,
@@ -170,6 +198,7 @@ PATHS: dict[str, Any] = {
     },
     "/metrics/{name}": {
         "get": _operation(
+            "GetMetric",
             "Get a metric by name",
             METRIC,
             400,
@@ -180,6 +209,7 @@ PATHS: dict[str, Any] = {
             has_etag=True,
         ),
         "put": _operation(
+            "UpdateMetric",
             "Update a metric",
             METRIC,
             *REFUSALS,
@@ -190,6 +220,7 @@ PATHS: dict[str, Any] = {
     },
     "/metrics/{name}/deprecation": {
         "post": _operation(
+            "DeprecateMetric",
             "Deprecate a metric",
             METRIC,
             *REFUSALS,
@@ -200,6 +231,7 @@ PATHS: dict[str, Any] = {
     },
     "/metrics/{name}/versions": {
         "get": _operation(
+            "ListMetricVersions",
             "List the versions of a metric",
             _list("versions", _reference("Version")),
             400,
@@ -210,6 +242,7 @@ PATHS: dict[str, Any] = {
     },
     "/metrics/{name}/versions/{version}": {
         "get": _operation(
+            "GetMetricVersion",
             "Get a version of a metric",
             _reference("Version"),
             400,
@@ -220,6 +253,7 @@ PATHS: dict[str, Any] = {
     },
     "/metrics/{name}/consumers": {
         "get": _operation(
+            "ListMetricConsumers",
             "List the hybrid metrics that consume a metric",
             _list("consumers", TEXT),
             400,
@@ -228,6 +262,9 @@ PATHS: dict[str, Any] = {
             parameters=(NAME,),
         ),
     },
+}
+PATHS["/health"] = {
+    "get": _operation("GetHealth", "Which mode the catalogue is in", _reference("Health"))
 }
 PATHS["/metrics/{name}"]["get"]["responses"]["304"] = {"description": "The ETag is current."}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -21,6 +22,9 @@ from partita.workflows.running.arns import function_arn, function_name
 GROUP = "partita.functions"
 PROCESSES_MAX = 8
 """Of a function without a limit of its own; further calls wait."""
+CORES = os.cpu_count() or 1
+BUSY_SECONDS = 0.05
+"""How long a call waits for a process that is busy before it has another one started."""
 CALLS_MAX = 1000
 """Running and waiting: the concurrency that Lambda gives an account."""
 
@@ -56,7 +60,7 @@ class Functions:
             raise StateError(error.error_type, json.dumps(error.content)) from error
 
     def _forget(self, call: asyncio.Task[Any]) -> None:
-        """Also how it ended, of a call that nobody waits for any more."""
+        """Its end is looked at, or asyncio would complain of a call that nobody waited for."""
         self._calls.discard(call)
         if not call.cancelled():
             call.exception()
@@ -85,7 +89,8 @@ class _Pool:
         self._calls_max = CALLS_MAX if limit is None else limit
         self._calls = 0
         self._turns = asyncio.Semaphore(PROCESSES_MAX if limit is None else limit)
-        self._idle: list[FunctionProcess] = []
+        self._processes: list[FunctionProcess] = []
+        self._idle: asyncio.LifoQueue[FunctionProcess] = asyncio.LifoQueue()
 
     async def call(self, event: bytes) -> Any:
         if self._calls >= self._calls_max:
@@ -101,12 +106,27 @@ class _Pool:
             self._calls -= 1
 
     async def _call_process(self, event: bytes) -> Any:
-        process = self._idle.pop() if self._idle else FunctionProcess(self._function, self._starts)
+        process = await self._take()
         try:
             return await process.call(event)
         finally:
-            self._idle.append(process)
+            self._idle.put_nowait(process)
+
+    async def _take(self) -> FunctionProcess:
+        """One that is idle, else another. More than there are cores help only functions that wait
+        rather than compute: they are started when none of the others came free for a while.
+        """
+        while len(self._processes) >= CORES or not self._idle.empty():
+            try:
+                async with asyncio.timeout(BUSY_SECONDS):
+                    return await self._idle.get()
+            except TimeoutError:
+                if sum(process.is_starting for process in self._processes) < CORES:
+                    break
+        process = FunctionProcess(self._function, self._starts)
+        self._processes.append(process)
+        return process
 
     async def close(self) -> None:
-        while self._idle:
-            await self._idle.pop().close()
+        for process in self._processes:
+            await process.close()

@@ -54,19 +54,22 @@ async def _change_state(legacy: LegacyCatalogue, name: str, old: str, new: str) 
 
 
 async def write(dynamodb: DynamoDBCatalogue, metric: Metric, versions: Sequence[Version]) -> None:
-    """Version 0 comes last, with the latest one: until then there is no such metric."""
+    """Version 0 comes last, with the latest one: until then there is no such metric.
+
+    What it consumes comes with them: who cleans up finds it in the latest version.
+    """
     tables = dynamodb.tables
     *older, latest = (transactions.put_new(tables.metrics, version_item(v)) for v in versions)
-    parts = [*older, *transactions.relationships(tables, None, metric)]
     last = [
         latest,
         transactions.put_new(tables.metrics, latest_item(metric)),
         transactions.delete(tables.directory, transactions.entry(GROUP, metric.name)),
+        *transactions.relationships(tables, None, metric),
     ]
-    while len(parts) + len(last) > TRANSACTION_PARTS_MAX:
-        await _write_all(dynamodb, parts[:TRANSACTION_PARTS_MAX], metric.name)
-        parts = parts[TRANSACTION_PARTS_MAX:]
-    await _write_all(dynamodb, parts + last, metric.name)
+    while len(older) + len(last) > TRANSACTION_PARTS_MAX:
+        await _write_all(dynamodb, older[:TRANSACTION_PARTS_MAX], metric.name)
+        older = older[TRANSACTION_PARTS_MAX:]
+    await _write_all(dynamodb, older + last, metric.name)
 
 
 async def _write_all(dynamodb: DynamoDBCatalogue, parts: list[dict[str, Any]], name: str) -> None:

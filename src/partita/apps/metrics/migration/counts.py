@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Counts:
-    imported: int = 0
+    imported: set[str] = field(default_factory=set)
     skipped: int = 0
     """Migrated before this run, or by the API itself."""
     warnings: int = 0
@@ -17,12 +17,12 @@ class Counts:
 
     @property
     def processed(self) -> int:
-        return self.imported + self.skipped + len(self.errors)
+        return len(self.imported) + self.skipped + len(self.errors)
 
     def lines(self) -> list[str]:
         totals = [
             f"processed {self.processed:>8}",
-            f"imported  {self.imported:>8}",
+            f"imported  {len(self.imported):>8}",
             f"skipped   {self.skipped:>8}",
             f"warnings  {self.warnings:>8}",
             f"errors    {len(self.errors):>8}",

@@ -12,13 +12,18 @@ from collections import Counter
 from collections.abc import Callable
 
 from partita.apps.metrics.legacy import LegacyCatalogue
-from partita.apps.metrics.legacy_rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
+from partita.apps.metrics.legacy_rows import MIGRATED
 from partita.apps.metrics.migration.copying import IMPORTED
 from partita.apps.metrics.migration.counts import Counts
 from partita.apps.metrics.migration.machine import Machine
 
 METRICS_AT_A_TIME = 500
 TRIES_MAX = 3
+SELECT_UNMIGRATED = (
+    f"SELECT name FROM metrics m WHERE migratedToDynamoDB <> '{MIGRATED}' AND EXISTS "
+    "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) ORDER BY id LIMIT %s"
+)
+COUNT_MIGRATED = f"SELECT COUNT(*) AS count FROM metrics WHERE migratedToDynamoDB = '{MIGRATED}'"
 Show = Callable[[Counts], None]
 
 
@@ -32,32 +37,28 @@ class Invoker:
 
     async def run(self) -> None:
         """Until no metric is left that can be migrated."""
-        self.counts.skipped = await self.count(MIGRATED)
+        await self._count_skipped()
         await asyncio.gather(*[self._finish(arn) async for arn in self._machine.running()])
-        await self._execute(await self._names(IN_MIGRATION))
         await self.run_again()
 
     async def run_again(self) -> None:
         while names := await self._next():
             await self._execute(names)
+        await self._count_skipped()
+
+    async def _count_skipped(self) -> None:
+        """What is migrated, but not by this run."""
+        migrated = int((await self._legacy.database.rows(COUNT_MIGRATED))[0]["count"])
+        self.counts.skipped = max(0, migrated - len(self.counts.imported))
 
     async def _next(self) -> list[str]:
+        """No execution is under way now: what is in migration has been left there."""
         given_up = [name for name, count in self._failures.items() if count >= TRIES_MAX]
-        names = await self._names(NOT_MIGRATED, METRICS_AT_A_TIME + len(given_up))
-        return [name for name in names if name not in given_up][:METRICS_AT_A_TIME]
-
-    async def _names(self, state: str, limit: int = 1_000_000) -> list[str]:
         found = await self._legacy.database.rows(
-            "SELECT name FROM metrics m WHERE migratedToDynamoDB = %s AND EXISTS "
-            "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) ORDER BY id LIMIT %s",
-            state,
-            limit,
+            SELECT_UNMIGRATED, METRICS_AT_A_TIME + len(given_up)
         )
-        return [row["name"] for row in found]
-
-    async def count(self, state: str) -> int:
-        statement = "SELECT COUNT(*) AS count FROM metrics WHERE migratedToDynamoDB = %s"
-        return int((await self._legacy.database.rows(statement, state))[0]["count"])
+        names = [row["name"] for row in found]
+        return [name for name in names if name not in given_up][:METRICS_AT_A_TIME]
 
     async def _execute(self, names: list[str]) -> None:
         await asyncio.gather(*(self._migrate(name) for name in names))
@@ -77,9 +78,7 @@ class Invoker:
         self._failures.pop(name, None)
         self.counts.errors.pop(name, None)
         if outcome == IMPORTED:
-            self.counts.imported += 1
-        else:
-            self.counts.skipped += 1
+            self.counts.imported.add(name)
 
     async def _fail(self, name: str, arn: str) -> None:
         self._failures[name] += 1

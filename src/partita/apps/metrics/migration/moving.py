@@ -155,6 +155,8 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             raise PartitaError("Nothing has been migrated: `partita metrics migrate` comes first.")
         found = Verification()
         if mode == Mode.MIGRATING:
+            # Who has made a group may add its metric at any moment.
+            await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
             await _refuse_unmigrated(both)
             found = await both.verify()
             if not found.is_equal:

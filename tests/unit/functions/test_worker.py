@@ -1,0 +1,30 @@
+"""The process of a function, when who asked it is gone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from partita.functions import worker
+from partita.functions.worker import LOADED, STARTED
+
+
+def test_a_process_whose_caller_is_gone_ends_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("def echo(event, context): return event")
+    with subprocess.Popen(
+        [sys.executable, "-P", worker.__file__, "shop:echo", "echo", "arn"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        assert [process.stdout.readline() for _ in range(2)] == [STARTED, LOADED]
+        process.stdout.close()
+        call = {"request_id": "1", "seconds": 1, "event": {}}
+        process.stdin.write(json.dumps(call).encode() + b"\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=20) == 0
