@@ -143,7 +143,8 @@ def measure(bench: Bench, name: str) -> tuple[dict[str, float], float]:
 
     whole = microseconds(through(bench.connect(knows=False)), bench.run_later)
     known = through(bench.connect(knows=True))
-    for _ in bodies:
+    # Twice: an answer is kept when it is asked for a second time.
+    for _ in range(2 * len(bodies)):
         known()
         bench.run_later()
     seen = microseconds(known, bench.run_later)
