@@ -16,9 +16,22 @@ from partita.apps.web import Request, Response, Web, json_response
 Story = Callable[[int], Awaitable[None]]
 
 
-def serving(story: Story, **options: Any) -> None:
+class Held:
+    """A handler that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, request: Request) -> Response:
+        self.has_begun.set()
+        await self.may_end.wait()
+        return Response(204)
+
+
+def serving(story: Story, held: Held | None = None, **options: Any) -> None:
     async def run() -> None:
         web = Web(**options)
+        web.add("GET", "/held", held or Held())
         web.add("GET", "/echo/{name}", echo)
         web.add("PUT", "/echo/{name}", echo)
         web.add("GET", "/echo/{name}/slow", slow)
@@ -114,13 +127,15 @@ def test_answers_keep_the_order_of_their_requests() -> None:
 
 def test_a_slow_request_holds_up_no_other_connection() -> None:
     async def story(port: int) -> None:
-        slow_one = asyncio.ensure_future(exchange(port, last("/echo/a/slow")))
-        await asyncio.sleep(0.03)
+        slow_one = asyncio.ensure_future(exchange(port, last("/held")))
+        await held.has_begun.wait()
         assert parsed(await exchange(port, last("/echo/b")))[0] == 200
         assert not slow_one.done()
-        await slow_one
+        held.may_end.set()
+        assert parsed(await slow_one)[0] == 204
 
-    serving(story)
+    held = Held()
+    serving(story, held)
 
 
 def test_what_is_not_there_is_said_in_words() -> None:
@@ -226,18 +241,16 @@ def test_a_request_that_does_not_end_is_given_up(monkeypatch: Any) -> None:
 
 
 def test_a_stop_lets_the_answer_go_out_first() -> None:
-    answers: list[asyncio.Task[bytes]] = []
-
-    async def story(port: int) -> None:
-        answers.append(asyncio.create_task(exchange(port, get("/echo/a/slow"))))
-        await asyncio.sleep(0.05)
-
     async def check() -> None:
-        web = Web()
-        web.add("GET", "/echo/{name}/slow", slow)
-        await story(await web.start("127.0.0.1", 0))
-        await web.stop()
-        assert parsed(await answers[0])[0] == 200
+        web, held = Web(), Held()
+        web.add("GET", "/held", held)
+        answer = asyncio.create_task(exchange(await web.start("127.0.0.1", 0), get("/held")))
+        await held.has_begun.wait()
+        stopping = asyncio.create_task(web.stop())
+        await asyncio.sleep(0.05)
+        held.may_end.set()
+        await stopping
+        assert parsed(await answer)[0] == 204
 
     asyncio.run(check())
 
@@ -245,21 +258,76 @@ def test_a_stop_lets_the_answer_go_out_first() -> None:
 def test_what_a_handler_began_it_finishes_when_its_client_leaves() -> None:
     finished: list[str] = []
 
-    async def write_twice(request: Request) -> Response:
-        await asyncio.sleep(0.1)
-        finished.append(request.parameters["name"])
-        return Response(204)
-
     async def check() -> None:
-        web = Web()
+        web, held = Web(), Held()
+
+        async def write_twice(request: Request) -> Response:
+            answer = await held(request)
+            finished.append(request.parameters["name"])
+            return answer
+
         web.add("PUT", "/things/{name}", write_twice)
         port = await web.start("127.0.0.1", 0)
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(get("/things/a", method="PUT"))
-        await asyncio.sleep(0.03)
+        await held.has_begun.wait()
         writer.transport.abort()
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.1)
+        held.may_end.set()
+        await asyncio.sleep(0.1)
         await web.stop()
         assert finished == ["a"]
 
     asyncio.run(check())
+
+
+def test_answers_go_out_although_the_client_has_sent_its_last() -> None:
+    async def story(port: int) -> None:
+        async def ask(number: int) -> bytes:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(get(f"/echo/{number}"))
+            writer.write_eof()
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+        async with asyncio.timeout(20):
+            answers = await asyncio.gather(*(ask(number) for number in range(50)))
+        assert [parsed(answer)[2]["name"] for answer in answers] == [str(n) for n in range(50)]
+
+    serving(story)
+
+
+def test_a_stop_lets_answers_go_out_that_wait_for_each_other() -> None:
+    async def check() -> None:
+        web, held = Web(), Held()
+        web.add("GET", "/held", held)
+        port = await web.start("127.0.0.1", 0)
+        answers = [asyncio.create_task(exchange(port, get("/held"))) for _ in range(20)]
+        while sum(connection.is_busy for connection in web.connections) < len(answers):
+            await asyncio.sleep(0.01)
+        held.may_end.set()
+        # One turn for the handlers, and the answers are made but not sent.
+        await asyncio.sleep(0)
+        await web.stop()
+        assert [parsed(answer)[0] for answer in await asyncio.gather(*answers)] == [204] * 20
+
+    asyncio.run(check())
+
+
+def test_a_client_that_sends_ahead_and_never_reads_is_given_up(monkeypatch: Any) -> None:
+    monkeypatch.setattr(web_module, "UNREAD_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(web_module, "SWEEP_SECONDS", 0.1)
+
+    async def story(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        request = get("/echo/a", "Content-Length: 500000", method="PUT") + b"x" * 500_000
+        with pytest.raises(ConnectionError):
+            async with asyncio.timeout(20):
+                for _ in range(100):
+                    writer.write(request)
+                    await writer.drain()
+                await reader.read()
+        writer.close()
+
+    serving(story)
