@@ -12,7 +12,8 @@ from typing import Any
 from .conftest import Answer, Api, hybrid, scalar
 
 IN_MIGRATION = 423
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 0.03
+SECONDS_MAX = 120
 _numbers = itertools.count(1)
 
 
@@ -43,6 +44,14 @@ class Load:
         self._stopped.set()
         for thread in self._threads:
             thread.join()
+
+    def wait_for_additions(self) -> None:
+        """Until metrics are added that nobody had begun to add before."""
+        enough = self.answers["add", 201] + 2
+        deadline = time.monotonic() + SECONDS_MAX
+        while self.answers["add", 201] < enough and not self.failures:
+            assert time.monotonic() < deadline, "nothing is added any more"
+            time.sleep(PAUSE_SECONDS)
 
     def _work(self, work: Any, url: str, place: int) -> None:
         api, chance = Api(url), random.Random(place)

@@ -83,7 +83,7 @@ def move(catalogue: Catalogue, serve: Serve, count: int, kills: int) -> None:
         done = run(catalogue, "cutover")
         assert done.returncode == 0, done.stdout + done.stderr
         assert modes(urls) == {"dynamodb"}
-        time.sleep(1)
+        load.wait_for_additions()
     logger.info("cut over: %s\n%s", load.answers, done.stdout)
     assert load.failures == []
     assert load.answers["update", IN_MIGRATION] == 0
@@ -95,7 +95,7 @@ def move(catalogue: Catalogue, serve: Serve, count: int, kills: int) -> None:
         done = run(catalogue, "rollback")
         assert done.returncode == 0, done.stdout + done.stderr
         assert modes(urls) == {"legacy"}
-        time.sleep(0.5)
+        load.wait_for_additions()
     logger.info("rolled back: %s\n%s", load.answers, done.stdout)
     assert load.failures == []
     legacy = legacy_contents(catalogue)
@@ -106,7 +106,7 @@ def move(catalogue: Catalogue, serve: Serve, count: int, kills: int) -> None:
 
 
 def test_a_catalogue_moves_while_it_is_in_use(catalogue: Catalogue, serve: Serve) -> None:
-    move(catalogue, serve, count=200, kills=2)
+    move(catalogue, serve, count=100, kills=2)
 
 
 @pytest.mark.soak

@@ -285,6 +285,76 @@ def test_a_broken_copy_is_found_and_made_again(lambdas: tuple[Catalogue, Api]) -
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
 
 
+def test_what_differs_beside_the_metrics_is_found_and_repaired(
+    lambdas: tuple[Catalogue, Api],
+) -> None:
+    catalogue, api = lambdas
+    api.add_hybrid("h", "m * 2")
+    for name in ("early", "late"):
+        group = {"name": name, "relatedDimensions": ["country"]}
+        assert api("POST", "/metric-groups", group).status == 201
+    # A name that a hybrid metric has taken meanwhile is not waited for any more.
+    assert api.add_hybrid("late", "m * 3").status == 201
+    assert run(catalogue, "migrate").returncode == 0
+    client, table = catalogue.partita.client(), f"{catalogue.name}-directory"
+    for kind, name in (("dimension", "made.up"), ("group", "nobody"), ("consumer of h", "m")):
+        related = {"relatedDimensions": {"SS": ["country"]}} if kind == "group" else {}
+        entry = {"kind": {"S": kind}, "name": {"S": name}, **related}
+        client.put_item(TableName=table, Item=entry)
+    client.delete_item(TableName=table, Key={"kind": {"S": "dimension"}, "name": {"S": "country"}})
+    client.update_item(
+        TableName=table,
+        Key={"kind": {"S": "group"}, "name": {"S": "early"}},
+        UpdateExpression="SET relatedDimensions = :other",
+        ExpressionAttributeValues={":other": {"SS": ["made.up"]}},
+    )
+    found = run(catalogue, "verify")
+    assert (found.returncode, found.stdout.splitlines()[1:]) == (
+        1,
+        [
+            "  consumer of h m: only DynamoDB has it",
+            "  dimension country: only MariaDB has it",
+            "  dimension made.up: only DynamoDB has it",
+            "  group early: its dimensions differ",
+            "  group nobody: only DynamoDB has it",
+        ],
+    )
+    assert run(catalogue, "cutover").returncode == 1
+    assert run(catalogue, "migrate").returncode == 0
+    assert run(catalogue, "verify").returncode == 0
+    group = {"kind": {"S": "group"}, "name": {"S": "early"}}
+    early = client.get_item(TableName=table, Key=group)["Item"]
+    assert early["relatedDimensions"] == {"SS": ["country"]}
+
+
+def test_groups_that_wait_go_back_as_dynamodb_has_them(catalogue: Catalogue, serve: Serve) -> None:
+    api = serve("legacy")
+    api.add_primitive("m", "country")
+    for name in ("taken", "waiting"):
+        api("POST", "/metric-groups", {"name": name, "relatedDimensions": ["country"]})
+    for command in ("migrate", "cutover"):
+        assert run(catalogue, command).returncode == 0
+    assert api.add_hybrid("taken", "m + 1").status == 201
+    api("POST", "/dimensions", {"name": "city"})
+    api("POST", "/metric-groups", {"name": "new", "relatedDimensions": ["city"]})
+    catalogue.partita.client().put_item(
+        TableName=f"{catalogue.name}-directory",
+        Item={"kind": {"S": "consumer of taken"}, "name": {"S": "m"}},
+    )
+    catalogue.partita.client().update_item(
+        TableName=f"{catalogue.name}-directory",
+        Key={"kind": {"S": "group"}, "name": {"S": "waiting"}},
+        UpdateExpression="ADD relatedDimensions :more",
+        ExpressionAttributeValues={":more": {"SS": ["city"]}},
+    )
+    done = run(catalogue, "rollback")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert api("POST", "/metrics", {"name": "waiting", **scalar()}).status == 201
+    assert api("POST", "/metrics", {"name": "new", **scalar()}).status == 201
+    related = {n: api("GET", f"/metrics/{n}").body["relatedDimensions"] for n in ("waiting", "new")}
+    assert related == {"waiting": ["city", "country"], "new": ["city"]}
+
+
 def test_there_and_back_and_there_again(catalogue: Catalogue, serve: Serve) -> None:
     api = serve("legacy")
     api.add_primitive("old", "country")

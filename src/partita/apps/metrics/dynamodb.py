@@ -113,6 +113,12 @@ class DynamoDBCatalogue:
         table = {"TableName": self.tables.directory, "ConsistentRead": True}
         return await self._names(table, "kind", kind, limit, after)
 
+    async def entries(self) -> AsyncIterator[Item]:
+        """The whole directory."""
+        scan = {"TableName": self.tables.directory, "ConsistentRead": True}
+        async for item in self._pages(scan, operation="Scan"):
+            yield item
+
     async def _names(
         self, source: dict[str, Any], attribute: str, value: str, limit: int | None, after: str
     ) -> list[str]:
@@ -128,10 +134,12 @@ class DynamoDBCatalogue:
             query["Limit"] = limit
         return [item["name"]["S"] async for item in self._pages(query, limit)]
 
-    async def _pages(self, query: dict[str, Any], limit: int | None = None) -> AsyncIterator[Item]:
+    async def _pages(
+        self, query: dict[str, Any], limit: int | None = None, operation: str = "Query"
+    ) -> AsyncIterator[Item]:
         count = 0
         while True:
-            answer = await self._call("Query", query)
+            answer = await self._call(operation, query)
             for item in answer["Items"]:
                 yield item
             count += len(answer["Items"])
@@ -148,7 +156,7 @@ class DynamoDBCatalogue:
     async def group(self, name: str) -> tuple[str, ...] | None:
         """The dimensions of a group that waits for its metric."""
         item = await self._get(self.tables.directory, entry(GROUP, name))
-        return None if item is None else tuple(sorted(item["relatedDimensions"]["SS"]))
+        return None if item is None else related_dimensions(item)
 
     async def missing_dimensions(self, names: Iterable[str]) -> set[str]:
         wanted = sorted(set(names))
@@ -158,6 +166,11 @@ class DynamoDBCatalogue:
         return {name for name, item in zip(wanted, found, strict=True) if item is None}
 
     # Writing.
+
+    async def remove_entry(self, kind: str, name: str) -> None:
+        await self._call(
+            "DeleteItem", {"TableName": self.tables.directory, "Key": entry(kind, name)}
+        )
 
     async def add_dimension(self, new: NewDimension) -> None:
         put = {
@@ -262,6 +275,10 @@ class DynamoDBCatalogue:
             if error.code == "ConditionalCheckFailedException":
                 raise Conflict(error.message) from error
             raise _unavailable(error) from error
+
+
+def related_dimensions(group: Item) -> tuple[str, ...]:
+    return tuple(sorted(group["relatedDimensions"]["SS"]))
 
 
 def _unavailable(error: ClientError) -> CatalogueError:

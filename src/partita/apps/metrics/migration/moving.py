@@ -140,7 +140,7 @@ async def _repair(both: Both, found: Verification) -> None:
         async with both.legacy.naming(name):
             if not await both.legacy.all_versions(name):
                 await remove(both.dynamodb, name)
-    await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
+    await directory.repair_dynamodb(both.legacy, both.dynamodb, found.directory)
 
 
 async def compare(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
@@ -186,7 +186,11 @@ async def rollback(mysql: str, endpoint: str, tables: Tables, display: Display) 
         if await both.mode() in (Mode.MIRRORED, Mode.DYNAMODB):
             await both.go(Mode.MIRRORED)
             await directory.copy_to_legacy(both.legacy, both.dynamodb)
-            await _carry_back(both, (await both.verify()).differences)
+            # Nobody takes dimensions and waiting groups away: both sides may have all of them.
+            await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
+            before = await both.verify()
+            await _carry_back(both, before.differences)
+            await directory.remove_stale_consumers(both.dynamodb, before.directory)
             found = await both.verify()
             if not found.is_equal:
                 return found

@@ -1,4 +1,4 @@
-"""Both sides compared, every metric and every version, while they are in use.
+"""Both sides compared, every metric, every version and all around them, while they are in use.
 
 What differs at first sight may be a write under way: it is looked at again with the metric's name
 and row locked, which no write to both stores can pass. Only what differs then counts.
@@ -19,6 +19,7 @@ from partita.apps.metrics.legacy import LegacyCatalogue
 from partita.apps.metrics.legacy_rows import MIGRATED
 from partita.apps.metrics.mariadb import Row, Session
 from partita.apps.metrics.metric import Metric, Version, as_version
+from partita.apps.metrics.migration import directory
 
 PAGE = 200
 AT_ONCE = 16
@@ -34,20 +35,21 @@ class Verification:
     versions: int = 0
     differences: dict[str, str] = field(default_factory=dict)
     """By the name of the metric."""
-    missing_dimensions: set[str] = field(default_factory=set)
+    directory: directory.Differences = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
-        return not (self.differences or self.missing_dimensions)
+        return not (self.differences or self.directory)
 
     def lines(self) -> list[str]:
-        verdict = "all are equal" if self.is_equal else f"{len(self.differences)} differ"
+        count = len(self.differences) + len(self.directory)
+        verdict = "all are equal" if self.is_equal else f"{count} differ"
         return [
             f"compared {self.metrics} metrics with {self.versions} versions: {verdict}",
             *(f"  {name}: {difference}" for name, difference in sorted(self.differences.items())),
             *(
-                f"  dimension {name}: only MariaDB has it"
-                for name in sorted(self.missing_dimensions)
+                f"  {kind} {name}: {difference}"
+                for (kind, name), difference in sorted(self.directory.items())
             ),
         ]
 
@@ -74,7 +76,7 @@ async def verify(
         after = page[-1]
         show(found.metrics)
     await comparison.find_unknown(names)
-    await comparison.compare_dimensions()
+    found.directory = await directory.find_differences(legacy, dynamodb)
     return found
 
 
@@ -161,8 +163,3 @@ class Comparison:
         while page := await self._dynamodb.names(PAGE, after):
             await self.compare_all(dict.fromkeys(set(page) - known))
             after = page[-1]
-
-    async def compare_dimensions(self) -> None:
-        statement = "SELECT name FROM dimensions"
-        theirs = {row["name"] for row in await self._legacy.database.rows(statement)}
-        self._found.missing_dimensions = await self._dynamodb.missing_dimensions(theirs)
