@@ -23,9 +23,10 @@ LOOK_SECONDS = 0.5
 SELECT_WAITING_GROUPS = (
     "SELECT g.name AS name, d.name AS dimension FROM metric_groups g "
     "JOIN dimensions_metric_groups r ON r.metric_group_id = g.id "
-    "JOIN dimensions d ON d.id = r.dimension_id WHERE g.name <> %s AND NOT EXISTS "
-    # By name as well: a hybrid metric belongs to no group of its own, but the name is taken.
-    "(SELECT 1 FROM metrics m WHERE m.metric_group_id = g.id OR m.name = g.name) ORDER BY d.name"
+    "JOIN dimensions d ON d.id = r.dimension_id WHERE g.name <> %s "
+    "AND NOT EXISTS (SELECT 1 FROM metrics m WHERE m.metric_group_id = g.id) "
+    # A hybrid metric belongs to no group of its own, but the name is taken.
+    "AND NOT EXISTS (SELECT 1 FROM metrics m WHERE m.name = g.name) ORDER BY d.name"
 )
 SELECT_RELATIONSHIPS = (
     "SELECT c.name AS consumer, k.name AS consumed FROM metric_relationships r "
