@@ -240,6 +240,18 @@ class ExecutionAlreadyExists(StepFunctionsError):
     pass
 
 
+class ExecutionNotRedrivable(StepFunctionsError):
+    pass
+
+
+class ConflictException(StepFunctionsError):
+    pass
+
+
+class ServiceQuotaExceededException(StepFunctionsError):
+    pass
+
+
 class ActivityDoesNotExist(StepFunctionsError):
     pass
 

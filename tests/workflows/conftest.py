@@ -19,7 +19,7 @@ from botocore.config import Config
 from .. import processes
 
 ROLE = "arn:aws:iam::123456789012:role/workflows"
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 TIME_SCALE = "20"
 
 MODULE = '''
@@ -63,6 +63,15 @@ def sleep(event, context):
 
 def end(event, context):
     os._exit(3)
+
+
+def await_death(event, context):
+    """Tells who it is and sleeps; the next time it succeeds."""
+    if os.path.exists(event["file"]):
+        return "alive"
+    with open(event["file"], "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(60)
 
 
 def count(event, context):
@@ -114,7 +123,10 @@ handler = "handlers:not_there"
 name = "nowhere"
 handler = "no_such_module:handle"
 """
-PLAIN = ("echo", "add_one", "refuse", "end", "count", "forbidden", "hand_over", "random_text")
+PLAIN = (
+    *("echo", "add_one", "refuse", "end", "await_death", "count", "forbidden", "hand_over"),
+    "random_text",
+)
 
 Serve = Callable[..., processes.Server]
 Json = dict[str, Any]

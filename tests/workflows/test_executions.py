@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Json, events, finished, function, one_task, types
+from .conftest import SECONDS_MAX, Json, events, finished, function, one_task, types
 from .test_state_machines import PASS, WAIT, refused
 
 Create = Callable[..., str]
@@ -257,7 +257,7 @@ def test_an_express_machine_can_also_be_started(states: Any, create: Create, tmp
     given = json.dumps({"file": str(path), "token": "hello"})
     for _ in range(2):
         states.start_execution(stateMachineArn=arn, name="same", input=given)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + SECONDS_MAX
     while not path.exists() or path.read_text() != "hello":
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -21,6 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from .conftest import (
     ROLE,
+    SECONDS_MAX,
     Json,
     events,
     finished,
@@ -79,16 +80,6 @@ def companions(server: Any) -> list[int]:
         pid
         for pid in children(server.process.pid)
         if b"\0partita.workflows\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-
-
-def processes_of(server: Any, name: str) -> list[int]:
-    """Of a function."""
-    return [
-        pid
-        for companion in companions(server)
-        for pid in children(companion)
-        if f"\0{name}\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
 
 
@@ -173,17 +164,18 @@ def test_no_execution_is_lost_or_run_twice_in_many_rounds(serve: Any, tmp_path: 
 
 
 def test_a_killed_function_fails_its_task_and_may_be_retried(
-    server: Any, states: Any, create: Callable[..., str]
+    states: Any, create: Callable[..., str], tmp_path: Path
 ) -> None:
     retry = [{"ErrorEquals": ["Runtime.ExitError"], "IntervalSeconds": 1}]
-    machine = create(one_task(function("alone"), Retry=retry))
-    arn = states.start_execution(stateMachineArn=machine, input='{"seconds": 2}')["executionArn"]
-    deadline = time.monotonic() + 30
-    while not (called := processes_of(server, "alone")):
+    machine = create(one_task(function("await_death"), Retry=retry))
+    called = tmp_path / "called"
+    given = json.dumps({"file": str(called)})
+    arn = states.start_execution(stateMachineArn=machine, input=given)["executionArn"]
+    deadline = time.monotonic() + SECONDS_MAX
+    while not called.exists() or not called.read_text():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(0.5)
-    kill(called)
+        time.sleep(0.02)
+    kill([int(called.read_text())])
     assert finished(states, arn)["status"] == "SUCCEEDED"
     found = types(events(states, arn))
     assert (found.count("LambdaFunctionFailed"), found.count("LambdaFunctionSucceeded")) == (1, 1)
@@ -265,7 +257,7 @@ def test_everything_ends_with_the_server(serve: Any, tmp_path: Path) -> None:
     activity = states.create_activity(name="long-poll")["activityArn"]
     states.start_execution(stateMachineArn=machine, input='{"seconds": 50}')
     (companion,) = companions(server)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + SECONDS_MAX
     while not (functions := children(companion)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -274,14 +266,14 @@ def test_everything_ends_with_the_server(serve: Any, tmp_path: Path) -> None:
         target=lambda: polled.append(states.get_activity_task(activityArn=activity))
     )
     polling.start()
-    time.sleep(0.3)
+    time.sleep(1)
     started = time.monotonic()
     code, said = server.terminate()
     assert (code, said) == (0, "")
     assert time.monotonic() - started < 30
     polling.join()
     assert not polled[0].get("taskToken")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + SECONDS_MAX
     while any(Path(f"/proc/{pid}").exists() for pid in (companion, *functions)):
         assert time.monotonic() < deadline, "something was left behind"
         time.sleep(0.05)

@@ -32,15 +32,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_machine_calls_the_function(serve: Any, folder: Path) -> None:
+def test_the_programs_print_what_the_page_says(serve: Any, folder: Path) -> None:
     options = ("--port", "0", "--in-memory", "--config", folder / "partita.toml")
     server = serve("serve", *options)
-    program = examples("python")[1].replace("http://127.0.0.1:8000", server.url)
-    said = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert said.stdout.strip() in PAGE
-    assert said.stdout.startswith("SUCCEEDED")
+    for example, status in zip(examples("python")[1:], ("SUCCEEDED", "CAUGHT_ERROR"), strict=True):
+        program = example.replace("http://127.0.0.1:8000", server.url)
+        said = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+        )
+        assert said.stdout.strip() in PAGE
+        assert said.stdout.startswith(status)
 
 
 def test_the_commands_say_what_the_page_says(folder: Path) -> None:

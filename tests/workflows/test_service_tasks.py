@@ -70,6 +70,25 @@ def test_items_are_put_read_changed_and_deleted(states: Any, output: Run, table:
     assert "Item" not in table.get_item(TableName="things", Key={"id": {"S": "a"}})
 
 
+def test_a_string_stands_for_a_whole_value(output: Run, table: Any) -> None:
+    """As samples of AWS write it."""
+    item = {"id": "short", "done": {"BOOL": "false"}, "steps": {"L": ["one", {"N": "2"}]}}
+    output(one_task(PUT, Parameters={"TableName": "things", "Item": item}))
+    found = table.get_item(TableName="things", Key={"id": {"S": "short"}})["Item"]
+    assert found == {
+        "id": {"S": "short"},
+        "done": {"BOOL": False},
+        "steps": {"L": [{"S": "one"}, {"N": "2"}]},
+    }
+
+
+def test_a_number_is_written_as_a_string(run: Run, table: Any) -> None:
+    item = {"id": {"S": "a"}, "n": {"N": 1}}
+    failed = run(one_task(PUT, Parameters={"TableName": "things", "Item": item}))
+    assert failed["error"] == "States.Runtime"
+    assert "[The value for the field 'N' must be a STRING]" in failed["cause"]
+
+
 def test_a_failed_condition_has_the_name_that_aws_gives_it(
     states: Any, run: Run, table: Any
 ) -> None:

@@ -46,7 +46,8 @@ def test_creating_the_same_machine_again_changes_nothing(states: Any, create: Cr
     name = f"same-{uuid4()}"
     create(PASS, name=name)
     first = states.create_state_machine(name=name, definition=json.dumps(PASS), roleArn=ROLE)
-    second = states.create_state_machine(name=name, definition=json.dumps(PASS), roleArn="other")
+    other = f"{ROLE}-2"
+    second = states.create_state_machine(name=name, definition=json.dumps(PASS), roleArn=other)
     assert first["creationDate"] == second["creationDate"]
     assert first["stateMachineArn"] == second["stateMachineArn"]
     text = refused(
@@ -135,7 +136,6 @@ def test_an_express_machine_cannot_wait_for_others(states: Any, resource: str) -
 @pytest.mark.parametrize(
     ("parameters", "code"),
     [
-        ({"publish": True}, "ValidationException"),
         (
             {"loggingConfiguration": {"level": "ALL", "includeExecutionData": True}},
             "InvalidLoggingConfiguration",
@@ -169,20 +169,7 @@ def test_constraints_are_those_of_the_service_description(server: Any) -> None:
 
 
 def test_an_unknown_operation_is_refused(states: Any) -> None:
-    refused(states, states.redrive_execution, "UnknownOperationException", executionArn="x")
-
-
-def test_there_are_no_versions_and_aliases(states: Any, create: Create) -> None:
-    arn = create(PASS)
-    listed = states.list_state_machine_versions(stateMachineArn=arn)
-    assert listed["stateMachineVersions"] == []
-    assert states.list_state_machine_aliases(stateMachineArn=arn)["stateMachineAliases"] == []
-    refused(
-        states,
-        states.publish_state_machine_version,
-        "UnknownOperationException",
-        stateMachineArn=arn,
-    )
+    refused(states, states.describe_map_run, "UnknownOperationException", mapRunArn="x")
 
 
 def test_an_update_counts_for_executions_that_start_after_it(states: Any, create: Create) -> None:
@@ -282,3 +269,25 @@ def test_validation_tells_what_creating_would_refuse(states: Any) -> None:
 def test_an_arn_that_is_none_is_refused(states: Any, arn: str, text: str) -> None:
     told = refused(states, states.describe_state_machine, "InvalidArn", stateMachineArn=arn)
     assert told == text
+
+
+def test_a_role_is_an_arn(states: Any) -> None:
+    refused(
+        states,
+        states.create_state_machine,
+        "InvalidArn",
+        name="no-role",
+        definition=json.dumps(PASS),
+        roleArn="role",
+    )
+
+
+def test_only_metadata_when_nothing_else_is_wanted(states: Any, create: Create) -> None:
+    machine = create(PASS)
+    execution = states.start_execution(stateMachineArn=machine, input='{"a": 1}')["executionArn"]
+    finished(states, execution)
+    only = {"includedData": "METADATA_ONLY"}
+    assert states.describe_state_machine(stateMachineArn=machine, **only)["definition"] == ""
+    described = states.describe_execution(executionArn=execution, **only)
+    assert described["status"] == "SUCCEEDED"
+    assert not {"input", "output"} & described.keys()

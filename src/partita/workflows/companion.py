@@ -35,6 +35,7 @@ from partita.workflows.running.items import MACHINES, TABLE
 from partita.workflows.running.records import DELETING, Machine
 from partita.workflows.running.store import Store
 from partita.workflows.running.tasks import Tasks
+from partita.workflows.running.trials import Trials
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ class Workflows:
         tasks = Tasks(self.client, store, self._functions, activities)
         engine = Engine(store, tasks, system_clock, told.time_scale)
         executions = tasks.executions = Executions(store, engine, system_clock)
-        self.service = Service(store, engine, executions, activities, system_clock)
+        trials = Trials(tasks, system_clock, told.time_scale)
+        self.service = Service(store, engine, executions, activities, trials, system_clock)
         self.api = Api(self.service)
 
     async def open(self) -> None:

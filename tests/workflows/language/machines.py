@@ -26,6 +26,7 @@ from partita.workflows.language import (
     errors,
     outstanding,
     parse,
+    redrive,
 )
 
 START = 1_700_000_000.0
@@ -120,6 +121,15 @@ class Player:
         first = begin(self.machine, {} if input is None else input, CONTEXT, self._moment())
         story = Story(first)
         self._note(story, first)
+        return self._to_the_end(story, steps_max)
+
+    def redrive(self, story: Story, steps_max: int = 3000) -> Story:
+        """The same execution once more, from where it failed."""
+        stored = decode_run(encode_run(story.progress.run))
+        self._note(story, redrive(self.machine, stored, self._moment()))
+        return self._to_the_end(story, steps_max)
+
+    def _to_the_end(self, story: Story, steps_max: int) -> Story:
         for _ in range(steps_max):
             if story.status != "RUNNING":
                 assert not self._waiting

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.workflows.language import Happening, StartTask, TaskFailed, TaskSucceeded
-from tests.workflows.language.machines import PREDEFINED, NoEnd, Player, task
+from partita.workflows.language.limits import HISTORY_EVENTS_MAX
+from tests.workflows.language.machines import PREDEFINED, NoEnd, Player, Story, task
 
 values = st.recursive(
     st.none()
@@ -129,3 +131,21 @@ def test_any_machine_ends_or_fails_with_a_documented_error(
     except NoEnd:
         return
     assert story.status == "SUCCEEDED" or story.progress.error in PREDEFINED | {"E"}
+    if story.status == "SUCCEEDED" or len(story.events) == HISTORY_EVENTS_MAX:
+        return
+    left_before = Counter(left(story))
+    try:
+        player.redrive(story, steps_max=400)
+    except NoEnd:
+        return
+    assert story.status == "SUCCEEDED" or story.progress.error in PREDEFINED | {"E"}
+    assert [event["id"] for event in story.events] == [*range(1, len(story.events) + 1)]
+    assert left_before <= Counter(left(story))
+
+
+def left(story: Story) -> list[str]:
+    return [
+        event["stateExitedEventDetails"]["name"]
+        for event in story.events
+        if event["type"].endswith("StateExited")
+    ]

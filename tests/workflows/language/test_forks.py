@@ -228,7 +228,7 @@ def test_no_items_give_no_outputs() -> None:
 def test_what_is_no_array_fails_the_map_state(input: Any) -> None:
     story = play(machine_of(mapped(ItemsPath="$.list")), input)
     assert story.error == "States.Runtime"
-    assert "must be an array" in (story.cause or "")
+    assert 'Reference path "$.list" must point to array.' in (story.cause or "")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from partita.errors import (
@@ -13,10 +14,9 @@ from partita.errors import (
 from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Stopped
-from partita.workflows.running import arns
-from partita.workflows.running.records import EXPRESS, RUNNING, Execution, Machine
+from partita.workflows.running import arns, redrives
+from partita.workflows.running.records import EXPRESS, Execution, Machine
 
-NOT_REDRIVABLE = "This server does not redrive executions"
 NOT_SUPPORTED = "This operation is not supported by this type of state machine"
 DATA_MEMBERS = ("input", "output", "parameters")
 
@@ -31,16 +31,16 @@ async def start_execution(service: Service, request: Request) -> Answer:
 
 
 async def start_sync_execution(service: Service, request: Request) -> Answer:
-    machine = await service.executions.machine(request["stateMachineArn"])
-    if machine.type != EXPRESS:
+    chosen = await service.executions.chosen(request["stateMachineArn"])
+    if chosen.machine.type != EXPRESS:
         raise StateMachineTypeNotSupported(NOT_SUPPORTED)
     live = await service.executions.run(
-        machine, request.get("name"), request.get("input", "{}"), request.get("traceHeader")
+        chosen, request.get("name"), request.get("input", "{}"), request.get("traceHeader")
     )
     execution = await asyncio.shield(live.finished)
     assert execution.stopped_at is not None
     seconds = execution.stopped_at - execution.started_at
-    answer = _outcome(execution)
+    answer = _outcome(execution, request)
     answer["billingDetails"] = {
         "billedMemoryUsedInMB": 64,
         "billedDurationInMilliseconds": 100 * (int(seconds * 10) + 1),
@@ -50,14 +50,28 @@ async def start_sync_execution(service: Service, request: Request) -> Answer:
 
 async def describe_execution(service: Service, request: Request) -> Answer:
     execution = await find(service, request["executionArn"])
-    is_running = execution.status == RUNNING
-    reason = "Execution is RUNNING and cannot be redriven" if is_running else NOT_REDRIVABLE
-    redrive = {
-        "redriveCount": 0,
-        "redriveStatus": "NOT_REDRIVABLE",
-        "redriveStatusReason": reason,
+    reason = await redrives.refusal(service.store, execution, service.clock())
+    answer = {
+        **_outcome(execution, request),
+        **_redriven(execution.redrive_count, execution.redriven_at),
     }
-    return {**_outcome(execution), **redrive}
+    if reason is None:
+        return {**answer, "redriveStatus": "REDRIVABLE"}
+    return {**answer, "redriveStatus": "NOT_REDRIVABLE", "redriveStatusReason": reason}
+
+
+def _redriven(count: int, when: float | None) -> Answer:
+    return {"redriveCount": count} if when is None else {"redriveCount": count, "redriveDate": when}
+
+
+async def redrive_execution(service: Service, request: Request) -> Answer:
+    token = request.get("clientToken")
+    async with service.changes:
+        execution = await find(service, request["executionArn"])
+        redriven_at = await redrives.redrive_execution(
+            service.store, service.engine, execution, token, service.clock()
+        )
+    return {"redriveDate": redriven_at}
 
 
 async def describe_state_machine_for_execution(service: Service, request: Request) -> Answer:
@@ -66,7 +80,7 @@ async def describe_state_machine_for_execution(service: Service, request: Reques
     answer = {
         "stateMachineArn": arns.machine_arn(execution.machine),
         "name": execution.machine,
-        "definition": definition,
+        "definition": "" if wants_metadata_only(request) else definition,
         "roleArn": execution.role_arn,
         "updateDate": execution.machine_updated_at,
         "loggingConfiguration": {"level": "OFF", "includeExecutionData": False},
@@ -80,17 +94,31 @@ async def describe_state_machine_for_execution(service: Service, request: Reques
 async def list_executions(service: Service, request: Request) -> Answer:
     if "stateMachineArn" not in request or "mapRunArn" in request:
         raise ValidationException("A stateMachineArn must be given; there are no map runs here.")
-    machine = await _standard(service, request["stateMachineArn"])
-    if request.get("redriveFilter") == "REDRIVEN":
-        return {"executions": []}
+    name, qualifier = arns.qualified(request["stateMachineArn"])
+    machine = await service.executions.machine(arns.machine_arn(name))
+    if machine.type == EXPRESS:
+        raise StateMachineTypeNotSupported(NOT_SUPPORTED)
+    if request.get("statusFilter") == "PENDING_REDRIVE":
+        raise ValidationException("A PENDING_REDRIVE statusFilter needs a mapRunArn.")
     after = pages.place(request, dict[str, dict[str, str]])
     listed, last = await service.store.executions(
-        machine.name, request.get("statusFilter"), pages.limit_of(request), after
+        machine.name,
+        request.get("statusFilter"),
+        partial(_is_wanted, qualifier, request.get("redriveFilter")),
+        pages.limit_of(request),
+        after,
     )
     return {
         "executions": [_listed(machine, entry) for entry in listed],
         **pages.more(last),
     }
+
+
+def _is_wanted(qualifier: str | None, filter: str | None, entry: dict[str, Any]) -> bool:
+    """Whether an execution was started with a version or alias, and was redriven or not."""
+    if qualifier is not None and qualifier not in (str(entry.get("version")), entry.get("alias")):
+        return False
+    return filter is None or (filter == "REDRIVEN") == (entry.get("redrive_count", 0) > 0)
 
 
 def _listed(machine: Machine, entry: dict[str, Any]) -> Answer:
@@ -102,15 +130,15 @@ def _listed(machine: Machine, entry: dict[str, Any]) -> Answer:
         "status": entry["status"],
         "startDate": entry["started_at"],
         **stopped,
-        "redriveCount": 0,
+        **_started_with(machine.name, entry.get("version"), entry.get("alias")),
+        **_redriven(entry.get("redrive_count", 0), entry.get("redriven_at")),
     }
 
 
-async def _standard(service: Service, machine_arn: str) -> Machine:
-    machine = await service.executions.machine(machine_arn)
-    if machine.type == EXPRESS:
-        raise StateMachineTypeNotSupported(NOT_SUPPORTED)
-    return machine
+def _started_with(machine: str, version: int | None, alias: str | None) -> Answer:
+    """The version and the alias that an execution was started with."""
+    found = {"stateMachineVersionArn": version, "stateMachineAliasArn": alias}
+    return {name: arns.version_arn(machine, one) for name, one in found.items() if one is not None}
 
 
 async def get_execution_history(service: Service, request: Request) -> Answer:
@@ -153,6 +181,10 @@ async def stop_execution(service: Service, request: Request) -> Answer:
     return {"stopDate": execution.stopped_at or service.clock()}
 
 
+def wants_metadata_only(request: Request) -> bool:
+    return bool(request.get("includedData") == "METADATA_ONLY")
+
+
 async def find(service: Service, arn: str) -> Execution:
     execution_arn = arns.execution_arn(arns.execution_name(arn))
     live = service.engine.live(execution_arn)
@@ -162,18 +194,20 @@ async def find(service: Service, arn: str) -> Execution:
     return execution
 
 
-def _outcome(execution: Execution) -> Answer:
+def _outcome(execution: Execution, request: Request) -> Answer:
     outcome: Answer = {
         "executionArn": execution.arn,
         "stateMachineArn": arns.machine_arn(execution.machine),
         "name": execution.name,
         "status": execution.status,
         "startDate": execution.started_at,
-        "input": execution.input,
-        "inputDetails": {"included": True},
+        **_started_with(execution.machine, execution.version, execution.alias),
     }
-    if execution.output is not None:
-        outcome |= {"output": execution.output, "outputDetails": {"included": True}}
+    data = {"input": execution.input, "output": execution.output}
+    if not wants_metadata_only(request):
+        for name, text in data.items():
+            if text is not None:
+                outcome |= {name: text, f"{name}Details": {"included": True}}
     for name, value in (
         ("stopDate", execution.stopped_at),
         ("error", execution.error),

@@ -17,20 +17,22 @@ from partita.errors import (
     StateMachineDeleting,
     ValidationException,
 )
-from partita.workflows.api import pages, tags
+from partita.workflows.api import pages, tags, versions
+from partita.workflows.api.executions import wants_metadata_only
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Diagnostic, InvalidDefinition, diagnose, parse
 from partita.workflows.running import arns
 from partita.workflows.running.commits import Conflict
 from partita.workflows.running.integrations import check_resources
 from partita.workflows.running.items import MACHINES
-from partita.workflows.running.records import DELETING, STANDARD, Machine
+from partita.workflows.running.records import DELETING, STANDARD, Machine, Version
 
 DIAGNOSTICS_MAX = 100
 
 
 async def create_state_machine(service: Service, request: Request) -> Answer:
     arns.check_name(request["name"])
+    arns.check_role(request["roleArn"])
     _check_configurations(request)
     now = service.clock()
     machine = Machine(
@@ -45,22 +47,28 @@ async def create_state_machine(service: Service, request: Request) -> Answer:
         tags=tags.given(request),
     )
     _check_definition(machine.definition, machine.type)
+    version = versions.next_version(machine, request, now)
     try:
-        await service.store.put_machine(machine, is_new=True)
+        await service.store.put_machine(machine, is_new=True, version=version)
     except Conflict:
-        machine = await _same(service, machine)
-    return {"stateMachineArn": arns.machine_arn(machine.name), "creationDate": machine.created_at}
+        machine = await _same(service, machine, version)
+    return {
+        "stateMachineArn": arns.machine_arn(machine.name),
+        "creationDate": machine.created_at,
+        **versions.published(machine.name, version),
+    }
 
 
-async def _same(service: Service, machine: Machine) -> Machine:
+async def _same(service: Service, machine: Machine, version: Version | None) -> Machine:
     """The machine of that name, if creating it again changes nothing. (API reference)"""
     arn = arns.machine_arn(machine.name)
     there = await service.executions.machine(arn)
     if there.status == DELETING:
         raise StateMachineDeleting(f"State Machine Deleting: '{arn}'")
-    for name in ("definition", "type", "logging", "tracing"):
-        if getattr(there, name) != getattr(machine, name):
-            raise StateMachineAlreadyExists(f"State Machine Already Exists: '{arn}'")
+    names = ("definition", "type", "logging", "tracing")
+    is_other = any(getattr(there, name) != getattr(machine, name) for name in names)
+    if is_other or (version is not None and there.last_version == 0):
+        raise StateMachineAlreadyExists(f"State Machine Already Exists: '{arn}'")
     return there
 
 
@@ -72,6 +80,8 @@ async def update_state_machine(service: Service, request: Request) -> Answer:
             "TracingConfiguration must be specified"
         )
     _check_configurations(request)
+    if "roleArn" in request:
+        arns.check_role(request["roleArn"])
     async with service.changes:
         machine = await service.executions.machine(request["stateMachineArn"])
         if machine.status == DELETING:
@@ -81,8 +91,13 @@ async def update_state_machine(service: Service, request: Request) -> Answer:
         for name in changed:
             setattr(machine, _CHANGES[name], request[name])
         machine.updated_at, machine.revision_id = service.clock(), str(uuid.uuid4())
-        await service.store.put_machine(machine, is_new=False)
-    return {"updateDate": machine.updated_at, "revisionId": machine.revision_id}
+        version = versions.next_version(machine, request, machine.updated_at)
+        await service.store.put_machine(machine, is_new=False, version=version)
+    return {
+        "updateDate": machine.updated_at,
+        "revisionId": machine.revision_id,
+        **versions.published(machine.name, version),
+    }
 
 
 _CHANGES = {
@@ -108,8 +123,7 @@ def remove_later(service: Service, name: str) -> None:
 
     async def remove() -> None:
         await service.engine.stop_all(name)
-        await service.store.remove_executions(name)
-        await service.store.remove(MACHINES, name)
+        await service.store.remove_machine(name)
 
     removal = asyncio.create_task(remove())
     service.removals.add(removal)
@@ -117,8 +131,16 @@ def remove_later(service: Service, name: str) -> None:
 
 
 async def describe_state_machine(service: Service, request: Request) -> Answer:
-    machine = await service.executions.machine(request["stateMachineArn"])
-    return {**_described(machine), "status": machine.status, "creationDate": machine.created_at}
+    chosen = await service.executions.chosen(request["stateMachineArn"])
+    machine = chosen.machine
+    described = _described(machine)
+    if chosen.version is not None:
+        described["stateMachineArn"] = request["stateMachineArn"]
+    if chosen.description is not None:
+        described["description"] = chosen.description
+    if wants_metadata_only(request):
+        described["definition"] = ""
+    return {**described, "status": machine.status, "creationDate": machine.created_at}
 
 
 async def list_state_machines(service: Service, request: Request) -> Answer:
@@ -134,17 +156,6 @@ async def list_state_machines(service: Service, request: Request) -> Answer:
         for machine in machines
     ]
     return {"stateMachines": listed, **pages.more(last)}
-
-
-async def list_state_machine_versions(service: Service, request: Request) -> Answer:
-    """None: versions cannot be published here."""
-    await service.executions.machine(request["stateMachineArn"])
-    return {"stateMachineVersions": []}
-
-
-async def list_state_machine_aliases(service: Service, request: Request) -> Answer:
-    await service.executions.machine(request["stateMachineArn"])
-    return {"stateMachineAliases": []}
 
 
 async def validate_state_machine_definition(service: Service, request: Request) -> Answer:
@@ -194,8 +205,8 @@ def _check_definition(definition: str, type: str) -> None:
 
 def _check_configurations(request: Request) -> None:
     """What is accepted is honoured; these are not built."""
-    if request.get("publish") or "versionDescription" in request:
-        raise ValidationException("Versions of state machines are not kept by this server.")
+    if "versionDescription" in request and not request.get("publish"):
+        raise ValidationException("Version description can only be set when publish is true")
     if request.get("loggingConfiguration", {}).get("level", "OFF") != "OFF":
         raise InvalidLoggingConfiguration(
             "Invalid Logging Configuration: 'This server keeps histories, not logs: use level OFF.'"

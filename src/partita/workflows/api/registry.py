@@ -18,7 +18,7 @@ from partita.protocol import codec
 from partita.protocol.envelope import error_body
 from partita.protocol.model import STEP_FUNCTIONS
 from partita.protocol.validation import compile_service
-from partita.workflows.api import executions, machines, tags, tasks
+from partita.workflows.api import executions, machines, tags, tasks, trials, versions
 from partita.workflows.api.service import Answer, Operation, Request, Service
 
 logger = logging.getLogger(__name__)
@@ -26,21 +26,27 @@ logger = logging.getLogger(__name__)
 OPERATIONS: dict[str, Operation] = {
     "CreateActivity": tasks.create_activity,
     "CreateStateMachine": machines.create_state_machine,
+    "CreateStateMachineAlias": versions.create_state_machine_alias,
     "DeleteActivity": tasks.delete_activity,
     "DeleteStateMachine": machines.delete_state_machine,
+    "DeleteStateMachineAlias": versions.delete_state_machine_alias,
+    "DeleteStateMachineVersion": versions.delete_state_machine_version,
     "DescribeActivity": tasks.describe_activity,
     "DescribeExecution": executions.describe_execution,
     "DescribeStateMachine": machines.describe_state_machine,
+    "DescribeStateMachineAlias": versions.describe_state_machine_alias,
     "DescribeStateMachineForExecution": executions.describe_state_machine_for_execution,
     "GetActivityTask": tasks.get_activity_task,
     "GetExecutionHistory": executions.get_execution_history,
     "ListActivities": tasks.list_activities,
     "ListExecutions": executions.list_executions,
     "ListMapRuns": executions.list_map_runs,
-    "ListStateMachineAliases": machines.list_state_machine_aliases,
-    "ListStateMachineVersions": machines.list_state_machine_versions,
+    "ListStateMachineAliases": versions.list_state_machine_aliases,
+    "ListStateMachineVersions": versions.list_state_machine_versions,
     "ListStateMachines": machines.list_state_machines,
     "ListTagsForResource": tags.list_tags_for_resource,
+    "PublishStateMachineVersion": versions.publish_state_machine_version,
+    "RedriveExecution": executions.redrive_execution,
     "SendTaskFailure": tasks.send_task_failure,
     "SendTaskHeartbeat": tasks.send_task_heartbeat,
     "SendTaskSuccess": tasks.send_task_success,
@@ -48,8 +54,10 @@ OPERATIONS: dict[str, Operation] = {
     "StartSyncExecution": executions.start_sync_execution,
     "StopExecution": executions.stop_execution,
     "TagResource": tags.tag_resource,
+    "TestState": trials.test_state,
     "UntagResource": tags.untag_resource,
     "UpdateStateMachine": machines.update_state_machine,
+    "UpdateStateMachineAlias": versions.update_state_machine_alias,
     "ValidateStateMachineDefinition": machines.validate_state_machine_definition,
 }
 

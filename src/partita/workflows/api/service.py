@@ -12,6 +12,7 @@ from partita.workflows.running.activities import Activities
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
 from partita.workflows.running.store import Store
+from partita.workflows.running.trials import Trials
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -23,9 +24,10 @@ class Service:
     engine: Engine
     executions: Executions
     activities: Activities
+    trials: Trials
     clock: Clock
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by who changes a machine or an activity that is there."""
+    """Held by who changes a machine or an activity that is there, or redrives an execution."""
     removals: set[asyncio.Task[None]] = field(default_factory=set)
     """Of deleted machines, under way."""
 

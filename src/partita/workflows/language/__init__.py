@@ -21,7 +21,7 @@ from partita.workflows.language.happenings import (
     TaskTimedOut,
     TimerFired,
 )
-from partita.workflows.language.interpreter import Progress, advance, begin, outstanding
+from partita.workflows.language.interpreter import Progress, advance, begin, outstanding, redrive
 from partita.workflows.language.run import Run, decode_run, encode_run
 from partita.workflows.language.scope import Moment
 from partita.workflows.language.source import strip_comments, substitute
@@ -59,6 +59,7 @@ __all__ = [
     "encode_run",
     "outstanding",
     "parse",
+    "redrive",
     "strip_comments",
     "substitute",
     "task_of_token",

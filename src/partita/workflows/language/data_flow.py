@@ -25,19 +25,22 @@ def effective_input(state: State, scope: Scope) -> Json:
     """What the state works on: its input, chosen by InputPath and shaped by a template."""
     if state.is_jsonata:
         if "Arguments" in state.fields:
-            return fill_query_template(state.fields["Arguments"], scope, "Arguments")
+            given = fill_query_template(state.fields["Arguments"], scope, "Arguments")
+            return scope.note("afterArguments", given)
         return scope.data
     inner = selected(state, scope)
+    given = inner.data
     if "Parameters" in state.fields and state.type != "Map":
-        return fill_template(state.fields["Parameters"], inner)
-    return inner.data
+        given = fill_template(state.fields["Parameters"], inner)
+    return scope.note("afterParameters", given)
 
 
 def selected(state: State, scope: Scope) -> Scope:
     """The scope after InputPath, in which the other paths of the state are looked up."""
     if state.is_jsonata:
         return scope
-    return scope._replace(data=_selected(state.fields, "InputPath", scope))
+    data = _selected(state.fields, "InputPath", scope)
+    return scope._replace(data=scope.note("afterInputPath", data))
 
 
 def passed_on(state: State, scope: Scope) -> Outcome:
@@ -55,8 +58,9 @@ def outcome(state: State, scope: Scope, result: Json) -> Outcome:
         return query_outcome(state.fields, inner, result)
     if "ResultSelector" in state.fields:
         result = fill_template(state.fields["ResultSelector"], scope._replace(data=result))
+    scope.note("afterResultSelector", result)
     assigned = _assigned(state.fields, scope._replace(data=result))
-    placed = _placed(state.fields, scope.data, result)
+    placed = scope.note("afterResultPath", _placed(state.fields, scope.data, result))
     return Outcome(_selected(state.fields, "OutputPath", scope._replace(data=placed)), assigned)
 
 

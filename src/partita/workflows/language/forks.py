@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 
 from partita.workflows.language import data_flow, map_items
 from partita.workflows.language.definition import State
-from partita.workflows.language.errors import (
-    BRANCH_FAILED,
-    EXCEED_TOLERATED_FAILURE_THRESHOLD,
-    StateError,
-)
+from partita.workflows.language.errors import BRANCH_FAILED, StateError
 from partita.workflows.language.limits import INLINE_MAP_CONCURRENCY_MAX
 from partita.workflows.language.run import Fork, Line
 from partita.workflows.language.values import Json
@@ -51,8 +47,9 @@ def _start_iterations(walk: Walk, line: Line, state: State) -> None:
     """Start as many iterations of a Map state as may run at once."""
     fork = _fork_of(line)
     while fork.waiting and fork.running < fork.concurrency:
-        item = fork.waiting.pop(0)
+        item = fork.waiting[0]
         given = map_items.item_input(walk, line, state, item)
+        del fork.waiting[0]
         fork.running += 1
         iteration = _new_line(walk, line, item.number)
         iteration.path = (*line.path, state.name, 0)
@@ -78,17 +75,30 @@ def branch_failed(walk: Walk, line: Line, error: StateError) -> None:
         walk.tell(line, "MapIterationFailed", _iteration(line, state), moves=False)
         if fork.tolerated is not None:
             if fork.failed <= fork.tolerated:
+                assert line.item is not None
+                fork.lost.append(line.item)
                 walk.attempt(parent, partial(_go_on, walk, parent, state))
                 return
-            error = StateError(
-                EXCEED_TOLERATED_FAILURE_THRESHOLD,
-                "The specified tolerated failure threshold was exceeded",
-            )
+            error = map_items.too_many_failures()
     abort_lines(walk, parent)
     walk.tell(parent, f"{state.type}StateFailed")
     if state.type == "Parallel":
         error = StateError(error.error, error.cause, aliases=(*error.aliases, BRANCH_FAILED))
-    walk.fail(parent, error)
+    walk.fail_too(parent, error)
+
+
+def resume(walk: Walk, line: Line) -> bool:
+    """Go on with a fork of an execution that is redriven; False when there is none to go on with.
+
+    What succeeded is kept, unless all did: then it was the state itself that failed.
+    """
+    fork = line.fork
+    if fork is None or fork.is_over:
+        return False
+    fork.waiting = sorted([*fork.lost, *fork.waiting], key=lambda item: item.number)
+    fork.lost, fork.failed = [], 0
+    walk.attempt(line, partial(_go_on, walk, line, walk.state_of(line)))
+    return True
 
 
 def abort_lines(walk: Walk, line: Line) -> None:

@@ -35,6 +35,7 @@ from partita.workflows.language.limits import HISTORY_EVENTS_MAX
 from partita.workflows.language.run import ABORTED, FAILED, RUNNING, TIMED_OUT, Line, Run
 from partita.workflows.language.scope import Moment
 from partita.workflows.language.states import leave_wait
+from partita.workflows.language.timestamps import format_timestamp
 from partita.workflows.language.values import Json, check_size
 from partita.workflows.language.walk import HistoryFull, Walk
 
@@ -85,19 +86,51 @@ def advance(machine: StateMachine, run: Run, happening: Happening, moment: Momen
     line = walk.run.line_waiting_for(happening.id)
     if line is None or isinstance(happening, TimerFired) != (line.task is None):
         return Progress(run)
+    return _walked(walk, partial(react, walk, line, happening))
+
+
+def react(walk: Walk, line: Line, happening: TimerFired | TaskHappening) -> None:
+    """What a line waits for has happened."""
     if isinstance(happening, TimerFired):
-        react = partial(_fire, walk, line)
+        _fire(walk, line)
     else:
         assert line.task is not None
-        react = partial(_REACTIONS[type(happening)], walk, line, line.task, happening)
-    return _walked(walk, react)
+        _REACTIONS[type(happening)](walk, line, line.task, happening)
+
+
+def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
+    """Go on with a run that did not succeed, from the states that it did not leave."""
+    run = run.copy()
+    execution = run.context["Execution"]
+    count = execution["RedriveCount"] + 1
+    redriven = {"RedriveCount": count, "RedriveTime": format_timestamp(moment.now)}
+    run.context = {**run.context, "Execution": {**execution, **redriven}}
+    run.status, run.output, run.error, run.cause = RUNNING, None, None, None
+    walk = Walk(machine, run, moment)
+    first = next(iter(run.lines.values()))
+    first.last_event = run.event_count
+    event = walk.tell(first, "ExecutionRedriven", {"redriveCount": count})
+    for line in run.lines.values():
+        line.last_event = event
+    return _walked(walk, partial(_resume, walk))
+
+
+def _resume(walk: Walk) -> None:
+    for line in list(walk.run.lines.values()):
+        if walk.run.lines.get(line.id) is not line:
+            # One before it has failed again, and this one with it.
+            continue
+        line.retries = {}
+        if not forks.resume(walk, line):
+            line.fork = None
+            walk.ready(line)
 
 
 def outstanding(run: Run) -> list[Command]:
     """Everything that a run waits for, to be asked for again after a restart."""
     commands: list[Command] = []
     for line in run.lines.values():
-        if line.waits_for is None:
+        if line.waits_for is None or run.status != RUNNING:
             continue
         if line.task is not None:
             commands.append(line.task)
@@ -106,9 +139,9 @@ def outstanding(run: Run) -> list[Command]:
     return commands
 
 
-def _walked(walk: Walk, react: Callable[[], None]) -> Progress:
+def _walked(walk: Walk, step: Callable[[], None]) -> Progress:
     try:
-        react()
+        step()
         walk.go()
     except HistoryFull:
         cause = (
@@ -123,15 +156,16 @@ def _walked(walk: Walk, react: Callable[[], None]) -> Progress:
 def _end(walk: Walk, happening: Stopped | ExecutionTimedOut) -> None:
     """The execution as a whole is over, wherever its lines are."""
     first = next(iter(walk.run.lines.values()))
+    unfinished = walk.run.copy_lines()
     forks.abort_lines(walk, first)
     if first.is_entered and walk.state_of(first).type in _ABORTABLE:
         walk.tell(first, f"{walk.state_of(first).type}StateAborted")
     if isinstance(happening, Stopped):
-        walk.end(ABORTED, error=happening.error, cause=happening.cause)
+        walk.end(ABORTED, unfinished, error=happening.error, cause=happening.cause)
         details = history.failure(happening.error, happening.cause)
         walk.tell(first, "ExecutionAborted", details)
     else:
-        walk.end(TIMED_OUT)
+        walk.end(TIMED_OUT, unfinished)
         walk.tell(first, "ExecutionTimedOut", {})
 
 

@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING
 
 from partita.workflows.language import data_flow
 from partita.workflows.language.definition import State
+from partita.workflows.language.errors import (
+    EXCEED_TOLERATED_FAILURE_THRESHOLD,
+    RUNTIME,
+    StateError,
+)
 from partita.workflows.language.run import Item, Line
 from partita.workflows.language.scope import Scope
 from partita.workflows.language.templates import fill_query_template, fill_template, find_path
@@ -67,12 +72,17 @@ def _array(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
         found = scope.data
         if field in state.fields:
             found = fill_query_template(state.fields[field], scope, field)
-    else:
-        field = "ItemsPath"
-        found = find_path(state.fields.get(field, "$"), scope, field)
-    if isinstance(found, list) or (isinstance(found, dict) and state.is_jsonata):
+        if isinstance(found, list | dict):
+            return found
+        raise data_flow.wrong_value(state, field, "an array", found)
+    path = state.fields.get("ItemsPath", "$")
+    found = find_path(path, scope, "ItemsPath")
+    if isinstance(found, list):
+        scope.note("afterItemsPath", found)
         return found
-    raise data_flow.wrong_value(state, field, "an array", found)
+    # The context object is called $ here, too. (observed)
+    reference = path.replace("$$", "$")
+    raise StateError(RUNTIME, f'Reference path "{reference}" must point to array.')
 
 
 def _batches(walk: Walk, line: Line, state: State, scope: Scope, items: list[Item]) -> list[Item]:
@@ -123,3 +133,10 @@ def tolerated(state: State, scope: Scope, total: int) -> int | None:
             raise data_flow.wrong_value(state, name, "a number from 0 to 100", percentage)
         bounds.append(int(total * percentage // 100))
     return min(bounds, default=None)
+
+
+def too_many_failures() -> StateError:
+    return StateError(
+        EXCEED_TOLERATED_FAILURE_THRESHOLD,
+        "The specified tolerated failure threshold was exceeded",
+    )

@@ -44,6 +44,8 @@ class Fork(msgspec.Struct, kw_only=True):
     failed: int = 0
     tolerated: int | None = None
     """How many may fail; None when nothing was said of it."""
+    lost: list[Item] = []
+    """Those of a Map state whose failure was tolerated."""
 
     @property
     def is_over(self) -> bool:
@@ -82,6 +84,7 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Run(msgspec.Struct, kw_only=True):
     context: dict[str, Json]
     lines: dict[str, Line]
+    """Of a run that did not succeed, those of its end, from which it can be redriven."""
     status: str = RUNNING
     output: Json = None
     error: str | None = None
@@ -92,8 +95,11 @@ class Run(msgspec.Struct, kw_only=True):
     def copy(self) -> Run:
         """A run that can be changed without a trace in this one; JSON values are shared."""
         duplicate = copy(self)
-        duplicate.lines = {id: _copy_of(line) for id, line in self.lines.items()}
+        duplicate.lines = self.copy_lines()
         return duplicate
+
+    def copy_lines(self) -> dict[str, Line]:
+        return {id: _copy_of(line) for id, line in self.lines.items()}
 
     def line_waiting_for(self, id: str) -> Line | None:
         return next((line for line in self.lines.values() if line.waits_for == id), None)
@@ -107,6 +113,7 @@ def _copy_of(line: Line) -> Line:
         duplicate.fork = copy(line.fork)
         duplicate.fork.waiting = list(line.fork.waiting)
         duplicate.fork.succeeded = dict(line.fork.succeeded)
+        duplicate.fork.lost = list(line.fork.lost)
     return duplicate
 
 

@@ -25,3 +25,10 @@ class Scope(NamedTuple):
     moment: Moment
     states: Mapping[str, Json]
     """`$states` of JSONata, apart from the context: input, result, errorOutput."""
+    inspected: dict[str, Json] | None = None
+    """What became of the data on its way, of a state that is tried out."""
+
+    def note(self, name: str, value: Json) -> Json:
+        if self.inspected is not None:
+            self.inspected[name] = value
+        return value

@@ -28,8 +28,11 @@ def execute_pass(walk: Walk, line: Line, state: State) -> None:
     if state.is_jsonata:
         end = data_flow.passed_on(state, scope)
     else:
-        given = data_flow.effective_input(state, scope)
-        end = data_flow.outcome(state, scope, state.fields.get("Result", given))
+        if "Result" in state.fields:
+            result = scope.note("result", state.fields["Result"])
+        else:
+            result = data_flow.effective_input(state, scope)
+        end = data_flow.outcome(state, scope, result)
     walk.leave(line, state, end, state.next)
 
 
@@ -115,7 +118,7 @@ def execute_succeed(walk: Walk, line: Line, state: State) -> None:
 
 
 def execute_fail(walk: Walk, line: Line, state: State) -> None:
-    scope = walk.scope(line)
+    scope = data_flow.selected(state, walk.scope(line))
     error, cause = (_text(state, name, scope) for name in ("Error", "Cause"))
     walk.fail(line, StateError(error, cause))
 

@@ -53,6 +53,17 @@ def parse(source: Source) -> StateMachine:
     return StateMachine(definition)
 
 
+def alone(name: str, fields: Json, query_language: str = JSONPATH) -> StateMachine:
+    """A machine of one state, whatever the states are that it goes to."""
+    others = {target: {"Type": "Succeed"} for target in _targets(fields) if target != name}
+    definition = {
+        "QueryLanguage": query_language,
+        "StartAt": name,
+        "States": {name: fields, **others},
+    }
+    return parse(definition)
+
+
 def diagnose(source: Source) -> list[Diagnostic]:
     """Everything that is wrong with a definition."""
     return _examined(source)[1]

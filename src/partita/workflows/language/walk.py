@@ -35,6 +35,9 @@ class Walk:
         self.commands: list[Command] = []
         self.events: list[history.Event] = []
         self._ready: deque[Line] = deque()
+        self._unfinished: dict[str, Line] = {}
+        """The lines as they stood before the failure that is being dealt with."""
+        self.inspected: dict[str, Json] | None = None
 
     def go(self) -> None:
         """Execute states, one of each line in turn, until every line waits."""
@@ -57,9 +60,9 @@ class Walk:
         try:
             step()
         except RecursionError:
-            self.fail(line, self._explained(line, StateError(RUNTIME, "It is nested too deeply.")))
+            self.fail(line, self.explained(line, StateError(RUNTIME, "It is nested too deeply.")))
         except StateError as error:
-            self.fail(line, self._explained(line, error))
+            self.fail(line, self.explained(line, error))
 
     def state_of(self, line: Line) -> State:
         return self.machine.states_at(line.path).states[line.state]
@@ -78,7 +81,8 @@ class Walk:
             variables = {**outer.variables, **variables}
             if outer.item is not None and "Map" not in context:
                 context["Map"] = {"Item": map_items.item_context(outer.item)}
-        return Scope(line.input, context, variables, self.moment, {"input": line.input})
+        states = {"input": line.input}
+        return Scope(line.input, context, variables, self.moment, states, self.inspected)
 
     def _outwards(self, line: Line) -> list[Line]:
         found = [line]
@@ -145,6 +149,11 @@ class Walk:
 
     def fail(self, line: Line, error: StateError) -> None:
         """A state failed: try again, go where a catcher says, or fail the line."""
+        self._unfinished = self.run.copy_lines()
+        self.fail_too(line, error)
+
+    def fail_too(self, line: Line, error: StateError) -> None:
+        """The same, of a state that fails with another one that is within it."""
         state = self.state_of(line)
         forks.abort_lines(self, line)
         line.waits_for = line.task = line.until = line.fork = None
@@ -156,9 +165,9 @@ class Walk:
             if self._retries(line, state, error) or self._catches(line, state, error):
                 return
         except StateError as second:
-            error = self._explained(line, second)
+            error = self.explained(line, second)
         if line.parent is None:
-            self.end(FAILED, error=error.error, cause=error.cause)
+            self.end(FAILED, self._unfinished, error=error.error, cause=error.cause)
             self.tell(line, "ExecutionFailed", history.failure(error.error, error.cause))
         else:
             forks.branch_failed(self, line, error)
@@ -195,6 +204,7 @@ class Walk:
     def end(
         self,
         status: str,
+        unfinished: dict[str, Line] | None = None,
         *,
         output: Json = None,
         error: str | None = None,
@@ -203,11 +213,11 @@ class Walk:
         """The run is over; nothing waits any more."""
         for line in self.run.lines.values():
             self.cancel(line)
-        self.run.lines = {}
+        self.run.lines = unfinished or {}
         self.run.status, self.run.output = status, output
         self.run.error, self.run.cause = error, cause
 
-    def _explained(self, line: Line, error: StateError) -> StateError:
+    def explained(self, line: Line, error: StateError) -> StateError:
         """The error with a word about where it happened, as the service has it."""
         if error.error == DATA_LIMIT_EXCEEDED:
             return error

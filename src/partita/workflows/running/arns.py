@@ -48,8 +48,21 @@ def function_arn(name: str) -> str:
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
 
 
+def version_arn(machine: str, qualifier: int | str) -> str:
+    """The ARN of a version, or of an alias."""
+    return f"{machine_arn(machine)}:{qualifier}"
+
+
 def machine_name(arn: str) -> str:
     return _name(arn, MACHINE)
+
+
+def qualified(arn: str) -> tuple[str, str | None]:
+    """A machine's name, and the version or alias that an ARN adds to it."""
+    name, colon, qualifier = machine_name(arn).partition(":")
+    if not name or (colon and not qualifier):
+        raise InvalidArn(f"Invalid Arn: 'Invalid ARN: {arn}'")
+    return name, qualifier if colon else None
 
 
 def activity_name(arn: str) -> str:
@@ -77,6 +90,11 @@ def function_name(resource: str) -> str | None:
 def check_name(name: str) -> None:
     if _STRANGE.search(name):
         raise InvalidName(f"Invalid Name: '{name}'")
+
+
+def check_role(arn: str) -> None:
+    if not arn.startswith("arn:"):
+        raise InvalidArn(f"Invalid Arn: 'Invalid ARN prefix: {arn}'")
 
 
 def _arn(kind: str, name: str) -> str:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import random
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,6 @@ from partita.workflows.language import (
     HeartbeatMissed,
     InvalidDefinition,
     Moment,
-    Progress,
     Run,
     StartTask,
     StartTimer,
@@ -42,12 +40,17 @@ from partita.workflows.language import (
     outstanding,
     parse,
 )
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import json_text, parse_json
-from partita.workflows.running.arns import machine_arn
+from partita.workflows.language.values import parse_json
 from partita.workflows.running.commits import Conflict
 from partita.workflows.running.integrations import is_activity
-from partita.workflows.running.live import Live, StartedTask, heartbeat_timer, timeout_timer
+from partita.workflows.running.live import (
+    Live,
+    StartedTask,
+    context_of,
+    heartbeat_timer,
+    timeout_timer,
+    told,
+)
 from partita.workflows.running.records import EXPRESS, RUNNING, Execution
 from partita.workflows.running.store import Store
 from partita.workflows.running.tasks import Tasks, started_execution
@@ -93,19 +96,23 @@ class Engine:
         """Begin an execution; it is durable on return. A Conflict when there is one of its name."""
         machine = self.machine(execution.digest, definition)
         given = parse_json(execution.input)
-        progress = begin(machine, given, _context(execution), self._moment())
+        progress = begin(machine, given, context_of(execution), self.moment())
         finished = asyncio.get_running_loop().create_future()
         live = Live(execution, machine, progress.run, finished, is_kept=is_kept)
-        live.execution = _told(execution, progress, self._clock())
+        live.execution = told(execution, progress, self._clock())
         if is_kept:
             await self._store.begin(live.execution, progress.run, progress.events)
         if live.execution.status != RUNNING:
             finished.set_result(live.execution)
             return live
-        self._live[execution.arn] = live
-        self._act(live, progress.commands)
-        self._limit(live)
+        self.take_up(live, progress.commands)
         return live
+
+    def take_up(self, live: Live, commands: list[Command]) -> None:
+        """An execution that is written down begins to run, or does so again."""
+        self._live[live.execution.arn] = live
+        self._act(live, commands)
+        self._limit(live)
 
     def machine(self, digest: str, definition: str) -> StateMachine:
         machine = self._machines.get(digest)
@@ -114,6 +121,12 @@ class Engine:
                 self._machines.clear()
             machine = self._machines[digest] = parse(definition)
         return machine
+
+    async def machine_of(self, execution: Execution) -> StateMachine:
+        if execution.digest in self._machines:
+            return self._machines[execution.digest]
+        definition = await self._store.definition(execution.digest)
+        return self.machine(execution.digest, definition)
 
     async def deliver(self, live: Live, *happenings: Happening) -> None:
         """Returns when what has happened is durable."""
@@ -165,16 +178,13 @@ class Engine:
         `finished` is set with its end, for those who wait for it already.
         """
         finished = finished or asyncio.get_running_loop().create_future()
-        execution, state = await self._store.execution(arn), await self._store.state(arn)
-        if execution is None or state is None:
+        # In this order: an execution that ends meanwhile is told of as it ended.
+        state, execution = await self._store.state(arn), await self._store.execution(arn)
+        if execution is None or execution.status != RUNNING or state is None:
             if execution is not None:
                 finished.set_result(execution)
             return None
-        if execution.digest in self._machines:
-            machine = self._machines[execution.digest]
-        else:
-            definition = await self._store.definition(execution.digest)
-            machine = self.machine(execution.digest, definition)
+        machine = await self.machine_of(execution)
         revision, run = state
         live = self._live[arn] = Live(execution, machine, run, finished, revision)
         return live
@@ -247,7 +257,7 @@ class Engine:
             return
         if len(happenings) > 1:
             commands = _still_wanted(commands, run)
-        execution = _told(live.execution, progress, self._clock())
+        execution = told(live.execution, progress, self._clock())
         if live.is_kept:
             if execution.status == RUNNING:
                 await self._store.advance(execution, live.revision, run, events)
@@ -330,7 +340,7 @@ class Engine:
 
     # Time.
 
-    def _moment(self) -> Moment:
+    def moment(self) -> Moment:
         return Moment(self._clock(), self._chance)
 
     def _limit(self, live: Live) -> None:
@@ -338,7 +348,8 @@ class Engine:
         if live.execution.type == EXPRESS:
             seconds = min(seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
         if seconds is not None:
-            until = live.execution.started_at + seconds
+            # A redrive sets it back. (guide)
+            until = (live.execution.redriven_at or live.execution.started_at) + seconds
             self._set_timer(live, EXECUTION_TIMER, until, ExecutionTimedOut())
 
     def _expect_heartbeat(self, live: Live, command: StartTask) -> None:
@@ -360,38 +371,12 @@ class Engine:
         live.timers[name] = loop.call_later(delay, action)
 
 
-def _context(execution: Execution) -> dict[str, Any]:
-    return {
-        "Execution": {
-            "Id": execution.arn,
-            "Name": execution.name,
-            "RoleArn": execution.role_arn,
-            "StartTime": format_timestamp(execution.started_at),
-        },
-        "StateMachine": {"Id": machine_arn(execution.machine), "Name": execution.machine},
-    }
-
-
 def _still_wanted(commands: list[Command], run: Run) -> list[Command]:
     """Of several happenings, a later one may have ended what an earlier one began."""
     wanted = {command.id for command in outstanding(run)}
     return [
         one for one in commands if isinstance(one, CancelTask | CancelTimer) or one.id in wanted
     ]
-
-
-def _told(execution: Execution, progress: Progress, now: float) -> Execution:
-    """The execution as it stands after a step."""
-    if progress.status == RUNNING:
-        return execution
-    return msgspec.structs.replace(
-        execution,
-        status=progress.status,
-        stopped_at=now,
-        output=json_text(progress.output) if progress.status == "SUCCEEDED" else None,
-        error=progress.error,
-        cause=progress.cause,
-    )
 
 
 def _settle(waiting: list[asyncio.Future[None]], error: Exception | None = None) -> None:

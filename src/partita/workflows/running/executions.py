@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from partita.clock import Clock
 from partita.errors import (
@@ -21,8 +24,24 @@ from partita.workflows.running.arns import ExecutionName
 from partita.workflows.running.commits import Conflict
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.live import Live
-from partita.workflows.running.records import DELETING, EXPRESS, RUNNING, Execution, Machine
+from partita.workflows.running.records import (
+    DELETING,
+    EXPRESS,
+    RUNNING,
+    Alias,
+    Execution,
+    Machine,
+)
 from partita.workflows.running.store import Store
+
+
+class Chosen(NamedTuple):
+    """What an ARN of a machine, a version or an alias stands for."""
+
+    machine: Machine
+    version: int | None = None
+    alias: str | None = None
+    description: str | None = None
 
 
 class Executions:
@@ -37,6 +56,37 @@ class Executions:
             raise StateMachineDoesNotExist(f"State Machine Does Not Exist: '{arn}'")
         return machine
 
+    async def chosen(self, arn: str) -> Chosen:
+        """The machine of an ARN, as it was in the version that the ARN names."""
+        name, qualifier = arns.qualified(arn)
+        machine = await self._store.machine(name)
+        if machine is not None and qualifier is None:
+            return Chosen(machine)
+        alias = None
+        if qualifier is not None and not qualifier.isdecimal():
+            alias = await self._store.alias(name, qualifier)
+            qualifier = None if alias is None else str(_routed(alias))
+        version = None
+        if qualifier is not None:
+            version = await self._store.version(name, int(qualifier))
+        if machine is None or version is None:
+            raise StateMachineDoesNotExist(f"State Machine Does Not Exist: '{arn}'")
+        return Chosen(
+            msgspec.structs.replace(
+                machine,
+                definition=await self._store.definition(version.digest),
+                role_arn=version.role_arn,
+                created_at=version.created_at,
+                updated_at=version.created_at,
+                revision_id=version.revision_id,
+                logging=version.logging,
+                tracing=version.tracing,
+            ),
+            version.number,
+            None if alias is None else alias.name,
+            version.description,
+        )
+
     async def start(
         self,
         machine_arn: str,
@@ -50,18 +100,18 @@ class Executions:
 
         An execution that began after `since` is the one that its caller started, and forgot.
         """
-        machine = await self.machine(machine_arn)
-        execution = self._new(machine, name, input, trace_header)
+        chosen = await self.chosen(machine_arn)
+        execution = self._new(chosen, name, input, trace_header)
         try:
-            await self._engine.start(execution, machine.definition)
+            await self._engine.start(execution, chosen.machine.definition)
         except Conflict:
             execution = await self._same(execution, since)
         return {"executionArn": execution.arn, "startDate": execution.started_at}
 
-    async def run(self, machine: Machine, name: str | None, input: str, trace: str | None) -> Live:
+    async def run(self, chosen: Chosen, name: str | None, input: str, trace: str | None) -> Live:
         """An execution that nobody but its caller will ask for, and that is not kept."""
-        execution = self._new(machine, name, input, trace)
-        return await self._engine.start(execution, machine.definition, is_kept=False)
+        execution = self._new(chosen, name, input, trace)
+        return await self._engine.start(execution, chosen.machine.definition, is_kept=False)
 
     async def finished(self, arn: str) -> Execution:
         live = self._engine.live(arn)
@@ -72,7 +122,8 @@ class Executions:
             raise ExecutionDoesNotExist(f"Execution Does Not Exist: '{arn}'")
         return execution
 
-    def _new(self, machine: Machine, name: str | None, input: str, trace: str | None) -> Execution:
+    def _new(self, chosen: Chosen, name: str | None, input: str, trace: str | None) -> Execution:
+        machine = chosen.machine
         if machine.status == DELETING:
             raise StateMachineDeleting(
                 f"State Machine Deleting: '{arns.machine_arn(machine.name)}'"
@@ -88,6 +139,8 @@ class Executions:
             else arns.execution_arn(named),
             name=named.name,
             machine=machine.name,
+            version=chosen.version,
+            alias=chosen.alias,
             type=machine.type,
             digest=machine.digest,
             role_arn=machine.role_arn,
@@ -108,6 +161,12 @@ class Executions:
         ):
             raise ExecutionAlreadyExists(f"Execution Already Exists: '{execution.arn}'")
         return there
+
+
+def _routed(alias: Alias) -> int:
+    """The version that an alias stands for this time."""
+    [number] = random.choices(list(alias.routes), list(alias.routes.values()))
+    return number
 
 
 def check_input(text: str) -> None:

@@ -1,11 +1,14 @@
 """Records as items of a table: JSON that people can read, compressed or in pieces when it is long.
 
 machines          / NAME             a machine
+versions#MACHINE  / 0000000001       a version of a machine
+aliases#MACHINE   / NAME             an alias of a machine
 activities        / NAME             an activity
 definition#DIGEST / definition       the text that executions run
 ARN               / execution        an execution, listed by the index of starts
 ARN               / history#00000001 its events from that one on
-ARN               / state            how far it is, listed by the index of running
+ARN               / state            how far it is, listed by the index of running; stays when
+                                     it fails, to be redriven from
 PARTITION         / rest#ID#0        the rest of a record that is too long for one item
 """
 
@@ -76,6 +79,18 @@ def key(partition: str, sort: str) -> Item:
 
 def history_sort(first_id: int) -> str:
     return f"{HISTORY}{first_id:08d}"
+
+
+def versions_of(machine: str) -> str:
+    return f"versions#{machine}"
+
+
+def aliases_of(machine: str) -> str:
+    return f"aliases#{machine}"
+
+
+def version_sort(number: int) -> str:
+    return f"{number:010d}"
 
 
 def started_sort(started_at: float, name: str) -> str:

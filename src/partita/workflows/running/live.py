@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
-from partita.workflows.language import Happening, Run, StartTask, StateMachine
-from partita.workflows.running.records import Execution
+import msgspec
+
+from partita.workflows.language import Happening, Progress, Run, StartTask, StateMachine
+from partita.workflows.language.timestamps import format_timestamp
+from partita.workflows.language.values import json_text
+from partita.workflows.running.arns import machine_arn
+from partita.workflows.running.records import RUNNING, SUCCEEDED, Execution
 
 
 @dataclass(slots=True, eq=False)
@@ -58,3 +64,30 @@ def timeout_timer(id: str) -> str:
 
 def heartbeat_timer(id: str) -> str:
     return f"heartbeat of {id}"
+
+
+def context_of(execution: Execution) -> dict[str, Any]:
+    """The context object of an execution, as far as it is the same for all of its states."""
+    return {
+        "Execution": {
+            "Id": execution.arn,
+            "Name": execution.name,
+            "RoleArn": execution.role_arn,
+            "StartTime": format_timestamp(execution.started_at),
+        },
+        "StateMachine": {"Id": machine_arn(execution.machine), "Name": execution.machine},
+    }
+
+
+def told(execution: Execution, progress: Progress, now: float) -> Execution:
+    """The execution as it stands after a step."""
+    if progress.status == RUNNING:
+        return execution
+    return msgspec.structs.replace(
+        execution,
+        status=progress.status,
+        stopped_at=now,
+        output=json_text(progress.output) if progress.status == SUCCEEDED else None,
+        error=progress.error,
+        cause=progress.cause,
+    )

@@ -24,11 +24,36 @@ class Machine(msgspec.Struct, kw_only=True):
     logging: dict[str, object] | None = None
     tracing: dict[str, object] | None = None
     tags: dict[str, str] = {}
+    last_version: int = 0
+    """The number of the version that was published last."""
 
     @property
     def digest(self) -> str:
         """Under which its definition is kept for the executions that began with it."""
         return blake2b(self.definition.encode(), digest_size=16).hexdigest()
+
+
+class Version(msgspec.Struct, kw_only=True):
+    """A machine as it was when it was published."""
+
+    number: int
+    digest: str
+    """Of its definition."""
+    role_arn: str
+    created_at: float
+    revision_id: str | None = None
+    description: str | None = None
+    logging: dict[str, object] | None = None
+    tracing: dict[str, object] | None = None
+
+
+class Alias(msgspec.Struct, kw_only=True):
+    name: str
+    routes: dict[int, int]
+    """Which versions it stands for, and in how many of 100 cases."""
+    created_at: float
+    updated_at: float
+    description: str | None = None
 
 
 class Activity(msgspec.Struct, kw_only=True):
@@ -44,6 +69,9 @@ class Execution(msgspec.Struct, kw_only=True):
     name: str
     machine: str
     """The machine's name."""
+    version: int | None = None
+    alias: str | None = None
+    """With which it was started."""
     type: str
     digest: str
     """Of the definition that it runs."""
@@ -58,3 +86,7 @@ class Execution(msgspec.Struct, kw_only=True):
     output: str | None = None
     error: str | None = None
     cause: str | None = None
+    redrive_count: int = 0
+    redriven_at: float | None = None
+    redrive_tokens: dict[str, float] = {}
+    """The last ones that it was redriven with, and when."""

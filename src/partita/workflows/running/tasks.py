@@ -25,6 +25,7 @@ from partita.workflows.language.errors import (
 from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running import arns, integrations
 from partita.workflows.running.activities import Activities
+from partita.workflows.running.attribute_values import completed
 from partita.workflows.running.functions import Functions
 from partita.workflows.running.integrations import SYNC, SYNC_2, Integration, integration_of
 from partita.workflows.running.member_names import from_wire, to_wire
@@ -127,6 +128,7 @@ class Tasks:
         """An operation of a service, over the wire."""
         if integration.kind == integrations.DYNAMODB:
             service, prefix, general = "dynamodb", "DynamoDB", "AmazonDynamoDBException"
+            parameters = completed(parameters)
         else:
             service, prefix, _ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
@@ -188,7 +190,7 @@ def started_execution(task: StartTask, execution_arn: str) -> str | None:
     is_waiting = integration is not None and integration.pattern in (SYNC, SYNC_2)
     if not is_waiting or not isinstance(machine, str) or arns.kind_of(machine) != arns.MACHINE:
         return None
-    name = arns.ExecutionName(arns.machine_name(machine), _name(task, execution_arn))
+    name = arns.ExecutionName(arns.qualified(machine)[0], _name(task, execution_arn))
     return arns.execution_arn(name)
 
 

@@ -1,0 +1,251 @@
+"""Versions of machines, which never change, and aliases, which stand for one or two of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from partita.errors import (
+    ConflictException,
+    InvalidArn,
+    ResourceNotFound,
+    ServiceQuotaExceededException,
+    StateMachineDeleting,
+    ValidationException,
+)
+from partita.workflows.api import pages
+from partita.workflows.api.service import Answer, Request, Service
+from partita.workflows.running import arns
+from partita.workflows.running.commits import Conflict
+from partita.workflows.running.items import aliases_of, version_sort, versions_of
+from partita.workflows.running.records import DELETING, Alias, Machine, Version
+
+VERSIONS_MAX, ALIASES_MAX = 1000, 100
+"""Of a machine. (API reference)"""
+INITIAL = "INITIAL"
+"""How a machine's revision is called before its first update. (API reference)"""
+
+
+# Versions.
+
+
+def next_version(machine: Machine, request: Request, now: float) -> Version | None:
+    """What is published with a machine that is created or changed; None when nothing is."""
+    if not request.get("publish"):
+        return None
+    return _published_now(machine, request.get("versionDescription"), now)
+
+
+def _published_now(machine: Machine, description: str | None, now: float) -> Version:
+    machine.last_version += 1
+    return Version(
+        number=machine.last_version,
+        digest=machine.digest,
+        role_arn=machine.role_arn,
+        created_at=now,
+        revision_id=machine.revision_id,
+        description=description,
+        logging=machine.logging,
+        tracing=machine.tracing,
+    )
+
+
+def published(machine: str, version: Version | None) -> Answer:
+    if version is None:
+        return {}
+    return {"stateMachineVersionArn": arns.version_arn(machine, version.number)}
+
+
+async def publish_state_machine_version(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        machine = await service.executions.machine(request["stateMachineArn"])
+        if machine.status == DELETING:
+            raise StateMachineDeleting(f"State Machine Deleting: '{request['stateMachineArn']}'")
+        current = machine.revision_id or INITIAL
+        if request.get("revisionId", current) != current:
+            raise ConflictException(
+                "Failed to publish the State Machine version for revision "
+                f"{request['revisionId']}. The current State Machine revision is {current}."
+            )
+        version = await service.store.version(machine.name, machine.last_version)
+        if version is None or version.revision_id != machine.revision_id:
+            await _check_count(service, versions_of(machine.name), Version, VERSIONS_MAX)
+            version = _published_now(machine, request.get("description"), service.clock())
+            await service.store.put_machine(machine, is_new=False, version=version)
+    return {**published(machine.name, version), "creationDate": version.created_at}
+
+
+async def list_state_machine_versions(service: Service, request: Request) -> Answer:
+    machine = await service.executions.machine(request["stateMachineArn"])
+    limit, after = pages.limit_of(request), pages.place(request, str)
+    found, last = await service.store.page(
+        versions_of(machine.name), Version, limit, after, is_reverse=True
+    )
+    listed = [
+        {**published(machine.name, version), "creationDate": version.created_at}
+        for version in found
+    ]
+    return {"stateMachineVersions": listed, **pages.more(last)}
+
+
+async def delete_state_machine_version(service: Service, request: Request) -> Answer:
+    machine, number = _version(request["stateMachineVersionArn"])
+    async with service.changes:
+        users = [alias.name for alias in await _aliases(service, machine) if number in alias.routes]
+        if users:
+            raise ConflictException(
+                "Version to be deleted must not be referenced by an alias. Current list of aliases "
+                f"referencing this version: [{', '.join(users)}]"
+            )
+        await service.store.remove(versions_of(machine), version_sort(number))
+    return {}
+
+
+def _version(arn: str) -> tuple[str, int]:
+    machine, qualifier = arns.qualified(arn)
+    if qualifier is None or not qualifier.isdecimal():
+        raise InvalidArn(f"Invalid Arn: 'Invalid ARN: {arn}'")
+    return machine, int(qualifier)
+
+
+# Aliases.
+
+
+async def create_state_machine_alias(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        machine, routes = await _routes(service, request["routingConfiguration"])
+        await _check_count(service, aliases_of(machine), Alias, ALIASES_MAX)
+        now = service.clock()
+        alias = Alias(
+            name=request["name"],
+            routes=routes,
+            created_at=now,
+            updated_at=now,
+            description=request.get("description"),
+        )
+        try:
+            await service.store.put_alias(machine, alias, is_new=True)
+        except Conflict:
+            there = await service.store.alias(machine, alias.name)
+            if there is None or (there.routes, there.description) != (routes, alias.description):
+                raise ConflictException(
+                    "Failed to create alias because an alias with the same name and a different "
+                    "routing configuration already exists."
+                ) from None
+            alias = there
+    return {
+        "stateMachineAliasArn": arns.version_arn(machine, alias.name),
+        "creationDate": alias.created_at,
+    }
+
+
+async def update_state_machine_alias(service: Service, request: Request) -> Answer:
+    if not request.keys() & {"description", "routingConfiguration"}:
+        raise ValidationException("The description or the routingConfiguration must be specified")
+    async with service.changes:
+        machine, alias = await _alias(service, request["stateMachineAliasArn"])
+        alias.description = request.get("description", alias.description)
+        if "routingConfiguration" in request:
+            routed, alias.routes = await _routes(service, request["routingConfiguration"])
+            if routed != machine:
+                raise ValidationException("An alias stands for versions of its own state machine")
+        alias.updated_at = service.clock()
+        await service.store.put_alias(machine, alias, is_new=False)
+    return {"updateDate": alias.updated_at}
+
+
+async def describe_state_machine_alias(service: Service, request: Request) -> Answer:
+    machine, alias = await _alias(service, request["stateMachineAliasArn"])
+    described = {
+        "stateMachineAliasArn": arns.version_arn(machine, alias.name),
+        "name": alias.name,
+        "routingConfiguration": [
+            {"stateMachineVersionArn": arns.version_arn(machine, number), "weight": weight}
+            for number, weight in alias.routes.items()
+        ],
+        "creationDate": alias.created_at,
+        "updateDate": alias.updated_at,
+    }
+    return (
+        described if alias.description is None else described | {"description": alias.description}
+    )
+
+
+async def delete_state_machine_alias(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        machine, alias = await _alias(service, request["stateMachineAliasArn"])
+        await service.store.remove(aliases_of(machine), alias.name)
+    return {}
+
+
+async def list_state_machine_aliases(service: Service, request: Request) -> Answer:
+    """All of a machine, or those of a version, in the order of their names."""
+    name, qualifier = arns.qualified(request["stateMachineArn"])
+    machine = await service.executions.machine(arns.machine_arn(name))
+    found = await _aliases(service, machine.name)
+    if qualifier is not None:
+        found = [alias for alias in found if qualifier in map(str, alias.routes)]
+    after = pages.place(request, str) or ""
+    found = [alias for alias in found if alias.name > after]
+    limit = pages.limit_of(request)
+    listed = [
+        {
+            "stateMachineAliasArn": arns.version_arn(machine.name, alias.name),
+            "creationDate": alias.created_at,
+        }
+        for alias in found[:limit]
+    ]
+    return {
+        "stateMachineAliases": listed,
+        **pages.more(found[limit - 1].name if len(found) > limit else None),
+    }
+
+
+async def _aliases(service: Service, machine: str) -> list[Alias]:
+    return (await service.store.page(aliases_of(machine), Alias, ALIASES_MAX))[0]
+
+
+async def _alias(service: Service, arn: str) -> tuple[str, Alias]:
+    machine, name = arns.qualified(arn)
+    alias = None if name is None else await service.store.alias(machine, name)
+    if alias is None:
+        raise ResourceNotFound(
+            "Request references a resource that does not exist.", resourceName=arn
+        )
+    return machine, alias
+
+
+async def _routes(service: Service, routing: list[Request]) -> tuple[str, dict[int, int]]:
+    """The machine of a routing configuration, and its weights by version."""
+    given = [route["stateMachineVersionArn"] for route in routing]
+    if len(set(given)) < len(given):
+        raise ValidationException(_received("distinct state machine version ARNs", given))
+    weights = [route["weight"] for route in routing]
+    if sum(weights) != 100:
+        raise ValidationException(
+            f"Sum of routing configuration weights must equal 100. Received: {weights}"
+        )
+    machines, routes = set(), {}
+    for arn, weight in zip(given, weights, strict=True):
+        machine, qualifier = arns.qualified(arn)
+        is_version = qualifier is not None and qualifier.isdecimal()
+        if not is_version or await service.store.version(machine, int(qualifier or 0)) is None:
+            raise ValidationException(_received("state machine version ARNs", given))
+        machines.add(machine)
+        routes[int(qualifier or 0)] = weight
+    if len(machines) > 1:
+        raise ValidationException(_received("versions of one state machine", given))
+    return machines.pop(), routes
+
+
+def _received(what: str, given: list[str]) -> str:
+    return f"Routing configuration must contain {what}. Received: [{', '.join(given)}]"
+
+
+async def _check_count(
+    service: Service, partition: str, kind: type[msgspec.Struct], most: int
+) -> None:
+    found, _ = await service.store.page(partition, kind, most)
+    if len(found) >= most:
+        raise ServiceQuotaExceededException(
+            f"A state machine has {most} {kind.__name__.lower()} records at most"
+        )

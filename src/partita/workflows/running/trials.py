@@ -1,0 +1,58 @@
+"""Trying out one state: its task is carried out, its wait passes, and nothing is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from partita.clock import Clock
+from partita.workflows.language import (
+    Happening,
+    StartTask,
+    StartTimer,
+    TaskFailed,
+    TaskTimedOut,
+    TimerFired,
+)
+from partita.workflows.language.errors import TIMEOUT, StateError
+from partita.workflows.language.happenings import TaskHappening
+from partita.workflows.language.trial import Trial
+from partita.workflows.running.tasks import Tasks
+
+SECONDS_MAX = 300.0
+"""(API reference, TestState)"""
+
+
+class Trials:
+    def __init__(self, tasks: Tasks, clock: Clock, time_scale: float) -> None:
+        self._tasks = tasks
+        self._clock = clock
+        self._time_scale = time_scale
+
+    async def run(self, trial: Trial) -> None:
+        """Returns when the state has ended."""
+        command = trial.begin()
+        if isinstance(command, StartTimer):
+            seconds = command.until - self._clock()
+            await asyncio.sleep(min(seconds, SECONDS_MAX) / self._time_scale)
+            if seconds > SECONDS_MAX:
+                trial.break_off(TIMEOUT, None)
+            else:
+                trial.go_on(TimerFired(command.id))
+        elif isinstance(command, StartTask):
+            trial.go_on(await self._outcome(command, trial.run.context["Execution"]["Id"]))
+
+    async def _outcome(self, task: StartTask, arn: str) -> TaskHappening:
+        reported: list[TaskHappening] = []
+
+        async def note(*happenings: Happening) -> None:
+            raise AssertionError("only tasks that answer at once are tried out")
+
+        seconds = min(task.timeout_seconds or SECONDS_MAX, SECONDS_MAX)
+        try:
+            async with asyncio.timeout(seconds / self._time_scale):
+                await self._tasks.carry_out(task, arn, lambda *all: reported.extend(all), note)
+        except TimeoutError:
+            return TaskTimedOut(task.id)
+        except StateError as error:
+            return TaskFailed(task.id, error.error, error.cause)
+        return reported[-1]
