@@ -34,7 +34,7 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     maximum_record_age_seconds: Annotated[int, Meta(ge=FOR_EVER, le=604_800)] = FOR_EVER
     bisect_on_error: bool = False
     report_batch_item_failures: bool = False
-    on_failure: str | None = None
+    on_failure: Annotated[str, Meta(min_length=1)] | None = None
     """A file, or an HTTP endpoint."""
     filter_patterns: tuple[str, ...] = ()
     timeout_seconds: Annotated[float, Meta(gt=0, le=900)] = 60.0

@@ -307,6 +307,8 @@ def test_an_on_demand_table_keeps_to_its_maximum(database: testing.Database, cli
     }
     reason = response["throttlingReasons"][0]["reason"]
     assert reason == "TableWriteMaxOnDemandThroughputExceeded"
+    served = 'partita_entitled_units{table="votes",index="",kind="write"} 2'
+    assert served in page(database, "/metrics").splitlines()
     client.update_table(TableName="votes", OnDemandThroughput={"MaxWriteRequestUnits": -1})
     use_up(client, 10)
 

@@ -105,6 +105,14 @@ class Browser:
             self._loaded = True
 
     def open(self, page: Path | str, *, width: int = 1280, height: int = 900) -> None:
+        self.resize(width, height)
+        self._loaded = False
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
+        messages = self._messages()
+        while not self._loaded:
+            next(messages)
+
+    def resize(self, width: int, height: int = 900) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -112,11 +120,6 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
-        self._loaded = False
-        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
-        messages = self._messages()
-        while not self._loaded:
-            next(messages)
 
     def prefer(self, scheme: str) -> None:
         """Colours: light or dark."""

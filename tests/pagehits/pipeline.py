@@ -19,8 +19,8 @@ from typing import Any
 
 from ..processes import ENVIRONMENT, Server
 
-WAIT_SECONDS_MAX = 120
-STOP_SECONDS_MAX = 30
+WAIT_SECONDS_MAX = 300
+STOP_SECONDS_MAX = 60
 PARTS = ("processor", "counter", "consumer", "api")
 TOGETHER = (",".join(PARTS),)
 Row = tuple[str, int, int, str, str]

@@ -48,12 +48,19 @@ def test_the_dashboard_shows_lists_traffic_and_what_was_filtered(
     wait_for(lambda: str(ASSET) in text(browser, "#list"))
     row = text(browser, f"[data-asset='{ASSET}']").split()
     assert row[1:] == [str(ASSET), "7", "advertorial", "8", "free"]
-    assert browser.evaluate("document.querySelectorAll('#traffic svg rect').length") > 0
+    wait_for(lambda: browser.evaluate("document.querySelectorAll('#traffic svg rect').length"))
     wait_for(lambda: "no resource type" in text(browser, "#filtered"))
-    assert "visits counted" in text(browser, "#state")
+    wait_for(lambda: "the upper part not counted" in text(browser, "#traffic"))
+    wait_for(lambda: "visits counted" in text(browser, "#state"))
+    browser.evaluate("document.querySelector('[data-period=week]').focus()")
     browser.click("[data-period=week]")
     wait_for(lambda: "week" in text(browser, "#list-title"))
-    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.evaluate("document.activeElement.dataset.period") == "week"
+    for width in (1280, 380):
+        browser.resize(width)
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        fits = "$('list').scrollWidth <= $('list').clientWidth"
+        assert browser.evaluate(fits), "all columns can be seen"
     assert browser.complaints == []
     assert all(url.startswith(short.url("api")) for url in browser.requested)
 

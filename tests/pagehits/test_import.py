@@ -60,7 +60,7 @@ def test_visits_of_two_logs_are_counted_and_the_rest_is_told(
         "911 lines: 907 visits, 2 other requests, 1 addresses of no asset, 1 that could not be "
         "read (the first: access.log:308). Refused were 1 of the visits (the first: time is "
     )
-    wait_for(lambda: hits(pipeline, "ghi"))
+    wait_for(lambda: hits(pipeline, "ghi") and hits(pipeline, "abc"))
     assert hits(pipeline, "ghi") == {901: 601, 902: 300}
     assert hits(pipeline, "abc") == {asset_id(0): 5}
     again = processes.run(*arguments, "--endpoint", pipeline.endpoint)

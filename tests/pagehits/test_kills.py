@@ -97,7 +97,7 @@ def replay_with_kills(
 def test_windows_of_a_replay_equal_a_recount_after_kills(
     tmp_path: Path, chance: random.Random
 ) -> None:
-    replay_with_kills(tmp_path, chance, count=20_000, kills=1, hours=3)
+    replay_with_kills(tmp_path, chance, count=12_000, kills=1, hours=3)
 
 
 @pytest.mark.soak

@@ -25,7 +25,7 @@ def test_an_asset_is_put_and_its_visits_are_listed(short: Pipeline) -> None:
         program = program.replace("http://127.0.0.1:8000", short.endpoint)
         program = program.replace("http://127.0.0.1:8080", short.url("processor"))
         done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
         )
     answer = msgspec.json.decode(done.stdout)
     assert [event["status"] for event in answer["events"]] == ["accepted", "refused"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from calendar import timegm
 from typing import Any
 
 import pytest
@@ -143,7 +144,7 @@ def _until(short: Pipeline) -> float:
     _, _, answer = short.get("/?brand=abc&period=day")
     stamp = answer["lists"][0]["until"]
     shape = "%Y-%m-%dT%H:%M:%S" if stamp.count(":") == 2 else "%Y-%m-%dT%H:%M"
-    return time.mktime(time.strptime(stamp, shape)) - time.timezone
+    return timegm(time.strptime(stamp, shape))
 
 
 def test_rows_reach_the_table_in_the_form_of_the_document(short: Pipeline) -> None:

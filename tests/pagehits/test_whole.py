@@ -47,14 +47,15 @@ class Whole:
         try:
             connection.request(method, target, json.dumps(body))
             return json.loads(connection.getresponse().read())
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return None
         finally:
             connection.close()
 
     def hits(self, asset: int) -> int:
-        answer = self.request("GET", "/?brand=abc&period=week&section=5") or {"lists": []}
-        found = [hit for shown in answer["lists"] for hit in shown["hits"]]
+        answer = self.request("GET", "/?brand=abc&period=week&section=5") or {}
+        # What cannot be read because the database is gone has no lists.
+        found = [hit for shown in answer.get("lists", ()) for hit in shown["hits"]]
         return sum(hit["hits"] for hit in found if hit["assetId"] == asset)
 
     def is_stored(self, window: str, range_key: str) -> bool:
@@ -93,6 +94,8 @@ def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(whole: Whole)
 
 def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(whole: Whole) -> None:
     """As the quarantine does, by a record on the stream; twice the same counts once."""
+    # Early in its window, so that the visits do not come too late for it.
+    wait_for(lambda: time.time() % 4 < 2)
     now = int(time.time())
     visit(whole, asset_id(2), 6, time=now)
     wait_for(lambda: whole.hits(asset_id(2)) == 6)
@@ -102,7 +105,7 @@ def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(whole: W
     for _ in range(2):
         whole.client("kinesis").put_record(StreamName="pagehits", Data=change, PartitionKey="abc")
     wait_for(lambda: whole.hits(asset_id(2)) == 4)
-    wait_for(lambda: whole.request("GET", "/brands")["repeated"])
+    wait_for(lambda: (whole.request("GET", "/brands") or {}).get("repeated"))
     assert whole.hits(asset_id(2)) == 4
 
 

@@ -18,7 +18,7 @@ from .. import processes
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
 VISITS, COUNT, DESTINATION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-SECONDS_MAX = 60
+SECONDS_MAX = 120
 
 
 @pytest.fixture

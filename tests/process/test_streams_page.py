@@ -13,7 +13,7 @@ from partita.settings import load
 from partita.triggers.filters import compile_filters
 
 PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
-SECONDS_MAX = 20
+SECONDS_MAX = 120
 
 
 def examples(language: str) -> list[str]:
@@ -28,7 +28,11 @@ def test_the_stream_is_read_and_the_function_is_called(serve: Any, tmp_path: Pat
     server = serve("serve", "--port", "0", "--in-memory", "--config", settings)
     program = reader.replace("http://127.0.0.1:8000", server.url)
     said = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS_MAX,
     )
     assert said.stdout == "INSERT {'id': {'S': '17'}, 'total': {'N': '42'}}\n"
     totals = tmp_path / "totals.txt"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-SECONDS_MAX = 20
+SECONDS_MAX = 120
 TABLE = "orders"
 
 WRITE_DOWN = """
@@ -131,14 +131,15 @@ def test_it_goes_on_after_a_restart(serve: Any, settings: Any, tmp_path: Path) -
     server = serve(*arguments)
     create_table(server.client())
     put(server.client(), "first")
-    wait_until(lambda: keys(tmp_path) == ["first"])
-    # The position is noted after the function has returned.
-    time.sleep(0.5)
-    server.terminate()
-    server = serve(*arguments)
+    wait_until(lambda: "first" in keys(tmp_path))
     put(server.client(), "second")
     wait_until(lambda: "second" in keys(tmp_path))
-    assert keys(tmp_path) == ["first", "second"]
+    # A position is noted after the function has returned: the second may come again.
+    server.terminate()
+    server = serve(*arguments)
+    put(server.client(), "third")
+    wait_until(lambda: "third" in keys(tmp_path))
+    assert keys(tmp_path) in (["first", "second", "third"], ["first", "second", "second", "third"])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,6 @@ def test_where_a_new_trigger_begins(
     put(server.client(), "before")
     server.terminate()
     server = serve(*arguments)
-    time.sleep(0.5)
     put(server.client(), "after")
     wait_until(lambda: "after" in keys(tmp_path))
     assert sorted(keys(tmp_path), reverse=True) == expected
@@ -168,7 +168,7 @@ import time
 
 def handle(event, context):
     open("begun", "w").close()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 50
     while time.monotonic() < until:
         pass
 """
@@ -180,24 +180,22 @@ def handle(event, context):
     started = time.monotonic()
     for number in range(50):
         put(client, "a", n={"N": str(number)})
-    assert time.monotonic() - started < 10
-    started = time.monotonic()
     server.terminate()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30, "it waited for the function"
 
 
 @pytest.mark.parametrize(
-    "broken",
+    ("broken", "timeout_seconds"),
     [
-        "raise RuntimeError('no')",
-        "os._exit(3)",
-        "time.sleep(60)",
-        "return object()",
-        "print('x' * 1000); raise SystemExit",
+        ("raise RuntimeError('no')", 60),
+        ("os._exit(3)", 60),
+        ("time.sleep(60)", 1),
+        ("return object()", 60),
+        ("print('x' * 1000); raise SystemExit", 60),
     ],
 )
 def test_a_function_that_breaks_is_given_up_and_the_next_batch_comes(
-    serve: Any, settings: Any, tmp_path: Path, broken: str
+    serve: Any, settings: Any, tmp_path: Path, broken: str, timeout_seconds: int
 ) -> None:
     module = f"""
 import json
@@ -210,8 +208,8 @@ def handle(event, context):
     with open("seen", "a") as seen:
         seen.write(json.dumps(event) + "\\n")
 """
-    more = {"maximum_retries": 1, "timeout_seconds": 1, "on_failure": "failed", "batch_size": 1}
-    client = serve(*settings(module, **more)).client()
+    more = {"maximum_retries": 1, "on_failure": "failed", "batch_size": 1}
+    client = serve(*settings(module, timeout_seconds=timeout_seconds, **more)).client()
     create_table(client)
     put(client, "bad")
     put(client, "bad", n={"N": "1"})
@@ -224,15 +222,13 @@ def handle(event, context):
     assert first["requestContext"]["condition"] == "RetryAttemptsExhausted"
 
 
-def test_a_function_that_is_not_there_is_told_of(serve: Any, settings: Any) -> None:
-    server = serve(*settings("", maximum_retries=0))
-    client = server.client()
+def test_a_function_that_is_not_there_is_told_of(serve: Any, settings: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as said:
+        client = serve(*settings("", maximum_retries=0), stderr=said).client()
     create_table(client)
     put(client, "a")
-    time.sleep(1)
-    server.process.terminate()
-    _, said = server.process.communicate(timeout=SECONDS_MAX)
-    assert "Runtime.HandlerNotFound" in said
+    wait_until(lambda: "Runtime.HandlerNotFound" in log.read_text())
 
 
 def test_triggers_begin_with_streams_that_come_later(
@@ -309,7 +305,7 @@ def test_a_server_that_stops_does_not_wait_for_an_endpoint(serve: Any, settings:
         accepted, _ = silent.accept()
         started = time.monotonic()
         server.terminate()
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
         accepted.close()
 
 

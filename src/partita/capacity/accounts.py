@@ -90,6 +90,11 @@ class Side:
         """Units a second: those provisioned, or what an on-demand table has grown to."""
         return self._peak.rate(now) if self._peak else self.units
 
+    def entitled(self, now: float) -> float:
+        """Units a second that are served: those of an on-demand table up to its maximum."""
+        rate = self.rate(now)
+        return rate if self._maximum is None else min(rate, self._maximum.rate)
+
     def follow_peak(self, now: float) -> bool:
         """Whether an on-demand table has grown by its last peak just now."""
         assert self._bucket is not None

@@ -157,9 +157,10 @@ def _field(text: str, name: str, first: int, last: int, names: Sequence[str]) ->
             start, _, stop = span.partition("-")
             low = first if start in ("*", "?") else number(start)
             high = number(stop) if stop else (last if step or start in ("*", "?") else low)
-            if low > high:
+            every = int(step) if step else 1
+            if low > high or every < 1:
                 raise ValueError
-            values.update(range(low, high + 1, int(step) if step else 1))
+            values.update(range(low, high + 1, every))
         except ValueError:
             raise PartitaError(f"{part!r} is no {name} of a cron schedule.") from None
     return frozenset(values)

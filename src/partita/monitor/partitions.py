@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 from partita.capacity.sizing import partitions_for
+from partita.errors import PartitaError
 from partita.limits import GB
 from partita.monitor.pages import fetch_json
 from partita.monitor.wording import shown_key
@@ -49,6 +51,8 @@ def _shown_size(size_bytes: int) -> str:
 
 def sizing(read_units: float, write_units: float, size_gb: float) -> Iterator[str]:
     """How many partitions so much throughput and storage takes, and what each has of it."""
+    if not isfinite(read_units + write_units + size_gb * GB):
+        raise PartitaError("Units and gigabytes are finite numbers.")
     result = partitions_for(read_units, write_units, size_gb * GB)
     yield (
         f"by throughput  {result.by_throughput} = "

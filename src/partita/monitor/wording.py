@@ -16,6 +16,14 @@ def shown_key(key: str) -> str:
     return shown if len(shown) <= KEY_CHARS_MAX else f"{shown[: KEY_CHARS_MAX - 3]}..."
 
 
+def shortened(name: str, chars: int) -> str:
+    """Its beginning and its end: names of a family differ in one of them."""
+    if len(name) <= chars:
+        return name
+    end = (chars - 1) // 2
+    return f"{name[: chars - 1 - end]}…{name[-end:]}"
+
+
 def shown_number(number: float) -> str:
     """All of its digits: `g` has six."""
     return f"{number:.1f}".removesuffix(".0")

@@ -117,7 +117,7 @@ def _metric_lines(context: ReadContext) -> Iterator[str]:
     yield "# HELP partita_entitled_units Units a second: provisioned, or served on demand."
     yield "# TYPE partita_entitled_units gauge"
     for labels, side in sides:
-        yield f"partita_entitled_units{{{labels}}} {_exact(side.rate(now))}"
+        yield f"partita_entitled_units{{{labels}}} {_exact(side.entitled(now))}"
     yield "# HELP partita_partitions Partitions of a table or an index."
     yield "# TYPE partita_partitions gauge"
     for account in accounts:

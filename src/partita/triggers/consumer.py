@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,9 @@ class Consumer:
                 # All before the first that failed are done with (guide, "partial batch responses").
                 await self._reader.save(records[failed_at].sequence)
                 records, attempts = records[failed_at:], 0
+                if self._trigger.bisect_on_error:
+                    # It is bisected just there (the same page).
+                    continue
             logger.warning("The trigger %s failed: %s.", self._trigger.name, reason)
             if self._trigger.bisect_on_error and len(records) > 1:
                 middle = len(records) // 2
@@ -125,7 +129,7 @@ class Consumer:
         if age == FOR_EVER:
             return records
         oldest = self._clock() - age
-        old = [record for record in records if record.created_at < oldest]
+        old = list(takewhile(lambda record: record.created_at < oldest, records))
         if old:
             await self._give_up(old, TOO_OLD, attempts, reason)
         return records[len(old) :]
@@ -148,7 +152,7 @@ class Consumer:
             logger.error("The trigger %s gave up %d records.", self._trigger.name, len(records))
             return
         failure = failure_of(
-            self._trigger,
+            self._function.arn,
             self._reader.stream_arn,
             self._reader.shard_id,
             records,

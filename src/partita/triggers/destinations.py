@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from partita.settings import Trigger
 from partita.triggers.functions import CallFailed, in_thread, post
 from partita.triggers.records import Record, event_of
 
@@ -23,7 +22,7 @@ SEND_SECONDS_MAX = 60.0
 
 
 def failure_of(
-    trigger: Trigger,
+    function_arn: str,
     stream_arn: str,
     shard_id: str,
     records: Sequence[Record],
@@ -35,7 +34,7 @@ def failure_of(
     return {
         "requestContext": {
             "requestId": str(uuid.uuid4()),
-            "functionArn": trigger.function or trigger.endpoint,
+            "functionArn": function_arn,
             "condition": condition,
             "approximateInvokeCount": attempts,
         },
@@ -45,13 +44,13 @@ def failure_of(
             "functionError": reason,
         },
         "version": "1.0",
-        "timestamp": _moment(now),
+        "timestamp": _moment(now, "milliseconds"),
         "DDBStreamBatchInfo": {
             "shardId": shard_id,
             "startSequenceNumber": records[0].sequence_number,
             "endSequenceNumber": records[-1].sequence_number,
-            "approximateArrivalOfFirstRecord": _moment(records[0].created_at),
-            "approximateArrivalOfLastRecord": _moment(records[-1].created_at),
+            "approximateArrivalOfFirstRecord": _moment(records[0].created_at, "seconds"),
+            "approximateArrivalOfLastRecord": _moment(records[-1].created_at, "seconds"),
             "batchSize": len(records),
             "streamArn": stream_arn,
         },
@@ -78,5 +77,5 @@ def _append(path: Path, line: bytes) -> None:
         raise CallFailed(f"{path} could not be written: {error.strerror}") from error
 
 
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+def _moment(seconds: float, precision: str) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision)[:-6] + "Z"

@@ -20,6 +20,7 @@ Rule = Callable[[Any], bool]
 
 ABSENT = object()
 OR = "$or"
+NUMBER_TYPES = ("N", "NS")
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -60,30 +61,38 @@ def _field(name: str, rules: Any) -> Matches:
             raise _Malformed(f"{name} has no rules")
         compiled = [_rule(rule) for rule in rules]
         # Numbers of DynamoDB are texts; only there may a text be compared as a number.
-        is_number = name == "N"
-        return lambda record: _holds_any(compiled, _value(record, name, is_number))
+        is_number = name in NUMBER_TYPES
+        return lambda record: _holds_any(compiled, _leaves(record, name, is_number))
+    if not isinstance(rules, dict):
+        raise _Malformed(f"{name} takes a list of rules, such as [{json.dumps(rules)}]")
     inner = _object(rules, name)
-
-    def matches(record: dict[str, Any]) -> bool:
-        value = record.get(name)
-        # A field below nothing is absent.
-        return inner(value if isinstance(value, dict) else {})
-
-    return matches
+    # A field below nothing is absent.
+    return lambda record: any(map(inner, _objects(record, name) or [{}]))
 
 
 class _Number(str):
     """The text of a DynamoDB number."""
 
 
-def _value(record: dict[str, Any], name: str, is_number: bool) -> Any:
+def _members(record: dict[str, Any], name: str) -> list[Any]:
+    """A field's value, or those of its list: any of them will do."""
     value = record.get(name, ABSENT)
-    return _Number(value) if is_number and isinstance(value, str) else value
+    return value if isinstance(value, list) else [value]
 
 
-def _holds_any(rules: list[Rule], value: Any) -> bool:
-    # Of a list, any member will do.
-    values = value if isinstance(value, list) else [value]
+def _objects(record: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [one for one in _members(record, name) if isinstance(one, dict)]
+
+
+def _leaves(record: dict[str, Any], name: str, is_number: bool) -> list[Any]:
+    """What rules are about: an object has fields, and is no value itself (guide, "Exists")."""
+    leaves = [one for one in _members(record, name) if not isinstance(one, dict)]
+    if is_number:
+        leaves = [_Number(one) if isinstance(one, str) else one for one in leaves]
+    return leaves or [ABSENT]
+
+
+def _holds_any(rules: list[Rule], values: list[Any]) -> bool:
     return any(rule(one) for rule in rules for one in values)
 
 
@@ -156,9 +165,10 @@ def _number(value: Any) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | float | _Number):
         return None
     try:
-        return Decimal(str(value))
+        number = Decimal(str(value))
     except InvalidOperation:
         return None
+    return number if number.is_finite() else None
 
 
 _OPERATORS: dict[str, Callable[[Any], Rule]] = {

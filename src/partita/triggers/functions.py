@@ -27,27 +27,31 @@ class CallFailed(Exception):
 
 
 class Function(Protocol):
+    arn: str
+    """What it is called by where a failure is told of."""
+
     async def call(self, event: bytes) -> Any:
         """The result of the function; CallFailed when it has none."""
 
     async def close(self) -> None: ...
 
 
-def function_of(trigger: Trigger, folder: Path, starts: asyncio.Lock) -> Function:
-    """`starts` is shared by all functions whose processes start one after the other."""
+def function_of(trigger: Trigger, arn: str, folder: Path, starts: asyncio.Lock) -> Function:
+    """`arn` is that of a Python function; `starts` is shared by all whose processes start one
+    after the other."""
+    name, timeout_seconds = trigger.name, trigger.timeout_seconds
     if trigger.function is not None:
-        return PythonFunction(trigger.function, folder, trigger.timeout_seconds, starts)
+        function = process.Function(name, trigger.function, folder, timeout_seconds, arn)
+        return PythonFunction(function, starts)
     assert trigger.endpoint is not None
-    return HttpEndpoint(trigger.endpoint, trigger.timeout_seconds)
+    return HttpEndpoint(trigger.endpoint, timeout_seconds)
 
 
 class PythonFunction:
     """In a process of its own, looked for in the folder of the settings first."""
 
-    def __init__(
-        self, handler: str, folder: Path, timeout_seconds: float, starts: asyncio.Lock
-    ) -> None:
-        function = process.Function(handler, handler, folder, timeout_seconds)
+    def __init__(self, function: process.Function, starts: asyncio.Lock) -> None:
+        self.arn = function.arn
         self._process = FunctionProcess(function, starts)
 
     async def call(self, event: bytes) -> Any:
@@ -64,7 +68,7 @@ class HttpEndpoint:
     """Gets the event in a POST; any status of 2xx is a success."""
 
     def __init__(self, url: str, timeout_seconds: float) -> None:
-        self._url = url
+        self.arn = self._url = url
         self._timeout_seconds = timeout_seconds
 
     async def call(self, event: bytes) -> Any:

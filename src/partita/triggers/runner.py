@@ -112,6 +112,9 @@ class Runner:
         await self._save(stream, START, start)
 
     def _start_consumers(self, source: Source) -> None:
+        service = self._database.service
+        account = f"{service.region}:{service.account_id}"
+        arn = f"arn:aws:lambda:{account}:function:{self._trigger.name}"
         open_ids = {shard.shard_id for shard in source.shards if not source.is_finished(shard)}
         for shard in source.shards:
             key = (source.stream.number, shard.number)
@@ -120,9 +123,9 @@ class Runner:
                 consumer = Consumer(
                     self._trigger,
                     self._reader(source, shard),
-                    function_of(self._trigger, self._folder, self._starts),
+                    function_of(self._trigger, arn, self._folder, self._starts),
                     self._folder,
-                    self._database.service.clock,
+                    service.clock,
                 )
                 task = asyncio.create_task(consumer.consume(source.position(shard)))
                 self._consumers[key] = task

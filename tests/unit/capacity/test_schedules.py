@@ -49,7 +49,12 @@ def test_a_moment_is_met_to_the_second() -> None:
     [
         *("", "8 o'clock", "cron(0 8 * * *)", "cron(60 8 * * ? *)", "cron(x 8 * * ? *)"),
         *("cron(0 8 ? * MON#1 *)", "rate(0 minutes)", "rate(5 weeks)", "at(tomorrow)"),
-        *("cron(0 8 ? * FRI-MON *)", "cron(0/0 8 * * ? *)", "at(2026-12-01T08:00:00+02:00)"),
+        *(
+            "cron(0 8 ? * FRI-MON *)",
+            "cron(0/0 8 * * ? *)",
+            "cron(0/-5 8 * * ? *)",
+            "at(2026-12-01T08:00:00+02:00)",
+        ),
     ],
 )
 def test_what_is_no_schedule_is_refused_in_a_sentence(expression: str) -> None:

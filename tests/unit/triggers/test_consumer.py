@@ -51,6 +51,8 @@ class Shard:
 class Calls:
     """A function that writes down its calls, and answers as it is told."""
 
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:t"
+
     def __init__(self, answer: Callable[[list[int]], Any]) -> None:
         self.batches: list[list[int]] = []
         self.answer = answer
@@ -132,7 +134,10 @@ def test_after_the_last_retry_a_batch_is_given_up(tmp_path: Path) -> None:
     assert failure["requestContext"]["condition"] == "RetryAttemptsExhausted"
     assert failure["requestContext"]["approximateInvokeCount"] == 3
     assert failure["responseContext"]["functionError"] == "no"
+    assert failure["requestContext"]["functionArn"] == function.arn
+    assert failure["timestamp"] == "2027-01-15T08:00:00.000Z"
     info = failure["DDBStreamBatchInfo"]
+    assert info["approximateArrivalOfFirstRecord"] == "2027-01-15T08:00:00Z"
     assert (info["startSequenceNumber"], info["endSequenceNumber"], info["batchSize"]) == (
         sequence_number(1),
         sequence_number(2),
@@ -174,6 +179,17 @@ def test_reported_failures_are_where_it_goes_on() -> None:
     assert shard.saved == [3, 6]
 
 
+def test_a_batch_with_reported_failures_is_bisected_at_the_first_of_them() -> None:
+    def answer(batch: list[int]) -> Any:
+        failed = [sequence_number(3)] if len(batch) == 8 else []
+        return {"batchItemFailures": [{"itemIdentifier": number} for number in failed]}
+
+    shard, function = Shard(8), Calls(answer)
+    consume(shard, function, report_batch_item_failures=True, bisect_on_error=True)
+    assert function.batches == [[1, 2, 3, 4, 5, 6, 7, 8], [3, 4, 5, 6, 7, 8]]
+    assert shard.saved == [3, 9]
+
+
 def test_reports_are_only_read_when_asked_for() -> None:
     report = {"batchItemFailures": [{"itemIdentifier": sequence_number(1)}]}
     shard, function = Shard(2), Calls(lambda batch: report)
@@ -212,6 +228,14 @@ def test_records_that_are_too_old_are_given_up(tmp_path: Path) -> None:
     assert failure["DDBStreamBatchInfo"]["batchSize"] == 2
 
 
+def test_a_clock_that_was_put_back_loses_no_record(tmp_path: Path) -> None:
+    shard, function = Shard(3), Calls(succeed)
+    shard.records[1] = Shard(3, age_seconds=100).records[1]
+    consume(shard, function, tmp_path, maximum_record_age_seconds=60, on_failure="failed")
+    assert function.batches == [[1, 2, 3]]
+    assert failures(tmp_path / "failed") == []
+
+
 def test_a_destination_that_fails_is_tried_again(tmp_path: Path) -> None:
     shard, function = Shard(1), Calls(failing_on(1))
     destination = tmp_path / "later" / "failed"
@@ -236,21 +260,30 @@ def test_a_destination_that_fails_is_tried_again(tmp_path: Path) -> None:
 def test_the_window_waits_for_more() -> None:
     shard, function = Shard(2), Calls(succeed)
     shard.is_closed = False
+    window_seconds = 1.0
+
+    async def batches(count: int) -> list[list[int]]:
+        async with asyncio.timeout(20):
+            while len(function.batches) < count:
+                await asyncio.sleep(0.01)
+        return function.batches
 
     async def run() -> None:
         trigger = Trigger(
-            name="t", table="t", function="m:f", batch_size=4, batching_window_seconds=0.3
-        )
+            name="t", table="t", function="m:f", batch_size=4,
+            batching_window_seconds=window_seconds,
+        )  # fmt: skip
         consumer = Consumer(trigger, shard.reader(), function, Path(), lambda: NOW)
         task = asyncio.create_task(consumer.consume(1))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.05)
         assert function.batches == []
         shard.records.append(Record(3, NOW, b'{"n": 3}'))
-        await asyncio.sleep(0.4)
-        assert function.batches == [[1, 2, 3]]
+        assert await batches(1) == [[1, 2, 3]]
         shard.records += [Record(number, NOW, b'{"n": 0}') for number in (4, 5, 6, 7)]
-        await asyncio.sleep(0.1)
-        assert len(function.batches) == 2, "a full batch need not wait"
+        began = asyncio.get_running_loop().time()
+        await batches(2)
+        waited = asyncio.get_running_loop().time() - began
+        assert waited < window_seconds, "a full batch need not wait"
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -22,6 +22,9 @@ RECORD = {
             "gift": {"BOOL": True},
             "gone": {"NULL": True},
             "colours": {"SS": ["red", "green"]},
+            "teams": {"L": [{"S": "Sales"}, {"S": "Support"}, {"N": "7"}]},
+            "none": {"L": []},
+            "sizes": {"NS": ["1", "40"]},
         },
         "SizeBytes": 120,
     },
@@ -57,6 +60,12 @@ def image(**attributes: Any) -> dict[str, Any]:
         image(note={"S": [""]}),
         image(gift={"BOOL": [True]}),
         image(colours={"SS": ["green"]}),
+        image(teams={"L": {"S": ["Support"]}}),
+        image(teams={"L": {"S": [{"exists": True}]}}),
+        image(teams={"L": {"N": [{"numeric": [">", 6]}]}}),
+        image(teams=[{"exists": False}]),
+        image(sizes={"NS": [{"numeric": [">", 9]}]}),
+        image(none={"L": [{"exists": False}]}),
         image(total={"N": ["42.50"]}),
         image(total={"N": [{"numeric": [">", 42, "<=", 42.5]}]}),
         image(total={"N": [{"numeric": ["=", 42.5]}]}),
@@ -88,6 +97,10 @@ def test_what_matches(pattern: Any) -> None:
         image(gift={"BOOL": [1]}),
         image(gift={"BOOL": [{"numeric": ["=", 1]}]}),
         image(colours={"SS": ["blue"]}),
+        image(teams={"L": {"S": ["Marketing"]}}),
+        image(teams=[{"exists": True}]),
+        image(teams={"L": [{"exists": True}]}),
+        image(teams=[{"anything-but": "Sales"}]),
         image(total={"N": [{"numeric": [">", 42.5]}]}),
         image(status={"S": [{"numeric": [">", 0]}]}),
         {"userIdentity": {"type": ["Service"]}},
@@ -121,6 +134,7 @@ def test_one_of_several_patterns_will_do() -> None:
         '{"n": [{"numeric": [">"]}]}',
         '{"n": [{"numeric": ["~", 1]}]}',
         '{"n": [{"numeric": [">", "1"]}]}',
+        '{"n": [{"numeric": [">", 1e999]}]}',
         '{"$or": []}',
         '{"$or": [[]]}',
     ],
@@ -128,3 +142,10 @@ def test_one_of_several_patterns_will_do() -> None:
 def test_what_is_no_pattern(text: str) -> None:
     with pytest.raises(PartitaError, match="filter pattern"):
         compile_filters([text])
+
+
+def test_a_value_without_its_list_is_told_what_it_lacks() -> None:
+    with pytest.raises(
+        PartitaError, match=r'eventName takes a list of rules, such as \["INSERT"\]'
+    ):
+        compile_filters(['{"eventName": "INSERT"}'])

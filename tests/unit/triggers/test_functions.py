@@ -21,7 +21,8 @@ from partita.settings import Trigger
 from partita.triggers.functions import CallFailed, Function, HttpEndpoint, function_of
 
 EVENT = b'{"Records": []}'
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:t"
 
 INTO_THE_PIPE = """
 import os
@@ -44,7 +45,7 @@ def python_function(folder: Path, module: str, timeout_seconds: int, starts: asy
     trigger = Trigger(
         name="t", table="orders", function="shop:handle", timeout_seconds=timeout_seconds
     )
-    return function_of(trigger, folder, starts)
+    return function_of(trigger, ARN, folder, starts)
 
 
 async def outcome(function: Function) -> Any:
@@ -100,11 +101,26 @@ def test_a_process_that_died_between_two_calls_is_replaced(tmp_path: Path) -> No
     assert replaced != killed
 
 
+def test_a_function_is_told_what_it_is_called(tmp_path: Path) -> None:
+    module = (
+        "def handle(event, context): return [context.function_name, context.invoked_function_arn]"
+    )
+
+    async def run() -> Any:
+        function = python_function(tmp_path, module, TIMEOUT_SECONDS, asyncio.Lock())
+        try:
+            return await outcome(function)
+        finally:
+            await function.close()
+
+    assert asyncio.run(run()) == ["t", ARN]
+
+
 def test_importing_does_not_count_towards_the_timeout(tmp_path: Path) -> None:
-    module = "import time\ntime.sleep(1.5)\ndef handle(event, context): return 1"
+    module = "import time\ntime.sleep(2.5)\ndef handle(event, context): return 1"
 
     async def call() -> Any:
-        function = python_function(tmp_path, module, 1, asyncio.Lock())
+        function = python_function(tmp_path, module, 2, asyncio.Lock())
         result = await outcome(function)
         await function.close()
         return result
