@@ -14,7 +14,8 @@ from typing import Any, Self
 
 import pytest
 
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 180
+MEMORY_BYTES_MIN = 2 << 30
 PASSWORD = "open sesame @/:%"
 """With what a URL has to escape."""
 
@@ -32,7 +33,7 @@ class DatabaseServer(ABC):
 
     def __init__(self) -> None:
         # Not under pytest's own folders: a socket's path may have about 100 characters.
-        self.folder = Path(tempfile.mkdtemp(prefix=f"partita-{self.scheme}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"partita-{self.scheme}-", dir=roomy_memory()))
         self.port = free_port()
         self.password = PASSWORD
         self._process: subprocess.Popen[bytes] | None = None
@@ -255,6 +256,13 @@ def find(program: str) -> str | None:
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *map(str, versions)])
     return shutil.which(program, path=path)
+
+
+def roomy_memory() -> Path | None:
+    """Where nobody waits for a disk, if there is such a place: in containers it may be tiny."""
+    memory = Path("/dev/shm")
+    is_roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free >= MEMORY_BYTES_MIN
+    return memory if is_roomy else None
 
 
 def free_port() -> int:

@@ -15,6 +15,9 @@ from partita.migrate.analyze import analyze
 from partita.migrate.folder import Folder
 from partita.migrate.pattern_file import chosen
 from partita.migrate.patterns import Patterns
+from partita.migrate.plan import plan
+from partita.migrate.sources.address import PASSWORD_ENV
+from partita.migrate.summaries.analysis import summarize
 
 from . import bookshop
 from .servers import DatabaseServer
@@ -22,6 +25,7 @@ from .servers import DatabaseServer
 MakeFolder = Callable[..., Folder]
 
 DRIVERS = {"mysql": "mysql+pymysql", "postgresql": "postgresql+psycopg"}
+SETTING_SECONDS_MAX = 60
 
 
 def driver_url(server: DatabaseServer, database: str) -> URL:
@@ -63,20 +67,36 @@ def used(server: DatabaseServer) -> Iterator[DatabaseServer]:
             "SET GLOBAL general_log = 1; SET GLOBAL slow_query_log = 1",
             "books",
         )
-        off = "SET GLOBAL general_log = 0; SET GLOBAL slow_query_log = 0"
     else:
         server.execute("CREATE EXTENSION pg_stat_statements", "books")
         bookshop.create(driver_url(server, "books"))
         server.execute("SELECT pg_stat_statements_reset()", "books")
-        for statement in ("ALTER SYSTEM SET log_statement = 'all'", "SELECT pg_reload_conf()"):
-            server.execute(statement, "books")
-        off = "ALTER SYSTEM RESET log_statement"
-        time.sleep(0.5)
+        log_statements(server, "all")
     bookshop.use(driver_url(server, "books"))
-    server.execute(off, "books")
-    if server.scheme == "postgresql":
-        server.execute("SELECT pg_reload_conf()", "books")
+    if server.scheme == "mysql":
+        server.execute("SET GLOBAL general_log = 0; SET GLOBAL slow_query_log = 0", "books")
+    else:
+        log_statements(server, "none")
     yield server
+
+
+def log_statements(postgresql: DatabaseServer, which: str) -> None:
+    """Settings are read again some time after they were changed."""
+    for statement in (f"ALTER SYSTEM SET log_statement = '{which}'", "SELECT pg_reload_conf()"):
+        postgresql.execute(statement, "books")
+    deadline = time.monotonic() + SETTING_SECONDS_MAX
+    while logged_statements(postgresql) != which:
+        assert time.monotonic() < deadline, "the settings were not read again"
+        time.sleep(0.05)
+
+
+def logged_statements(postgresql: DatabaseServer) -> str:
+    connection = postgresql.connect("books")
+    try:
+        ((found,),) = connection.execute("SELECT current_setting('log_statement')").fetchall()
+        return str(found)
+    finally:
+        connection.close()
 
 
 def test_what_the_server_counted_becomes_the_patterns_of_the_application(
@@ -178,3 +198,71 @@ def test_settings_that_are_wrong_are_told(make_folder: MakeFolder) -> None:
     folder = make_folder("sqlite:///none.db", "[analyze]\nsample = 0\n")
     with pytest.raises(PartitaError, match="sample must be between 1 and"):
         analyze(folder)
+
+
+def test_names_that_are_keywords_and_parts_of_dates_come_out_of_digests(
+    mariadb: DatabaseServer, make_folder: MakeFolder
+) -> None:
+    """Both are spelled in another way there: SYSTEM_USER, SQL_TSI_MONTH ( ... )."""
+    url = mariadb.create(
+        "keywords",
+        "CREATE TABLE user (id INT PRIMARY KEY, hour INT, born DATE, KEY (hour));"
+        "INSERT INTO user VALUES (1, 2, '2021-11-22')",
+    )
+    for statement in (
+        "SELECT user.id FROM user WHERE hour = 3",
+        "SELECT id FROM user WHERE born > NOW() - INTERVAL 3 DAY",
+        "SELECT id FROM user WHERE MONTH(born) = 4",
+    ):
+        mariadb.execute(statement, "keywords")
+    found = mined(make_folder(url))
+    assert {"user by hour", "user by range of born"} <= unlimited(found)
+    assert not any(one.filters for one in found.patterns)
+    assert found.unexplained == []
+
+
+def test_a_user_without_the_right_to_statistics_is_told_which(
+    server: DatabaseServer, make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = "CREATE TABLE t (id INT PRIMARY KEY)"
+    if server.scheme == "mysql":
+        grant = "CREATE OR REPLACE USER clerk IDENTIFIED BY 'x'; GRANT SELECT ON rights.* TO clerk"
+    else:
+        grant = (
+            "CREATE EXTENSION pg_stat_statements; DROP ROLE IF EXISTS clerk;"
+            "CREATE ROLE clerk LOGIN PASSWORD 'x'; GRANT SELECT ON t TO clerk; SELECT id FROM t"
+        )
+    server.create("rights", f"{table}; {grant}")
+    folder = make_folder(server.url("rights", "clerk"))
+    monkeypatch.setenv(PASSWORD_ENV, "x")
+    with sources.connect(folder) as source:
+        inventory = sources.reflect(source)
+    folder.write_json("inventory.json", inventory)
+    analysis = analyze(folder)
+    problems = [one.reason for one in analysis.problems]
+    hidden = [one.reason for one in chosen(folder, inventory).unexplained]
+    advice = {"mysql": "GRANT SELECT ON performance_schema", "postgresql": "pg_read_all_stats"}
+    assert any(advice[server.scheme] in reason for reason in [*problems, *hidden])
+    shown = " ".join(map(str, summarize(folder, analysis)))
+    assert "not among the patterns" in shown or not hidden
+
+
+def test_references_that_only_statements_know_are_named_once_and_served(
+    server: DatabaseServer, make_folder: MakeFolder
+) -> None:
+    script = (
+        "CREATE TABLE actor (id INT PRIMARY KEY, name VARCHAR(20));"
+        "CREATE TABLE edits (id INT PRIMARY KEY, actor_id INT, page VARCHAR(20))"
+    )
+    extension = "CREATE EXTENSION pg_stat_statements;" if server.scheme == "postgresql" else ""
+    url = server.create("undeclared", f"{extension}{script}")
+    server.execute(
+        "SELECT e.page FROM edits e JOIN actor a ON a.id = e.actor_id WHERE a.name = 'x'",
+        "undeclared",
+    )
+    told = mined(make_folder(url)).references
+    assert told == ["edits.actor_id = actor.id"]
+    folder = make_folder(url, f"references = {told}\n")
+    assert mined(folder).references == []
+    plan(folder)
+    assert [one.kind for one in folder.inventory().relationships] == ["one-to-many"]

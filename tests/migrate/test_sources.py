@@ -20,7 +20,7 @@ from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 WRONG = "wr0ng-s3cret"
 SLEEP = {"mysql": "SELECT SLEEP(20)", "postgresql": "SELECT pg_sleep(20)"}
 
-LEAVING_SECONDS_MAX = 10
+LEAVING_SECONDS_MAX = 60
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from partita.limits import GB
 from partita.migrate.pricing import ClassPrices, Prices, ReservedPrices
-from partita.migrate.units import Units
+from partita.migrate.units import ResourceUnits, Units
 
 RESERVED_BLOCK = 100
 MONTHS = {"one year": 12, "three years": 36}
@@ -106,6 +106,11 @@ def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
     )
 
 
+def _whole(resource: ResourceUnits, amount: float) -> int:
+    """What is provisioned has at least one unit; a local index uses those of its table."""
+    return max(math.ceil(round(amount, 9)), 0 if resource.is_local else 1)
+
+
 class _Writer:
     def __init__(self, units: Units, prices: Prices, settings: EstimateSettings) -> None:
         self.units = units
@@ -140,8 +145,8 @@ class _Writer:
 
     def _capacity(self, share: float) -> tuple[int, int]:
         """Read and write units to provision, whole ones for each table and index."""
-        read = sum(math.ceil(round(one.read_units * share, 9)) for one in self.units.resources)
-        write = sum(math.ceil(round(one.write_units * share, 9)) for one in self.units.resources)
+        read = sum(_whole(one, one.read_units * share) for one in self.units.resources)
+        write = sum(_whole(one, one.write_units * share) for one in self.units.resources)
         return read, write
 
     def _hourly(self, prices: ClassPrices, read: float, write: float) -> float:

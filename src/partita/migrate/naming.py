@@ -10,6 +10,8 @@ from partita.limits import TABLE_NAME_CHARS_MIN
 
 Style = Literal["source", "camelCase", "PascalCase", "snake_case"]
 
+SHORT_PREFIXES_MAX = 24
+
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _IRREGULAR = {
@@ -108,12 +110,16 @@ def table_name(name: str, taken: Iterable[str] = ()) -> str:
 
 
 def prefixes(tables: Iterable[str]) -> dict[str, str]:
-    """The fewest letters of its name that tell each table from the others: G for Games."""
+    """The fewest letters of its name that tell each table from the others: G for Games.
+
+    Of many tables, BA, BAS and BASK would be a riddle: there it is the whole name.
+    """
     bare = {table: "".join(words(singular(table.rpartition(".")[2]))).upper() for table in tables}
+    are_many = len(bare) > SHORT_PREFIXES_MAX
     chosen: dict[str, str] = {}
     for table, name in bare.items():
         taken = set(chosen.values())
-        options = [name[:length] for length in range(1, len(name) + 1)]
+        options = [name[:length] for length in range(len(name) if are_many else 1, len(name) + 1)]
         options += [f"{name}{number}" for number in range(2, len(bare) + 2)]
         chosen[table] = next(option for option in options if option not in taken)
     return chosen

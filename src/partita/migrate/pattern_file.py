@@ -34,7 +34,9 @@ from partita.migrate.written_pattern import FoundTable, WrittenPattern
 WRITTEN = "patterns.toml"
 MINED = "patterns.mined.toml"
 
-_TOP_LEVEL = ("pattern", "patterns", "unexplained", "ignored", "origin", "window_seconds")
+_TOP_LEVEL = (
+    "pattern", "patterns", "unexplained", "ignored", "origin", "window_seconds", "references",
+)  # fmt: skip
 
 
 def chosen(folder: Folder, inventory: Inventory) -> Patterns:
@@ -74,6 +76,7 @@ def parse(text: str, inventory: Inventory, where: str = WRITTEN) -> Patterns:
         patterns=patterns,
         unexplained=[Unexplained(**one) for one in content.get("unexplained", [])],
         ignored=[Ignored(**one) for one in content.get("ignored", [])],
+        references=[str(one) for one in content.get("references", [])],
     )
 
 
@@ -109,6 +112,7 @@ def to_toml(patterns: Patterns) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if patterns.origin:
         content |= {"origin": patterns.origin, "window_seconds": patterns.window_seconds}
+    content["references"] = patterns.references
     content["pattern"] = [_written_form(pattern) for pattern in patterns.patterns]
     content["unexplained"] = [asdict(one) for one in patterns.unexplained]
     content["ignored"] = [asdict(one) for one in patterns.ignored]
@@ -138,6 +142,7 @@ def _written_form(pattern: AccessPattern) -> dict[str, Any]:
         "limit": pattern.limit,
         "filters": short(pattern.filters),
         "columns": short(pattern.columns),
+        "values": pattern.values if pattern.values > 1 else 0,
         "items": pattern.items,
         "rate": pattern.calls_per_second,
         "consistent": pattern.is_consistent,

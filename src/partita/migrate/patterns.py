@@ -15,6 +15,9 @@ Category = Literal["write only", "by distinct value", "range of items"]
 
 Operation = Literal["read", "insert", "update", "delete", "aggregate"]
 
+KEY_MUST_HOLD = "the key must hold "
+"""So begins a remark about a column that is compared in another form, such as lower case."""
+
 
 class AccessPattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
@@ -40,6 +43,8 @@ class AccessPattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is read or written; empty for all."""
     items: float = 1
     """How many items one call reads or writes on average."""
+    values: float = 1
+    """How many values one call looks for at once (IN), each by a request of its own."""
     calls_per_second: float
     is_consistent: bool = False
     source: Literal["written", "mined"] = "written"
@@ -69,3 +74,5 @@ class Patterns(Struct, frozen=True, kw_only=True, omit_defaults=True):
     patterns: list[AccessPattern] = field(default_factory=list)
     unexplained: list[Unexplained] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    """What statements join as if by a foreign key that the schema does not declare."""

@@ -24,7 +24,8 @@ LOOKUP_COLUMNS_MAX = 3
 """A key and what it stands for, dates of change aside."""
 LOOKUP_ROWS_MAX = 1000
 LOOKUP_ROWS_PER_ENTRY_MIN = 10
-EAV_COLUMNS_MAX = 8
+EAV_COLUMNS_MAX = 7
+"""Besides its values, of which it may have one for each type."""
 
 _WORDS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*")
 ATTRIBUTE_WORDS = {"attribute", "attr", "key", "property", "field", "param", "parameter", "option"}
@@ -174,7 +175,7 @@ def eav_attribute(table: Table) -> str | None:
         for column in columns
         if column.name not in values and _names_attribute(column.name)
     ]
-    if len(columns) > EAV_COLUMNS_MAX or not values or len(attributes) != 1:
+    if len(columns) - len(values) > EAV_COLUMNS_MAX or not values or len(attributes) != 1:
         return None
     (attribute,) = attributes
     entities = [key.columns for key in table.foreign_keys if attribute not in key.columns]

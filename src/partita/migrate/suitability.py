@@ -188,7 +188,7 @@ def _scale(table: Table, surroundings: Surroundings) -> Iterator[Reason]:
     if table.row_count >= MANY_ROWS:
         yield Reason(10, f"Its {table.row_count:,} rows gain from being spread over partitions.")
     elif table.row_count == 0:
-        yield Reason(0, "It has no rows to judge by.")
+        yield Reason(-15, "It has no rows to judge by, and none to move.")
     share = (table.data_bytes or 0) / surroundings.bytes_total if surroundings.bytes_total else 0
     if share >= LARGE_SHARE and {"load", "costs"} & set(surroundings.goals.aims):
         yield Reason(

@@ -24,6 +24,7 @@ from partita.migrate.designs import (
     parse_step,
 )
 from partita.migrate.patterns import AccessPattern
+from partita.migrate.relationships import is_unique
 from partita.migrate.volumes import Volumes
 
 READ_UNIT_BYTES = 4 * KB
@@ -67,6 +68,7 @@ class ResourceUnits(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     table: str
     index: str | None = None
+    is_local: bool = False
     items: float
     item_bytes: float
     """At the 95th percentile; with several types of items, the mean of theirs."""
@@ -179,6 +181,11 @@ class _Counter:
         )
         items = self._items_read(access, pattern, table, index, entity)
         requests = max(access.requests, 1)
+        if pattern.items > 1 and self._names_rows(pattern, entity):
+            # As many keys as items: each is read, and rounded up, by itself.
+            items = requests = pattern.items
+        elif not access.filter and access.request == "Query":
+            requests = max(requests, pattern.values)
         each = read_units(items * size / requests, pattern.is_consistent)
         total = each * requests * pattern.calls_per_second
         resource = Resource(table.name, access.index or "")
@@ -192,6 +199,14 @@ class _Counter:
             requests=access.requests,
             read_units=total,
         )
+
+    def _names_rows(self, pattern: AccessPattern, entity: Entity) -> bool:
+        """Whether one value names one row: then several items are of several values (IN)."""
+        table = self.volumes.inventory.table(pattern.table)
+        given = map(Ref.parse, pattern.equality)
+        columns = [ref.column for ref in given if ref.table == pattern.table]
+        is_alone = entity.source == pattern.table and not (pattern.joins or pattern.hierarchy)
+        return is_alone and table is not None and is_unique(table, columns)
 
     def _items_read(
         self,
@@ -362,6 +377,7 @@ class _Counter:
         return ResourceUnits(
             table=table.name,
             index=index.name if index else None,
+            is_local=index is not None and index.kind == "local",
             items=items,
             item_bytes=size / items if items else 0.0,
             bytes=size,

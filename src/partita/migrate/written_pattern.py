@@ -37,6 +37,7 @@ _FIELDS = {
     "limit": ("first", "top"),
     "filters": ("filter", "filtered_by"),
     "columns": ("fields", "attributes", "select"),
+    "values": ("values_per_call",),
     "items": ("rows", "items_per_call", "rows_per_call"),
     "calls_per_second": ("rate", "rps", "qps", "tps", "per_second", "frequency", "calls"),
     "is_consistent": ("consistent", "strongly_consistent", "consistent_read"),
@@ -116,7 +117,9 @@ class WrittenPattern:
         except (Noise, NotUnderstood) as reason:
             self._refuse(f"its sql is not understood: {reason}", "sql")
         is_counted = access.is_by_distinct_value and not access.joins
-        return access.pattern(float(max(shapes[0].members, 1)) if is_counted else 0.0)
+        given = float(max(shapes[0].members, 1))
+        pattern = access.pattern(given if is_counted else 0.0)
+        return replace(pattern, values=given) if access.is_among else pattern
 
     def _from_members(self) -> AccessPattern:
         if "table" not in self._members:
@@ -176,7 +179,8 @@ class WrittenPattern:
         if "sql" not in self._members and self._members.get("source") != "mined":
             self._refuse_several_ways(access)
         category = self._members.get("category")
-        pattern = access.settle().pattern(items)
+        values = max(self._number("values"), 1.0) if "values" in self._members else start.values
+        pattern = replace(access.settle().pattern(items), values=values)
         if category is not None:
             plain = str(category).lower().replace("-", " ").replace("_", " ")
             if plain not in _CATEGORIES:

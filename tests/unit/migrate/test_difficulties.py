@@ -265,3 +265,20 @@ def test_the_challenges_of_the_whitepaper() -> None:
         "key structure",
     ]
     assert "50.0 GB take 11.9 hours at 10 Mbit/s" in challenges[1].what
+
+
+def test_a_reference_whose_table_stands_in_the_row() -> None:
+    comments = table("comments", "id, commentable_type string, commentable_id, body string", "id")
+    (one,) = found("polymorphic reference", comments)
+    assert one.columns == ["commentable_type", "commentable_id"]
+    assert "{commentable_type}#{commentable_id}" in one.strategy
+    tracker = table("transactions", "id, ObjectType string, ObjectId", "id")
+    django = table("admin_log", "id, content_type_id, object_id string", "id")
+    assert len(found("polymorphic reference", tracker, django)) == 2
+    kinds = table("kinds", "id, name string", "id")
+    declared = table(
+        "accounts", "id, kind_type string, kind_id", "id",
+        foreign_keys=[foreign_key("kind_id", "kinds.id")],
+    )  # fmt: skip
+    assert found("polymorphic reference", kinds, declared) == []
+    assert found("polymorphic reference", table("pets", "id, type string", "id")) == []

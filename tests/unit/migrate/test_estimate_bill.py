@@ -8,13 +8,16 @@ import pytest
 
 from partita.errors import PartitaError
 from partita.limits import GB
+from partita.migrate.analysis import Analysis
 from partita.migrate.bill import Bill, EstimateSettings, bill
 from partita.migrate.pricing import NEWEST, read_prices
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.units import ResourceUnits, Units, units
+from partita.migrate.volumes import Volumes
 
 from .games import expected, table_4
+from .schemas import inventory, table
 
 HOURS = 730
 
@@ -139,3 +142,11 @@ def test_prices_that_are_none_are_refused_in_words(
         read_prices(own)
     with pytest.raises(PartitaError, match="Cannot read the prices"):
         read_prices(tmp_path / "absent.toml")
+
+
+def test_an_idle_table_is_free_on_demand_and_one_unit_of_each_when_provisioned() -> None:
+    idle = table("idle", "id, name string", "id")
+    volumes = Volumes(inventory(idle), Analysis(tables=[]))
+    found = made_out(units(denormalized(volumes, [], ModelSettings()), [], volumes))
+    assert found.option("on-demand").throughput == 0
+    assert found.option("provisioned").throughput == pytest.approx((0.00013 + 0.00065) * HOURS)

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from partita.limits import GB, KB
 from partita.migrate.analysis import Analysis
 from partita.migrate.designs import Design
+from partita.migrate.mining.merging import Mine, Ran
+from partita.migrate.mining.schema import Schema
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.units import partitions, read_units, units, write_units
@@ -139,3 +141,48 @@ def test_nothing_is_stored_for_an_empty_table() -> None:
     counted = units(design(), table_4(), Volumes(games()))
     assert [one.bytes for one in counted.resources] == [0, 0, 0]
     assert counted.read_units > 0
+
+
+def test_several_keys_of_one_call_are_read_and_rounded_one_by_one() -> None:
+    members = table("members", "id, email string", "id", indexes=[unique("email")])
+    volumes = Volumes(inventory(members), Analysis(tables=[measured("members", size=100)]))
+    patterns = [
+        pattern("by ids", "read", "members", "id", 10, items=7.0),
+        pattern("by emails", "read", "members", "email", 10, items=3.0),
+    ]
+    design = denormalized(volumes, patterns, ModelSettings())
+    counted = {one.pattern: one for one in units(design, patterns, volumes).patterns}
+    assert counted["by ids"].items == 7
+    assert counted["by ids"].read_units == 10 * 7 * 0.5
+    assert counted["by emails"].read_units == 10 * 3 * 0.5
+
+
+def test_all_below_a_row_are_read_together() -> None:
+    staff = table(
+        "staff", "id, boss integer?", "id", foreign_keys=[foreign_key("boss", "staff.id")]
+    )
+    volumes = Volumes(inventory(staff), Analysis(tables=[measured("staff", size=100)]))
+    patterns = [
+        pattern("below", "read", "staff", "id", 10, items=40.0, hierarchy="staff.boss"),
+    ]
+    design = denormalized(volumes, patterns, ModelSettings())
+    first, *others = units(design, patterns, volumes).patterns
+    assert others, "the row's own item tells its path"
+    assert sum(one.read_units for one in (first, *others)) < 10 * 40 * 0.5
+
+
+def test_a_query_for_each_value_of_a_list() -> None:
+    users = table("users", "id, name string", "id")
+    notes = table(
+        "notes", "id, user_id, text string", "id", foreign_keys=[foreign_key("user_id", "users.id")]
+    )
+    found = inventory(users, notes)
+    mine = Mine(Schema(found))
+    mine.add(Ran("SELECT * FROM notes WHERE user_id IN (1, 2, 3, 4, 5)", calls=60, rows=600))
+    mine.add(Ran("SELECT * FROM notes WHERE user_id = 1", calls=20, rows=40))
+    patterns = mine.patterns(80, "a test").patterns
+    assert [(one.values, one.items) for one in patterns] == [(4, 8)]
+    volumes = Volumes(found, Analysis(tables=[measured("notes", size=100)]))
+    design = denormalized(volumes, patterns, ModelSettings())
+    (counted,) = units(design, patterns, volumes).patterns
+    assert counted.read_units == 1 * 4 * 0.5

@@ -11,6 +11,9 @@ from partita.migrate.analysis import Analysis, ColumnFigures, Distribution, KeyS
 from partita.migrate.check import check
 from partita.migrate.designs import Access, Design, Entity, TableDesign
 from partita.migrate.inventory import Inventory, Relationship, Table
+from partita.migrate.mining.merging import Mine, Ran
+from partita.migrate.mining.schema import Schema
+from partita.migrate.naming import prefixes
 from partita.migrate.patterns import AccessPattern
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
@@ -790,3 +793,104 @@ def test_a_list_copies_only_what_is_read_of_a_table_with_items_of_its_own() -> N
     assert collected(named, stock) == ["lines.product_id", "lines.price", "products.name"]
     assert "products.stock" in collected(whole, stock)
     assert "products.price" not in collected(whole, stock)
+
+
+def test_a_key_that_may_be_null_is_told_by_its_own_column() -> None:
+    users = table("users", "id, name string", "id")
+    carts = table(
+        "carts", "id, owner_id integer?, note string", "id",
+        foreign_keys=[foreign_key("owner_id", "users.id")],
+    )  # fmt: skip
+    visits = table("visits", "page string?, seen string?, place string")
+    patterns = [pattern("carts of a user", "read", "carts", "owner_id", 100)]
+    volumes = Volumes(inventory(users, carts, visits), Analysis(tables=[]))
+    design = single_table(volumes, patterns, ModelSettings())
+    told = [risk for risk in design.risks if "may be NULL" in risk]
+    assert not any("users.id" in risk for risk in told), "a primary key is never NULL"
+    assert all(risk.startswith("carts.owner_id may be NULL") for risk in told)
+
+
+def test_a_scan_by_alternatives_says_what_would_be_served() -> None:
+    patterns = [
+        pattern("either", "read", "users", "", 1, filters=["users.name", "users.email"]),
+        pattern("inside", "read", "users", "", 1, filters=["users.name"]),
+    ]
+    users = table("users", "id, name string, email string", "id")
+    volumes = Volumes(inventory(users), Analysis(tables=[]))
+    either, inside = (
+        risk
+        for risk in denormalized(volumes, patterns, ModelSettings()).risks
+        if "is not served" in risk
+    )
+    assert either.endswith(
+        "no key finds what it tests (users.name, users.email): it is a scan;"
+        " of alternatives (OR), a pattern for each is served."
+    )
+    assert inside.endswith("no key finds what it tests (users.name): it is a scan.")
+
+
+def test_tables_that_nothing_connects_are_told_how_to_be() -> None:
+    actor = table("actor", "id, name string", "id")
+    edits = table("edits", "id, actor_id", "id")
+    patterns = [pattern("edits of a name", "read", "edits", "actor.name", 1)]
+    volumes = Volumes(inventory(actor, edits), Analysis(tables=[]))
+    (risk,) = denormalized(volumes, patterns, ModelSettings()).risks
+    assert "actor.name is not a part of edits's items; no foreign key connects them" in risk
+    connected = replace(edits, foreign_keys=[foreign_key("actor_id", "actor.id")])
+    for design in both(inventory(actor, connected), patterns):
+        assert access(design, "edits of a name").request == "Query"
+
+
+def test_of_many_tables_prefixes_are_whole_names() -> None:
+    assert prefixes(["basket", "basket_line", "games"]) == {
+        "basket": "B",
+        "basket_line": "BA",
+        "games": "G",
+    }
+    many = ["basket", "basket_line", *(f"table_{chr(97 + number)}" for number in range(24))]
+    assert prefixes(many)["basket_line"] == "BASKETLINE"
+    assert len(set(prefixes(many).values())) == len(many)
+
+
+def test_a_key_in_another_form_than_the_column_is_a_risk() -> None:
+    mine = Mine(Schema(found := inventory(table("users", "id, name string", "id"))))
+    mine.add(Ran("SELECT * FROM users WHERE lower(name) = 'x'"))
+    patterns = mine.patterns(60, "a test").patterns
+    for design in both(found, patterns):
+        assert any("the key must hold lower(users.name)" in risk for risk in design.risks)
+
+
+def test_rows_without_a_reference_are_not_lost_to_a_key_made_of_it() -> None:
+    users = table("users", "id, name string", "id")
+    carts = table(
+        "carts", "id, owner_id integer?, note string", "id",
+        foreign_keys=[foreign_key("owner_id", "users.id")],
+    )  # fmt: skip
+    carts = replace(carts, columns=[replace(carts.columns[0], is_auto_increment=True),
+                                    *carts.columns[1:]])  # fmt: skip
+    patterns = [pattern("carts of a user", "read", "carts", "owner_id", 100)]
+    guests = measured("carts", columns={"owner_id": {"null_share": 0.3}, "id": {}})
+    for design in both(inventory(users, carts), patterns, measured("users"), guests):
+        assert access(design, "carts of a user").index == "GSI1", "a sparse index"
+        assert not any("may be NULL" in risk for risk in design.risks)
+    everyone = measured("carts", columns={"owner_id": {}, "id": {}})
+    for design in both(inventory(users, carts), patterns, measured("users"), everyone):
+        assert access(design, "carts of a user").index is None
+        assert any(risk.startswith("carts.owner_id may be NULL") for risk in design.risks)
+
+
+def test_fractions_in_a_text_are_refused_with_what_to_do() -> None:
+    found = inventory(
+        table("pages", "id, space, chance float", "id"),
+        table("notes", "id, owner string, at datetime", "id"),
+    )
+    patterns = [
+        pattern("one of a space", "read", "pages", "space", 1, range="chance"),
+        pattern("notes of one", "read", "notes", "owner", 1, order_by="at"),
+        pattern("page", "read", "pages", "id", 9),
+        pattern("note", "read", "notes", "id", 9),
+    ]
+    volumes = Volumes(found, Analysis(tables=[]))
+    design = single_table(volumes, patterns, ModelSettings())
+    told = [one.message for one in check(design, patterns, volumes) if one.severity == "error"]
+    assert [one for one in told if "chance has fractions" in one and "type N" in one]

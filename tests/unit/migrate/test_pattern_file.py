@@ -239,3 +239,16 @@ def test_any_file_is_read_or_refused_in_one_sentence(tables: list[dict[str, Any]
 )
 def test_rates_as_people_write_them(written: object, rate: float | None) -> None:
     assert rate_per_second(written) == rate
+
+
+def test_values_of_a_list_are_counted_and_read_back() -> None:
+    mined = Mine(Schema(SHOP))
+    mined.add(Ran("SELECT * FROM orders WHERE customer_id IN (1, 2, 3)"))
+    patterns = mined.patterns(60, "a test")
+    assert patterns.patterns[0].values == 3
+    assert parse(tomli_w.dumps(to_toml(patterns)), SHOP).patterns[0].values == 3
+    written = "[[pattern]]\nname = 'x'\nrate = 1\n"
+    sql = "sql = 'SELECT * FROM orders WHERE customer_id IN (?, ?)'"
+    assert one(f"{written}{sql}").values == 2
+    assert one(f"{written}table = 'orders'\nby = 'customer_id'\nvalues = 7").values == 7
+    assert one(f"{written}table = 'orders'\nby = 'customer_id'").values == 1

@@ -144,6 +144,16 @@ def test_the_side_of_a_many_to_many_is_no_lookup() -> None:
             table("t", "id, ObjectId, PropertyName string, PropertyValue string", "id"),
             "PropertyName",
         ),
+        (
+            table(
+                "t",
+                "id, attribute_id, product_id, value_text string, value_integer, value_boolean"
+                " boolean, value_float float, value_richtext string, value_date date, value_file"
+                " string",
+                "id",
+            ),
+            "attribute_id",
+        ),
         (table("settings", "key string, value string", "key"), None),
         (table("t", "id, user_id, full_name string, value decimal", "id"), None),
         (table("t", "user_id, attribute string, amount", "user_id attribute"), None),

@@ -249,3 +249,11 @@ def test_figures_as_people_read_them() -> None:
     assert [money(n, "USD") for n in (0, 0.5, 1463.9, -3)] == ["$0", "$0.50", "$1,464", "-$3.00"]
     assert money(5, "EUR") == "EUR 5.00"
     assert money(0.001, "USD") == "<$0.01"
+
+
+def test_joins_without_a_foreign_key_are_unknown(folder: Folder) -> None:
+    fill(folder, games())
+    (folder.path / "patterns.toml").unlink()
+    text = f'references = ["PlayersGamesItems.PlayerId = Players.PlayerId"]\n{PATTERNS}'
+    folder.write_text("patterns.mined.toml", text)
+    assert "PlayersGamesItems.PlayerId = Players.PlayerId." in " ".join(report(folder).unknowns)

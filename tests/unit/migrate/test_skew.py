@@ -88,3 +88,13 @@ def test_of_values_that_are_equally_frequent_the_first_is_told() -> None:
         values: list[str | None] = [str(first), str(second), *map(str, range(100, 200))]
         values += [str(second), str(first)]
         assert skew(values, is_telling=True).top_value == str(first)
+
+
+def test_all_is_exact_beside_nulls_too() -> None:
+    """13378 * (1 - 12029 / 13378) is a little more than 1349."""
+    values = [str(number if number < 1000 else number % 52) for number in range(1349)]
+    found = skew([*values, *[None] * 12029])
+    counted = Counter(values)
+    entropy = -sum(n / 1349 * math.log2(n / 1349) for n in counted.values())
+    assert found.distinct == len(counted)
+    assert found.entropy_bits == pytest.approx(entropy, abs=0.006)

@@ -88,3 +88,13 @@ def test_goals_count() -> None:
     (with_load,) = score(inventory(large), Goals(aims=["load"]))
     (without,) = score(inventory(large), Goals(aims=["performance"]))
     assert with_load.score == without.score + 10
+
+
+def test_a_table_with_rows_comes_before_one_without() -> None:
+    full, empty = (
+        table(f"{name}_sessions", "token string, data json", "token", row_count=rows)
+        for name, rows in (("our", 10), ("an", 0))
+    )
+    found = judged(empty, full)
+    assert list(found) == ["our_sessions", "an_sessions"]
+    assert found["our_sessions"].score > found["an_sessions"].score

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from partita.migrate.mining.merging import Mine, Ran, name_of
 from partita.migrate.mining.names import Noise, NotUnderstood
@@ -230,3 +231,35 @@ def test_which_of_two_tables_leads_to_another_is_kept() -> None:
         )
     found = {one.name: one.through for one in mine.patterns(1, "a test").patterns}
     assert found == {"a by b.name through x": ["x"], "a by b.name through y": ["y"]}
+
+
+def test_the_last_minute_is_told_as_one() -> None:
+    assert "of the last minute:" in Mine(SCHEMAS["mysql"]).patterns(61, "a test").origin
+
+
+def test_names_that_a_digest_spells_in_its_own_way_are_found() -> None:
+    """Seen in MariaDB 10.11: unquoted, a table called user is SYSTEM_USER there."""
+    schema = Schema(inventory(table("user", "id, database string", "id")))
+    assert told("SELECT `id` FROM SYSTEM_USER WHERE SCHEMA = ?", schema) == ["-> user by database"]
+    exactly = Schema(inventory(table("fields", "id", "id"), table("columns", "id", "id")))
+    assert told("SELECT `id` FROM FIELDS WHERE `id` = ?", exactly) == ["-> fields by id"]
+
+
+def test_a_statement_that_is_hidden_says_which_right_is_missing() -> None:
+    (line,) = told("< insufficient privilege >", SCHEMAS["postgres"])
+    assert "GRANT pg_read_all_stats" in line
+
+
+def test_a_join_that_no_foreign_key_goes_is_told() -> None:
+    actor = table("actor", "id, name string", "id")
+    edits = table("edits", "id, actor_id, page", "id")
+    join = "SELECT * FROM edits e JOIN actor a ON a.id = e.actor_id WHERE a.name = ?"
+    alike = "SELECT * FROM edits e JOIN actor a ON a.name = e.page WHERE e.id = ?"
+    mine = Mine(Schema(inventory(actor, edits)))
+    for statement in (join, join, alike):
+        mine.add(Ran(statement))
+    assert mine.patterns(60, "a test").references == ["edits.actor_id = actor.id"]
+    declared = replace(edits, foreign_keys=[foreign_key("actor_id", "actor.id")])
+    mine = Mine(Schema(inventory(actor, declared)))
+    mine.add(Ran(join))
+    assert mine.patterns(60, "a test").references == []

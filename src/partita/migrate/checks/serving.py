@@ -140,7 +140,15 @@ class Serving(Rule):
             if self.volumes.kind(ref) not in ("integer", "decimal", "float"):
                 continue
             measured = self.volumes.column(ref)
-            if self.schema.canonical(ref) == wanted and not part.format.startswith("0"):
+            is_padded = part.format.startswith("0")
+            if self.schema.canonical(ref) == wanted and self.volumes.kind(ref) != "integer":
+                if not is_padded:
+                    yield error(
+                        place,
+                        f"{ref} has fractions, which do not sort as the text {attribute.name}: give"
+                        f" an index {ref.column} itself as its sort key, of type N",
+                    )
+            elif self.schema.canonical(ref) == wanted and not is_padded:
                 yield error(
                     place, f"{ref} is not padded in {attribute.name}: as text, 10 is before 9"
                 )

@@ -24,6 +24,7 @@ TABLE_CHECKS: tuple[Callable[[Table, Inventory], Iterator[Difficulty]], ...] = (
     columns.types,
     columns.generated,
     tables.foreign_keys,
+    tables.polymorphic_references,
     tables.triggers,
     tables.indexes,
     tables.partitions,

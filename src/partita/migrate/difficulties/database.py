@@ -52,8 +52,8 @@ def no_foreign_keys(inventory: Inventory) -> Iterator[Difficulty]:
             severity="care",
             what="No table has a foreign key, so that relationships are known to the application"
             " only.",
-            strategy="Say in patterns.toml which tables are joined, or let `partita migrate"
-            " analyze` find it in the statements that were run.",
+            strategy="Name them under references in [source]; `partita migrate analyze` lists"
+            " those that the statements join by.",
         )
 
 

@@ -19,6 +19,7 @@ DifficultyKind = Literal[
     "unique constraint",
     "generated column",
     "foreign key",
+    "polymorphic reference",
     "trigger",
     "view",
     "routine",

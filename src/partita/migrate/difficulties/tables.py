@@ -20,6 +20,28 @@ SEARCHES = {
     "spgist": "ranges, places or texts",
 }
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+DJANGO_REFERENCES = {"contenttypeid": "objectid"}
+"""Which model, and the key of the row."""
+
+
+def polymorphic_references(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
+    """`commentable_type` and `commentable_id`: which table is meant stands in the row."""
+    declared = {name for key in table.foreign_keys for name in key.columns}
+    plain = {column.name.replace("_", "").lower(): column.name for column in table.columns}
+    for name, kind in plain.items():
+        stem = name.removesuffix("type")
+        number = plain.get(DJANGO_REFERENCES.get(name, f"{stem}id" if stem != name else ""))
+        if stem and number and number not in declared:
+            yield Difficulty(
+                kind="polymorphic reference",
+                severity="care",
+                table=table.name,
+                columns=[kind, number],
+                what=f"{number} of {table.name} points at rows of the table that {kind} names, so"
+                " that no foreign key can say where.",
+                strategy=f"Make both one key, {{{kind}}}#{{{number}}}: the rows lie together with"
+                " those of the same owner, whatever its table.",
+            )
 
 
 def foreign_keys(table: Table, inventory: Inventory) -> Iterator[Difficulty]:

@@ -72,7 +72,7 @@ class KeyCounts:
         if self.is_unique:
             distinct, top, entropy = rows, 1 / rows, math.log2(rows)
         else:
-            is_census = is_exact and sampled >= rows
+            is_census = is_exact and self.seen >= rows_in_table
             distinct = counts.distinct if is_census else counts.estimate_distinct(rows)
             # That no value came twice says only how many there are.
             top = counts.top / sampled if counts.top > 1 or is_census else 1 / distinct

@@ -25,11 +25,15 @@ class Access:
     filters: list[str] = field(default_factory=list)
     order_by: list[str] = field(default_factory=list)
     is_descending: bool = False
+    is_among: bool = False
+    """One of `equality` is compared with a list of values."""
     hierarchy: str = ""
     limit: int | None = None
     columns: list[str] = field(default_factory=list)
     is_consistent: bool = False
     remarks: list[str] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    """What it joins as if by a foreign key, where the schema has none."""
 
     @property
     def is_by_distinct_value(self) -> bool:

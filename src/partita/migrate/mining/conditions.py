@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from partita.migrate.mining.gathering import Query
 from partita.migrate.mining.names import Derived, Names
+from partita.migrate.patterns import KEY_MUST_HOLD
 
 _SAME_VALUE = (exp.Lower, exp.Upper, exp.Trim)
 """A key can hold the result instead of the column."""
@@ -97,7 +98,7 @@ class Conditions:
         for function in functions:
             form = type(function).__name__.lower()
             self.query.forms[reference] = form
-            self.query.remarks.append(f"the key must hold {form}({reference})")
+            self.query.remarks.append(f"{KEY_MUST_HOLD}{form}({reference})")
 
     def _same(self, left: exp.Column, right: exp.Column) -> None:
         one, other = self.names.resolve(left), self.names.resolve(right)
@@ -114,6 +115,7 @@ class Conditions:
             self._in_query([_bare(side) for side in sides], _bare(inner))
         elif part.args.get("unnest") or _is_value(*part.expressions):
             self._found_by(left)
+            self.query.is_among = True
         else:
             self._filter(part)
 

@@ -27,6 +27,8 @@ class Query:
     hierarchy: Reference | None = None
     """The column by which a recursive query goes down a tree."""
     limit: int | None = None
+    is_among: bool = False
+    """One of `equality` is compared with a list of values."""
     is_aggregate: bool = False
     is_locking: bool = False
     remarks: list[str] = field(default_factory=list)
@@ -49,6 +51,7 @@ class Query:
         self.links += inner.links
         self.remarks += inner.remarks
         self.hierarchy = self.hierarchy or inner.hierarchy
+        self.is_among = self.is_among or inner.is_among
         self.is_aggregate = self.is_aggregate or inner.is_aggregate
         self.order = self.order or inner.order
         self.limit = self.limit if self.limit is not None else inner.limit

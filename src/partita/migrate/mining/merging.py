@@ -131,6 +131,7 @@ class Mine:
             patterns=sorted(merged, key=lambda one: (-one.calls_per_second, one.name)),
             unexplained=sorted(unexplained, key=lambda one: (-one.calls, one.statement)),
             ignored=[Ignored(kind=kind, calls=calls) for kind, calls in sorted(noise.items())],
+            references=_references(found),
         )
 
     def _filled(self, found: Groups) -> dict[str, str]:
@@ -143,20 +144,30 @@ class Mine:
                 inserted[name] = inserted.get(name, 0) + max(tally.rows, tally.members, tally.calls)
                 rows[name] = access.table.row_count
         return {
-            name: f"{count:,.0f} rows were inserted, as many as {name} has: that filled it, and"
-            " counts as no rate; write the one that you expect"
+            name: f"{_rows(count)} inserted, as many as {name} has: that filled it, and counts as"
+            " no rate; write the one that you expect"
             for name, count in inserted.items()
             if rows[name] and FILLED_SHARES[0] <= count / rows[name] <= FILLED_SHARES[1]
         }
+
+
+def _references(found: Groups) -> list[str]:
+    accesses = (access for group in found.values() for access, _ in group)
+    return sorted({one for access in accesses for one in access.references})
+
+
+def _rows(count: float) -> str:
+    return "1 row was" if count == 1 else f"{count:,.0f} rows were"
 
 
 def _window(seconds: float) -> str:
     """Over how long statements were counted; less than an hour says little about a month."""
     if seconds >= HOUR:
         return f" ({seconds / HOUR:,.0f} hours)"
+    minutes = round(seconds / 60)
+    last = "minute" if minutes <= 1 else f"{minutes} minutes"
     return (
-        f" (only statements of the last {max(seconds / 60, 1):.0f} minutes: check the rates before"
-        " anybody reckons with them)"
+        f" (only statements of the last {last}: check the rates before anybody reckons with them)"
     )
 
 
@@ -192,6 +203,7 @@ def _merge(
         description="; ".join([*sorted(remarks), *([load] if load else [])]),
         joins=sorted({join for one, _ in group for join in one.joins}),
         columns=_columns(one for one, _ in group),
+        values=_values(group),
         calls_per_second=0.0 if load else float(f"{calls / seconds:.6g}"),
         is_consistent=all(one.is_consistent for one, _ in group),
         source="mined",
@@ -226,6 +238,13 @@ def _items(access: Access, group: Sequence[tuple[Access, Tally]]) -> float:
     if access.is_by_distinct_value or access.operation == "insert":
         return _rounded(max(members, 1))
     return float(access.limit or 0)
+
+
+def _values(group: Sequence[tuple[Access, Tally]]) -> float:
+    """Per call, as far as the statements tell: MySQL's digests hide how long a list is."""
+    calls = sum(tally.calls for _, tally in group)
+    given = (tally.members if access.is_among else tally.calls for access, tally in group)
+    return max(_rounded(sum(given) / calls), 1.0) if calls else 1.0
 
 
 def _rounded(number: float) -> float:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
-from partita.migrate.mining.schema import Schema
+from partita.migrate.mining.schema import Schema, spelled_in_digests
 
 
 class NotUnderstood(Exception):
@@ -65,8 +65,9 @@ class Names:
         return self.outer.cte(name) if self.outer else None
 
     def source(self, name: str) -> Occurrence | Derived | None:
-        if name.lower() in self.sources:
-            return self.sources[name.lower()]
+        for spelling in (name.lower(), spelled_in_digests(name)):
+            if spelling in self.sources:
+                return self.sources[spelling]
         return self.outer.source(name) if self.outer else None
 
     def resolve(self, column: exp.Column) -> Reference | None:

@@ -17,6 +17,16 @@ SQLGLOT_DIALECTS = {
     "sqlite": "sqlite",
 }
 
+DIGEST_SPELLINGS = {
+    "system_user": "user",
+    "schema": "database",
+    "fields": "columns",
+    "some": "any",
+    "slave": "replica",
+    "slaves": "replicas",
+}
+"""What MariaDB's digests make of a table or column that is called like one of its keywords."""
+
 
 class Schema:
     """An inventory by name, without regard to case: MariaDB's digests write ID for id."""
@@ -46,8 +56,9 @@ class Schema:
         if qualifier and f"{qualifier}.{name}" in self._tables:
             return self._tables[f"{qualifier}.{name}"]
         if qualifier in ("", "public", "main", self._database):
-            if name in self._tables:
-                return self._tables[name]
+            for spelling in (name, DIGEST_SPELLINGS.get(name, name)):
+                if spelling in self._tables:
+                    return self._tables[spelling]
             others = self._by_last_name.get(name, [])
             # PostgreSQL's search path is the application's: one table of that name is meant.
             if not qualifier and len(others) == 1:
@@ -64,7 +75,14 @@ class Schema:
         return name.lower().startswith(SYSTEM_PREFIXES)
 
     def column(self, table: Table, name: str) -> Column | None:
-        return self._columns[table.name].get(name.lower())
+        columns, name = self._columns[table.name], name.lower()
+        return columns.get(name) or columns.get(DIGEST_SPELLINGS.get(name, name))
+
+
+def spelled_in_digests(name: str) -> str:
+    """Of a table in FROM; before a dot, `user`.`id`, the digest has its own name."""
+    found = (spelling for spelling, own in DIGEST_SPELLINGS.items() if own == name.lower())
+    return next(found, name.lower())
 
 
 def is_unique_by(table: Table, columns: set[str]) -> bool:

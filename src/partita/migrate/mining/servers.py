@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,8 @@ from partita.errors import PartitaError
 from partita.migrate.mining.logs import Logged, general_entry
 from partita.migrate.mining.merging import Ran
 from partita.migrate.sources import Source, SourceError
+
+_TIME_UNITS = re.compile(r"\bSQL_TSI_(?=[A-Z])")
 
 
 class Kept(NamedTuple):
@@ -29,7 +32,8 @@ def kept_by(source: Source) -> Kept:
             if kept is not None:
                 return kept
         raise PartitaError(
-            f"{source.address} keeps no statements; start it with performance_schema = ON, or name"
+            f"{source.address} keeps no statements that its user may read; start it with"
+            " performance_schema = ON and GRANT SELECT ON performance_schema.* to the user, or name"
             " a general or slow log under logs in [analyze]."
         )
     raise PartitaError("SQLite keeps no statements; write the access patterns in patterns.toml.")
@@ -58,10 +62,15 @@ def _digests(source: Source) -> Kept | None:
         "performance_schema's statement digests; rates are means since the first was counted",
         _seconds(since),
         (
-            Ran(str(text), float(calls), float(max(sent, affected)), float(examined))
+            Ran(_as_written(text), float(calls), float(max(sent, affected)), float(examined))
             for text, calls, sent, affected, examined in rows
         ),
     )
+
+
+def _as_written(digest: str) -> str:
+    """MariaDB spells a part of a date by its other name: DAY(x) is told as SQL_TSI_DAY ( x )."""
+    return _TIME_UNITS.sub("", str(digest))
 
 
 def _general_log(source: Source) -> Kept | None:

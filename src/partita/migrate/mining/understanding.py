@@ -15,7 +15,7 @@ from partita.migrate.mining.accesses import Access
 from partita.migrate.mining.conditions import Conditions
 from partita.migrate.mining.gathering import Query
 from partita.migrate.mining.names import Names, Noise, NotUnderstood, Occurrence, Reference
-from partita.migrate.mining.schema import Schema
+from partita.migrate.mining.schema import Schema, is_unique_by
 from partita.migrate.mining.selects import add_ctes, add_join, add_source, read, unknown_table
 from partita.migrate.mining.texts import Shape
 from partita.migrate.patterns import Operation
@@ -42,6 +42,7 @@ _NOISE = {
 _KIND_BY_WORD = {word: kind for kind, words in _NOISE.items() for word in words.split()}
 _STATEMENTS = (exp.Query, exp.DML, exp.Values)
 _OWN = re.compile(rf"\b{OWN_ALIASES}", re.IGNORECASE)
+_HIDDEN = re.compile(r"<\s*insufficient privilege\s*>")
 _FOREIGN_KEY_CHECK = re.compile(r"FROM ONLY .* FOR KEY SHARE OF x$", re.DOTALL)
 
 
@@ -79,6 +80,10 @@ def _refuse_noise(shape: Shape) -> None:
         raise Noise(kind)
     if word and word.group(1).upper() in ("CALL", "DO"):
         raise NotUnderstood("it runs code inside the server, whose statements are not in it")
+    if _HIDDEN.fullmatch(shape.text):
+        raise NotUnderstood(
+            "the server hides what other users ran; GRANT pg_read_all_stats to the user"
+        )
     if _OWN.search(shape.text):
         raise Noise("Partita's own reading")
     if _FOREIGN_KEY_CHECK.search(shape.text):
@@ -177,6 +182,8 @@ def _access(operation: Operation, query: Query, target: Occurrence | None = None
     access.range = _in_order(main, (own.of(reference) for reference in query.range))
     access.filters = [str(own.of(reference)) for reference in query.filters]
     access.remarks = list(query.remarks)
+    access.references = _undeclared(query)
+    access.is_among = query.is_among
     access.is_consistent = query.is_locking
     if query.hierarchy is not None and query.hierarchy.occurrence.table is main.table:
         access.hierarchy = str(query.hierarchy)
@@ -192,6 +199,22 @@ def _access(operation: Operation, query: Query, target: Occurrence | None = None
         if len(set(directions)) > 1:
             access.remarks.append("in mixed order")
     return access
+
+
+def _undeclared(query: Query) -> list[str]:
+    """Joins of a column with the key of another table that no foreign key goes."""
+    found = []
+    for link in query.links:
+        one, other = link
+        keys = [side for side in link if is_unique_by(side.occurrence.table, {side.column})]
+        if len(keys) != 1 or one.occurrence.table is other.occurrence.table:
+            continue
+        child, parent = link if keys == [other] else (other, one)
+        links = query.schema.ways.links
+        declared = (*links[child.occurrence.table.name], *links[parent.occurrence.table.name])
+        if not any(frozenset(map(str, link)) in known.pairs() for known in declared):
+            found.append(f"{child} = {parent}")
+    return found
 
 
 def _tell_self_join(access: Access, query: Query, main: Occurrence, own: _OwnNames) -> None:

@@ -6,7 +6,7 @@ import math
 
 from partita.limits import KB
 from partita.migrate.designs import Access, DesignKind, LeftOut, Ref, Unique
-from partita.migrate.patterns import AccessPattern
+from partita.migrate.patterns import KEY_MUST_HOLD, AccessPattern
 from partita.migrate.proposals.assigning import Assigner
 from partita.migrate.proposals.drafts import Draft, Drafter
 from partita.migrate.proposals.keys import Key, KeyChooser, KeyPlan
@@ -200,20 +200,29 @@ class Groundwork:
                         " where the copy of the latest lies; count from 1 first."
                     )
         for entity, plan in self.plans.items():
-            for ref in plan.base.columns:
-                column = self.schema.column(self.drafter.resolve(entity, ref)[0])
-                if column is not None and column.is_nullable:
+            for key in (plan.base.partition, plan.base.sort):
+                refs = [self.drafter.resolve(entity, ref)[0] for ref in key]
+                # A NULL beside other values is a part of the key like any other.
+                if refs and all(map(self._may_be_null, refs)):
                     found.append(
-                        f"{ref} may be NULL in the source, and is a part of the key: a row without"
-                        " it has no item."
+                        f"{', '.join(map(str, refs))} may be NULL in the source, and a key of"
+                        f" {entity} is made of {'it' if len(refs) == 1 else 'them alone'}: a row"
+                        f" without {'it' if len(refs) == 1 else 'any'} has no item."
                     )
         for served in (one for plan in self.plans.values() for one in plan.served):
+            for remark in served.need.pattern.description.split("; "):
+                if remark.startswith(KEY_MUST_HOLD):
+                    found.append(f"{served.need.pattern.name!r} finds nothing else: {remark}.")
             if served.need.pattern.is_consistent and served.index and served.index[0] == "G":
                 found.append(
                     f"{served.need.pattern.name!r} asks for consistent reads, which a global index"
                     f" ({served.index}) does not have."
                 )
         return found
+
+    def _may_be_null(self, ref: Ref) -> bool:
+        column = self.schema.column(ref)
+        return column is not None and column.is_nullable
 
     def left_out(self, drafts: list[Draft], placed: set[Ref]) -> list[LeftOut]:
         found: dict[Ref, str] = {}

@@ -174,10 +174,18 @@ class KeyChooser:
 
     def _may_be_null(self, ref: Ref) -> bool:
         """What the sample shows; without one, what the source allows."""
+        ref = self._own(ref)
         if self.volumes.column(ref) is not None:
             return self.volumes.null_share(ref) > 0
         column = self.schema.column(ref)
         return column is not None and column.is_nullable
+
+    def _own(self, ref: Ref) -> Ref:
+        """The entity's own column that means the same: a reference may be NULL, the key that it
+        names never is."""
+        columns = self.schema.table(self.entity).columns
+        own = (Ref(self.entity, column.name) for column in columns)
+        return next((one for one in own if self.schema.canonical(one) == ref), ref)
 
     def _changed(self, write: Write) -> frozenset[Ref]:
         return write.changed if write.pattern.operation == "update" else frozenset()

@@ -12,6 +12,7 @@ from partita.migrate.patterns import AccessPattern
 from partita.migrate.proposals.questions import WRITES
 from partita.migrate.proposals.roles import Roles
 from partita.migrate.proposals.schema import Schema
+from partita.migrate.ways import Ways
 
 
 class Need(Struct, frozen=True):
@@ -107,7 +108,7 @@ class Reader:
             return
         equality = self.refs(pattern.equality)
         if not equality:
-            needs.unserved[pattern.name] = "it asks for no value of any column: it is a scan"
+            needs.unserved[pattern.name] = _unasked(pattern)
             return
         if pattern.hierarchy:
             self._read_tree(entity, equality, pattern, needs)
@@ -161,8 +162,14 @@ class Reader:
         """In words, when a column that is asked for cannot be a part of the entity's keys."""
         for ref in refs:
             if not self.is_above(entity, ref.table):
-                return f"{ref} is not a part of {entity}'s items"
+                return f"{ref} is not a part of {entity}'s items{self._apart(entity, ref.table)}"
         return self._astray(entity, pattern, [ref.table for ref in refs])
+
+    def _apart(self, entity: str, table: str) -> str:
+        """Two tables that nothing connects, as far as the schema says."""
+        if table not in self.schema.tables or Ways(self.schema.inventory).between(entity, table):
+            return ""
+        return "; no foreign key connects them: name one under references in [source]"
 
     def _astray(self, entity: str, pattern: AccessPattern, tables: list[str]) -> str:
         """In words, when keys are made of what other foreign keys lead to than the pattern's.
@@ -258,3 +265,12 @@ class Reader:
                 changed=frozenset(self.refs(pattern.columns)),
             )
         )
+
+
+def _unasked(pattern: AccessPattern) -> str:
+    """Why a pattern without a value to look for is a scan, and what would help."""
+    if not pattern.filters:
+        return "it asks for no value of any column: it is a scan"
+    tested = ", ".join(pattern.filters)
+    advice = "; of alternatives (OR), a pattern for each is served" if pattern.filters[1:] else ""
+    return f"no key finds what it tests ({tested}): it is a scan{advice}"

@@ -88,6 +88,11 @@ def _patterns(contents: Contents) -> Iterator[str]:
         yield f"Rates are as {WRITTEN} states them; nobody has measured them."
     if found.origin:
         yield f"Patterns were mined from {found.origin.rstrip('.')}."
+    if found.references:
+        yield (
+            "Statements join what no foreign key connects; as far as these are references, [source]"
+            f" has to name them: {_some(found.references)}."
+        )
     if found.unexplained:
         yield (
             f"Not among the patterns, and so served by no model:"

@@ -19,6 +19,7 @@ from partita.migrate.progress import Progress, silent
 from partita.migrate.sources.catalog import Catalog, ColumnFacts, Place, TableFacts
 from partita.migrate.sources.connection import Source
 from partita.migrate.sources.counts import count_rows
+from partita.migrate.sources.references import with_references
 
 TABLES_AT_A_TIME = 50
 
@@ -29,6 +30,7 @@ def reflect(source: Source, progress: Progress = silent) -> Inventory:
         catalog = source.server.read_catalog(source.connection, source.settings)
         _leave_out(catalog, source)
         tables = _tables(source, catalog, progress)
+    tables = with_references(tables, source.settings.references)
     done = itertools.count(1)
     counted = count_rows(source, tables, lambda: progress("Counting rows", next(done), len(tables)))
     return Inventory(

@@ -10,6 +10,7 @@ from rich.text import Text
 from partita.migrate.analysis import Analysis
 from partita.migrate.folder import ANALYSIS, Folder
 from partita.migrate.pattern_file import MINED, chosen
+from partita.migrate.patterns import Patterns
 from partita.migrate.plan_page import bytes_text
 from partita.migrate.summaries.grid import ROWS_SHOWN_MAX, bullets, figure, grid, more
 
@@ -55,11 +56,24 @@ def _hot_keys(analysis: Analysis) -> list[str]:
 
 def _patterns(folder: Folder) -> Iterator[RenderableType]:
     found = chosen(folder, folder.inventory())
-    if not found.patterns:
+    if found.patterns:
+        yield from _busiest(found)
+    else:
         yield Text(
             "No access patterns yet: write patterns.toml, or let the server keep statements."
         )
-        return
+    yield from bullets(
+        "Joined by statements without a foreign key: name those that are references under"
+        " references in [source], and run plan and analyze again",
+        found.references[:ROWS_SHOWN_MAX],
+    )
+    if found.unexplained:
+        count = len(found.unexplained)
+        said = "1 statement is" if count == 1 else f"{count} statements are"
+        yield Text(f"{said} not among the patterns; {MINED} has the reasons.")
+
+
+def _busiest(found: Patterns) -> Iterator[RenderableType]:
     busiest = sorted(found.patterns, key=lambda one: (-one.calls_per_second, one.name))
     yield grid(
         "Access patterns",
@@ -74,7 +88,3 @@ def _patterns(folder: Folder) -> Iterator[RenderableType]:
         yield Text(rest)
     if found.origin:
         yield Text(f"Mined from {found.origin}.")
-    if found.unexplained:
-        count = len(found.unexplained)
-        said = "1 statement is" if count == 1 else f"{count} statements are"
-        yield Text(f"{said} not among the patterns; {MINED} has the reasons.")
