@@ -55,4 +55,4 @@ def url(served: tuple[Catalogue, Api]) -> str:
 def test_answers_are_as_described(case: Any, url: str) -> None:
     if len((case.path_parameters or {}).get("name", "")) % 2:
         case.path_parameters["name"] = "deliveries"
-    case.call_and_validate(base_url=url, checks=CHECKS)
+    case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
