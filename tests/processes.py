@@ -16,8 +16,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-READY_SECONDS_MAX = 30
-STOP_SECONDS_MAX = 30
+READY_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 60
 RUN_SECONDS_MAX = 300
 COMMAND = (sys.executable, "-m", "partita.cli")
 # A test may start a server in another folder, where a relative path to our source means nothing.
@@ -58,8 +58,8 @@ class Server:
             aws_secret_access_key="test",
             config=Config(
                 retries={"total_max_attempts": 1},
-                connect_timeout=10,
-                read_timeout=30,
+                connect_timeout=60,
+                read_timeout=60,
                 max_pool_connections=32,
             ),
         )
@@ -75,7 +75,11 @@ class Server:
         return self.ended()[1]
 
     def ended(self) -> tuple[int, str]:
-        output, errors = self.process.communicate(timeout=STOP_SECONDS_MAX)
+        try:
+            output, errors = self.process.communicate(timeout=STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
         return self.process.returncode, output + (errors or "")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-STOP_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 60
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-COMMAND_SECONDS_MAX = 30
+COMMAND_SECONDS_MAX = 120
 
 
 def find_cli() -> str | None:

@@ -19,7 +19,7 @@ import pytest
 
 PACKAGES = ("@aws-sdk/client-dynamodb", "@aws-sdk/lib-dynamodb")
 INSTALL_SECONDS_MAX = 50
-SCRIPT_SECONDS_MAX = 30
+SCRIPT_SECONDS_MAX = 120
 FOLDER = Path(os.environ.get("PARTITA_NODE_MODULES", Path(gettempdir()) / "partita-javascript-sdk"))
 
 SCRIPT = """

@@ -47,8 +47,8 @@ from pynamodb.indexes import (
 from pynamodb.models import Model
 from pynamodb.transactions import TransactGet, TransactWrite
 
-ACTIVE_SECONDS_MAX = 20
-EXPIRY_SECONDS_MAX = 10
+ACTIVE_SECONDS_MAX = 60
+EXPIRY_SECONDS_MAX = 60
 
 
 class Address(MapAttribute):

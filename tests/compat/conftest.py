@@ -19,7 +19,7 @@ import pytest
 
 from .endpoints import Endpoint
 
-STOP_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 60
 # How the script says that Java, npm or the download is missing.
 EXIT_UNAVAILABLE = 3
 DYNAMODB_LOCAL = Path(__file__).parents[2] / "scripts" / "dynamodb_local.py"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from .answers import Answer, all_pages, normalised
 from .notation import ALL_RECORDS, ARNS, PLACEHOLDER, Body, Case, Step
 
-TABLE_SECONDS_MAX = 30
+TABLE_SECONDS_MAX = 60
 REQUEST_SECONDS_MAX = 60
 PAGES_MAX = 500
 

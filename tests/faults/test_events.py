@@ -25,7 +25,7 @@ from .killing import kill_under
 
 WRITERS = 4
 LOAD_SECONDS_MAX = 1.0
-ARRIVAL_SECONDS_MAX = 60
+ARRIVAL_SECONDS_MAX = 180
 STREAM, CAPTURED, TABLE = "visits", "changes", "orders"
 ARN = f"arn:aws:kinesis:us-east-1:123456789012:stream/{CAPTURED}"
 
@@ -243,7 +243,7 @@ def test_a_consumer_that_is_killed_misses_nothing(serve: Any, tmp_path: Path, se
     reader = start_reader(server.url)
     try:
         for turn in range(4):
-            put(server.client("kinesis"), 150)
+            put(server.client("kinesis"), 80)
             time.sleep(chance.uniform(0.2, 0.8))
             if turn % 2:
                 server.kill()

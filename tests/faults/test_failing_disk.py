@@ -67,9 +67,12 @@ def disk(library: Path, tmp_path: Path) -> Disk:
     return Disk(folder, library)
 
 
+def item_of(number: int, text: str = TEXT) -> dict[str, Any]:
+    return {"pk": {"S": str(number)}, "g": {"S": str(number % 7)}, "text": {"S": text}}
+
+
 def put(client: Any, number: int, text: str = TEXT) -> None:
-    item = {"pk": {"S": str(number)}, "g": {"S": str(number % 7)}, "text": {"S": text}}
-    client.put_item(TableName=TABLE, Item=item)
+    client.put_item(TableName=TABLE, Item=item_of(number, text))
 
 
 def found(client: Any, **request: Any) -> dict[int, str]:
@@ -97,8 +100,9 @@ def filled(serve: Any, folder: Path, disk: Disk) -> tuple[Any, dict[int, str]]:
     server = serve(folder, env=disk.environment)
     client = server.client()
     client.create_table(TableName=TABLE, **indexed("ALL"))
-    for number in range(BEFORE):
-        put(client, number)
+    for first in range(0, BEFORE, 25):
+        puts = [{"PutRequest": {"Item": item_of(number)}} for number in range(first, first + 25)]
+        client.batch_write_item(RequestItems={TABLE: puts})
     return server, dict.fromkeys(range(BEFORE), TEXT[:5])
 
 

@@ -170,7 +170,12 @@ def run_rounds(
         client = server.client()
         loads = [partial(writer.write, client) for writer in writers]
         loads.append(partial(switch_stream, client, random.Random(chance.random())))
-        said = kill_under(loads, server, chance.uniform(0.02, LOAD_SECONDS_MAX))
+        said = kill_under(
+            loads,
+            server,
+            chance.uniform(0.02, LOAD_SECONDS_MAX),
+            lambda: all(writer.acknowledged for writer in writers),
+        )
         assert said == "", "the server had something to complain of"
         assert_clean(folder)
         server = serve(folder)

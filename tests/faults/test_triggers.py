@@ -115,7 +115,12 @@ def run_rounds(
     for _ in range(rounds):
         client = server.client()
         loads = [partial(writer.write, client) for writer in writers]
-        kill_under(loads, server, chance.uniform(0.3, LOAD_SECONDS_MAX))
+        kill_under(
+            loads,
+            server,
+            chance.uniform(0.3, LOAD_SECONDS_MAX),
+            lambda: all(writer.acknowledged for writer in writers),
+        )
         assert_clean(data)
         server = serve(data, "--config", str(settings))
     # What was written just before a kill may be there without having been acknowledged.

@@ -105,7 +105,7 @@ class Model:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(batches=st.lists(changes, max_size=6), bounds=st.lists(keys, max_size=5), extra=keys)
 def test_an_engine_is_a_sorted_dict(
     name: str,

@@ -26,7 +26,7 @@ from partita.errors import (
 from partita.storage.commits import Draft, GroupCommit
 from partita.storage.engine import Changes
 
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 60.0
 
 
 class FakeEngine:

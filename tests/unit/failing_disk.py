@@ -16,7 +16,7 @@ from partita.storage.engine import Changes
 from partita.tables.check import check
 from partita.tables.findings import Folder
 
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 60.0
 NOW = 1_800_000_000.0
 
 

@@ -23,7 +23,7 @@ from botocore.config import Config
 
 from .. import processes
 
-TABLE_SECONDS_MAX = 30
+TABLE_SECONDS_MAX = 60
 REGION = "us-east-1"
 
 SIGNED: Mapping[str, str] = {

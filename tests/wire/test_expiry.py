@@ -9,7 +9,7 @@ from typing import Any
 from .indexes import index
 from .time_to_live import enable
 
-EXPIRY_SECONDS_MAX = 10
+EXPIRY_SECONDS_MAX = 60
 YEAR = 365 * 24 * 3600
 
 
@@ -77,8 +77,9 @@ def test_items_that_were_there_before_it_was_switched_on_expire_too(
 def test_an_item_expires_when_its_second_comes(client: Any, table: Any) -> None:
     name = table()
     enable(client, name)
-    put(client, name, "soon", ttl=seconds(1.5))
-    assert keys(client, name) == ["soon"]
+    second = seconds(1.5)
+    put(client, name, "soon", ttl=second)
+    assert keys(client, name) == ["soon"] or time.time() > int(second["N"])
     wait_until(lambda: keys(client, name) == [])
 
 
@@ -154,12 +155,12 @@ def test_expired_items_of_long_keys_are_found(client: Any, table: Any) -> None:
 def test_nothing_expires_after_it_was_switched_off(client: Any, table: Any) -> None:
     name, other = table(), table()
     enable(client, name)
-    put(client, name, "a", ttl=seconds(1))
+    put(client, name, "a", ttl=seconds(2))
     enable(client, name, enabled=False)
     put(client, name, "b", ttl=seconds(-60))
     # Another table shows that the sweep has been there since.
     enable(client, other)
-    put(client, other, "gone", ttl=seconds(2))
+    put(client, other, "gone", ttl=seconds(3))
     wait_until(lambda: keys(client, other) == [])
     assert keys(client, name) == ["a", "b"]
 

@@ -21,7 +21,7 @@ from .stream_reading import (
     with_stream,
 )
 
-EXPIRY_SECONDS_MAX = 10
+EXPIRY_SECONDS_MAX = 60
 KEY = {"pk": {"S": "a"}}
 
 

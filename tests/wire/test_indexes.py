@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import TypeDeserializer
 from botocore.exceptions import ClientError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .indexes import EVERYTHING, KEYS_ONLY, include, index
 from .refusals import refusal
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 
 def scanned(client: Any, name: str, **request: Any) -> list[dict[str, Any]]:
@@ -463,11 +463,7 @@ def busy(module_table: Any) -> str:
     return name
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=30)
 @given(sequence=st.lists(changes, min_size=1, max_size=15))
 def test_indexes_and_counts_are_true_after_any_writes(
     client: Any, busy: str, sequence: list[Any]

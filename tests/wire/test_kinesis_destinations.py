@@ -15,7 +15,7 @@ from .refusals import refusal
 
 Create = Callable[..., str]
 VALIDATION = "ValidationException"
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 KEY = {"pk": {"S": "a"}}
 STATE = "Table is not in a valid state to enable Kinesis Streaming Destination: "
 

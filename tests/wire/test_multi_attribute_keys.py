@@ -245,7 +245,7 @@ def test_an_index_added_later_finds_what_is_there(client: Any, table: Any) -> No
 # --- paging ---
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(limit=st.integers(min_value=1, max_value=17), forward=st.booleans())
 def test_paging_with_any_limit_reads_what_one_page_reads(
     client: Any, places: str, grid: str, limit: int, forward: bool

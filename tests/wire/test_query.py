@@ -121,7 +121,7 @@ NUMBERS = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(numbers=st.lists(NUMBERS, min_size=2, max_size=6, unique=True))
 def test_any_numbers_come_in_decimal_order(
     client: Any, ordered: dict[str, str], numbers: list[Decimal]
@@ -134,7 +134,7 @@ def test_any_numbers_come_in_decimal_order(
     assert found == sorted(numbers)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(texts=st.lists(st.text(min_size=1, max_size=20), min_size=2, max_size=6, unique=True))
 def test_any_strings_come_in_the_order_of_their_utf_8_bytes(
     client: Any, ordered: dict[str, str], texts: list[str]
@@ -389,7 +389,7 @@ def test_items_that_share_an_index_key_are_each_seen_once(
         assert all(set(page["LastEvaluatedKey"]) == members for page in walked[:-1])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     sks=st.sets(st.text("ab\x00é\uffff𝄞", min_size=1, max_size=4), min_size=1, max_size=8),
     limit=st.integers(min_value=1, max_value=9),

@@ -11,7 +11,7 @@ import pytest
 from tests.wire.conftest import TableFactory
 
 PARTITIONS, PLACES, GROUPS = 3, 4, 2
-STEPS = 300
+STEPS = 120
 
 
 @pytest.fixture
@@ -138,6 +138,8 @@ def test_a_table_of_the_same_name_answers_for_itself(client: Any, table: TableFa
     client.put_item(TableName=name, Item=item)
     assert client.get_item(TableName=name, Key=item)["Item"] == item
     client.delete_table(TableName=name)
-    client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+    client.get_waiter("table_not_exists").wait(
+        TableName=name, WaiterConfig={"Delay": 0.02, "MaxAttempts": 1500}
+    )
     table(TableName=name)
     assert "Item" not in client.get_item(TableName=name, Key=item)

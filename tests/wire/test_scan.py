@@ -200,7 +200,7 @@ def test_a_filter_counts_the_characters_of_a_string(client: Any, table: Any) -> 
 # --- paging ---
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     limit=st.integers(min_value=1, max_value=50),
     name=st.sampled_from([None, "by_l", "by_g", "by_g_r"]),
@@ -262,8 +262,8 @@ def test_a_page_ends_at_1_mb(client: Any, table: Any) -> None:
 # --- segments ---
 
 
-@settings(max_examples=20, deadline=None)
-@given(total=st.integers(min_value=1, max_value=40), limit=st.integers(min_value=1, max_value=20))
+@settings(max_examples=10, deadline=None)
+@given(total=st.integers(min_value=1, max_value=20), limit=st.integers(min_value=1, max_value=20))
 def test_segments_share_the_table_out(client: Any, music: str, total: int, limit: int) -> None:
     found = [
         item

@@ -18,7 +18,7 @@ from .refusals import INVALID, VALIDATION, refusal
 
 FIVE = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
 ONE = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 
 
 def defined(*names: str, **types: str) -> list[dict[str, str]]:

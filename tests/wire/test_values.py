@@ -670,7 +670,7 @@ def normalised(value: dict[str, Any]) -> dict[str, Any]:
     return {kind: rules[kind](content) if kind in rules else content}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(attributes=st.dictionaries(NAMES.filter(lambda name: name != "pk"), VALUES, max_size=5))
 def test_any_item_comes_back_as_it_was_put(
     client: Any, notes: str, attributes: dict[str, Any]
@@ -687,7 +687,7 @@ def test_any_item_comes_back_as_it_was_put(
     assert scanned["Items"] == [found]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(value=VALUES)
 def test_any_value_equals_itself(client: Any, notes: str, value: dict[str, Any]) -> None:
     key = {"pk": {"S": "equal"}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.changes import streams
@@ -23,7 +23,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(st.lists(STEPS, max_size=30))
 def test_log_and_items_agree(
     monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, str, int]]

@@ -27,4 +27,4 @@ def test_a_process_whose_caller_is_gone_ends_without_a_word(tmp_path: Path) -> N
         process.stdin.write(json.dumps(call).encode() + b"\n")
         process.stdin.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0

@@ -28,7 +28,7 @@ from partita.tables.indexes import entry_of
 from partita.tables.schema import CREATING, DELETING, Table
 from partita.tables.stored import pack, unpack_sizes
 
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 60.0
 NOW = 1_800_000_000
 KEYS = {"pk": "S", "sk": "N", "g": "S", "l": "N"}
 LONG = "long " * 200

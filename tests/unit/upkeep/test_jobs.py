@@ -36,7 +36,7 @@ from partita.storage.lmdb import LmdbEngine
 from partita.tables import layout
 from partita.upkeep import jobs
 
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 60.0
 NOW = 1_800_000_000
 TABLE = "table"
 

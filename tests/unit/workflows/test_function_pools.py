@@ -33,7 +33,7 @@ def called(folder: Path, name: str, events: list[Any]) -> list[Any]:
     (folder / "crew.py").write_text(MODULE)
 
     async def story() -> list[Any]:
-        setting = Function(name=name, handler=f"crew:{name}", timeout_seconds=20)
+        setting = Function(name=name, handler=f"crew:{name}", timeout_seconds=60)
         pools = Functions([setting], folder)
         try:
             return await asyncio.gather(*(pools.call(f"${{{name}}}", event) for event in events))
@@ -52,7 +52,7 @@ def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_that_keep_up_are_not_joined_by_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(functions, "BUSY_SECONDS", 10)
+    monkeypatch.setattr(functions, "BUSY_SECONDS", 60)
     assert len(set(called(tmp_path, "say_who", [{}] * 20))) == 1
 
 
