@@ -1,4 +1,4 @@
-"""What is kept of workflows: machines, activities, executions and their histories."""
+"""What is kept: machines, their versions and aliases, activities, executions and histories."""
 
 from __future__ import annotations
 
