@@ -353,8 +353,9 @@ def _sum(left: str, right: str, sign: int) -> AttributeValue:
     """The exact sum or difference; short integers need no decimals, which are far slower."""
     if len(left) < SHORT_CHARS and len(right) < SHORT_CHARS and "." not in left + right:
         return {"N": str(int(left) + sign * int(right))}
-    other = Decimal(right) if sign > 0 else -Decimal(right)
-    total = numbers.EXACT.add(Decimal(left), other)
+    # Never with operators: they round in Python's default context, a mere minus sign too.
+    combine = numbers.EXACT.add if sign > 0 else numbers.EXACT.subtract
+    total = combine(Decimal(left), Decimal(right))
     # A sum of more than 38 digits is an overflow to the service (Alternator's tests, on AWS).
     checked = numbers.check_range(total, too_precise=numbers.OVERFLOW)
     return {"N": numbers.canonical(checked)}
