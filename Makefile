@@ -36,7 +36,7 @@ test: compile
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests -q
-	PARTITA_PURE=1 $(BIN)/pytest -q tests/unit/item tests/unit/expressions tests/unit/operations tests/unit/server tests/storage
+	PARTITA_PURE=1 $(BIN)/pytest -q tests/unit/database tests/unit/server tests/storage
 
 compat: compile
 	@scripts/provision

@@ -16,6 +16,8 @@ GB: Final = 1024 * MB
 # Values and items (guide, "Constraints").
 ITEM_BYTES_MAX: Final = 400 * KB
 NESTING_LEVELS_MAX: Final = 32
+NEWER_NESTING_LEVELS_MAX: Final = 62
+"""A value nested deeper is answered by the service's older generation of checks (recorded)."""
 ATTRIBUTE_NAME_BYTES_MAX: Final = 65_535
 PARTITION_KEY_BYTES_MAX: Final = 2048
 SORT_KEY_BYTES_MAX: Final = 1024

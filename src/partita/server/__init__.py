@@ -1,1 +1,1 @@
-"""The listener, the dispatch of operations, and what they report about themselves."""
+"""The wire: HTTP, AWS's protocol, the dispatch of operations, and monitoring."""

@@ -1,0 +1,1 @@
+"""Whether a data folder is what the write path makes of it: every invariant (`partita check`)."""

@@ -1,0 +1,1 @@
+"""What makes, changes and describes tables, and everything that is set for them."""

@@ -1,0 +1,1 @@
+"""What reads and writes items: single ones, batches, transactions, Query, Scan."""

@@ -1,0 +1,93 @@
+"""Which function answers which operation of DynamoDB and of its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from partita.database.operations.context import ReadHandler, Request, WriteHandler
+from partita.database.operations.control_plane import (
+    account,
+    autoscaling,
+    contributor_insights,
+    kinesis_destinations,
+    tables,
+    tags,
+    time_to_live,
+)
+from partita.database.operations.data_plane import batches, items, queries, scans, transactions
+from partita.database.operations.streams import streams
+
+
+def _partiql(module: str, name: str) -> Callable[..., Any]:
+    """Imported with the first statement: many servers never see one, and start sooner."""
+
+    @cache
+    def load() -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(
+            import_module(f"partita.database.operations.partiql.{module}"), name
+        )
+        return function
+
+    return lambda *given: load()(*given)
+
+
+READS: dict[str, ReadHandler] = {
+    "BatchExecuteStatement": _partiql("batches", "execute_reads"),
+    "BatchGetItem": batches.batch_get_item,
+    "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
+    "DescribeEndpoints": account.describe_endpoints,
+    "DescribeKinesisStreamingDestination": (
+        kinesis_destinations.describe_kinesis_streaming_destination
+    ),
+    "DescribeLimits": account.describe_limits,
+    "DescribeStream": streams.describe_stream,
+    "DescribeTable": tables.describe_table,
+    "DescribeTableReplicaAutoScaling": autoscaling.describe_table_replica_auto_scaling,
+    "DescribeTimeToLive": time_to_live.describe_time_to_live,
+    "ExecuteStatement": _partiql("statements", "execute_read"),
+    "ExecuteTransaction": _partiql("transactions", "execute_reads"),
+    "GetItem": items.get_item,
+    "GetRecords": streams.get_records,
+    "GetShardIterator": streams.get_shard_iterator,
+    "ListContributorInsights": contributor_insights.list_contributor_insights,
+    "ListStreams": streams.list_streams,
+    "ListTables": tables.list_tables,
+    "ListTagsOfResource": tags.list_tags_of_resource,
+    "Query": queries.query,
+    "Scan": scans.scan,
+    "TransactGetItems": transactions.transact_get_items,
+}
+
+WRITES: dict[str, WriteHandler] = {
+    "BatchExecuteStatement": _partiql("batches", "execute_writes"),
+    "BatchWriteItem": batches.batch_write_item,
+    "CreateTable": tables.create_table,
+    "DeleteItem": items.delete_item,
+    "DeleteTable": tables.delete_table,
+    "DisableKinesisStreamingDestination": (
+        kinesis_destinations.disable_kinesis_streaming_destination
+    ),
+    "EnableKinesisStreamingDestination": kinesis_destinations.enable_kinesis_streaming_destination,
+    "ExecuteStatement": _partiql("statements", "execute_write"),
+    "ExecuteTransaction": _partiql("transactions", "execute_writes"),
+    "PutItem": items.put_item,
+    "TagResource": tags.tag_resource,
+    "TransactWriteItems": transactions.transact_write_items,
+    "UntagResource": tags.untag_resource,
+    "UpdateContributorInsights": contributor_insights.update_contributor_insights,
+    "UpdateItem": items.update_item,
+    "UpdateKinesisStreamingDestination": kinesis_destinations.update_kinesis_streaming_destination,
+    "UpdateTable": tables.update_table,
+    "UpdateTableReplicaAutoScaling": autoscaling.update_table_replica_auto_scaling,
+    "UpdateTimeToLive": time_to_live.update_time_to_live,
+}
+
+ONLY_READS: dict[str, Callable[[Request], bool]] = {
+    "BatchExecuteStatement": _partiql("batches", "only_reads"),
+    "ExecuteStatement": _partiql("statements", "only_reads"),
+    "ExecuteTransaction": _partiql("transactions", "only_reads"),
+}
+"""Operations that are in both tables: whether a request is to be answered by the first."""

@@ -1,0 +1,1 @@
+"""The four operations of DynamoDB Streams."""

@@ -1,0 +1,1 @@
+"""What follows changes and events: Kinesis's API over the event log, and triggers."""

@@ -1,0 +1,1 @@
+"""Kinesis Data Streams: its operations, over the event log of the database."""
