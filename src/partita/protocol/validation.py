@@ -125,11 +125,11 @@ def _is_for_newer_generation(shape: Shape, request: Request) -> bool:
     return all(name in request for name in shape.required) and not nests_too_deep(request)
 
 
-def nests_too_deep(request: Request) -> bool:
-    """Whether a value nests deeper than the newer generation reads."""
+def nests_too_deep(request: Request, levels_max: int = wording.NEWER_LEVELS_MAX) -> bool:
+    """Whether a value nests deeper than the newer generation reads, or than another bound."""
     containers: list[Any] = [request]
     # Two levels of JSON make one of a value; the members above it count a few more.
-    for _ in range(2 * wording.NEWER_LEVELS_MAX + 3):
+    for _ in range(2 * levels_max + 3):
         containers = [
             content
             for container in containers
