@@ -8,6 +8,7 @@ import pytest
 
 from partita.errors import ValidationException
 from partita.item.keys import KeyAttribute
+from partita.partiql.bindings import read_parameters
 from partita.partiql.compile import ConditionalStatement, SelectStatement, compile_statement
 from partita.partiql.plan import ItemPlan, ReadPlan, plan_item, plan_read
 from partita.tables.schema import Table
@@ -26,14 +27,14 @@ TABLE = Table(
 def read(condition: str, *parameters: Any, order: str = "") -> ReadPlan:
     statement = compile_statement(f"SELECT * FROM Paged WHERE {condition} {order}")
     assert isinstance(statement, SelectStatement)
-    values = statement.values(parameters)
-    return plan_read(statement, (TABLE.partition,), TABLE.sort_attributes, TABLE, values)
+    values = statement.values(read_parameters(parameters))
+    return plan_read(statement, TABLE.partition, TABLE.sort, TABLE, values)
 
 
 def item(condition: str, *parameters: Any) -> ItemPlan | None:
     statement = compile_statement(f"DELETE FROM Paged WHERE {condition}")
     assert isinstance(statement, ConditionalStatement)
-    return plan_item(statement, TABLE, statement.values(parameters))
+    return plan_item(statement, TABLE, statement.values(read_parameters(parameters)))
 
 
 def shown(plan: ReadPlan) -> list[tuple[Any, ...]]:
@@ -53,11 +54,17 @@ def shown(plan: ReadPlan) -> list[tuple[Any, ...]]:
         ("pk = 'a' AND 1 > sk", [("a", [], "<", [{"N": "1"}])], False),
         ("pk = 'a' AND sk > 1 AND sk < 3", [("a", [], ">", [{"N": "1"}])], True),
         ("(n = 1 AND sk = 1) AND pk = 'a'", [("a", ["1"], None, [])], True),
-        ("pk IN ['b', 'a', 'b']", [("a", [], None, []), ("b", [], None, [])], False),
+        ("pk IN ['b', 'a']", [("a", [], None, []), ("b", [], None, [])], False),
         ("pk = 'a' AND sk IN [1, 2]", [("a", [], None, [])], True),
         ("pk = 'b' OR pk = 'a'", [("a", [], None, []), ("b", [], None, [])], True),
-        ("pk = 'b' OR pk IN ['a', 'b']", [("a", [], None, []), ("b", [], None, [])], True),
-        ("(pk = 'a' OR pk = 'a') AND sk = 1", [("a", ["1"], None, [])], True),
+        ("pk = 'b' OR pk IN ['a']", [("a", [], None, []), ("b", [], None, [])], True),
+        (
+            "(pk = 'a' OR pk = 'b') AND sk = 1",
+            [("a", ["1"], None, []), ("b", ["1"], None, [])],
+            True,
+        ),
+        ("pk = 'a' AND sk < 1 OR pk = 'a' AND sk > 2", [("a", [], None, [])], True),
+        ("pk = 'a' AND (NOT sk = 1 OR n = 2)", [("a", [], None, [])], True),
         ("pk = 'a' OR (n = 1 AND pk = 'b')", [("a", [], None, []), ("b", [], None, [])], True),
         ("pk = 'a' OR n = 1", [], True),
         ("pk = 'a' OR NOT pk = 'b'", [], True),
