@@ -67,9 +67,10 @@ from partita.partiql.plan import (
     plan_single_read,
 )
 from partita.tables import layout
+from partita.tables.indexes import projected_names
 from partita.tables.keys import check_scalar_paths
 from partita.tables.read import FILTER_SECONDS_MAX
-from partita.tables.schema import Table
+from partita.tables.schema import ALL, Table
 from partita.tables.stored import Stored, pack
 from partita.tables.write import Written
 
@@ -228,8 +229,8 @@ def _select(
     plan = plan_read(statement, partition, sort, table, values)
     for keys in plan.ranges:
         check_range_values(source, keys)
-    if plan.ranges and plan.filter:
-        check_projected(source, plan.filter.attributes)
+    if plan.ranges:
+        _check_filters(source, plan)
     expressions = Expressions(filter=plan.filter, projection=statement.columns, values=values)
     selection = select(context, request, source, expressions)
     result = _read_ranges(context, request, selection, plan, position)
@@ -237,6 +238,15 @@ def _select(
     if result.following:
         members.append(member("NextToken", next_token(request, result.following)))
     return answer(members + _capacity(request, table, result.consumed))
+
+
+def _check_filters(source: Source, plan: ReadPlan) -> None:
+    """An index is not read if every branch filters on what it does not have (recorded)."""
+    if source.index and source.index.projection_type != ALL:
+        projected = projected_names(source.table, source.index)
+        missing = [names - projected for names in plan.filtered]
+        if missing and all(missing):
+            check_projected(source, missing[-1])
 
 
 @dataclass(slots=True)

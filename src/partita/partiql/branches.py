@@ -2,15 +2,15 @@
 
 Every term of an OR that names the key makes a read of its own, and so does every value of an IN on
 a key attribute; what says nothing of the key is a filter. The service refuses too many such reads,
-and reads of one partition that overlap (recorded). Ours are those of `plan`, which meet no item
-twice; here it is only told what the service would not run.
+and reads of one partition that overlap (recorded). Our own reads are made by `plan`: of whole
+partitions, and filtered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, starmap
+from itertools import chain, combinations
 
 from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyRange, KeyTest
@@ -44,7 +44,7 @@ class RefusedRead(ValidationException):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way to satisfy WHERE: what it says of the key, without IN, and the filters besides."""
+    """One way to satisfy WHERE: what it says of the key, one value or range a test, and filters."""
 
     tests: tuple[KeyTest, ...] = ()
     filters: tuple[ConditionNode, ...] = ()
@@ -53,43 +53,40 @@ class Branch:
         return Branch(self.tests + other.tests, self.filters + other.filters)
 
 
-def check_branches(
+def read_branches(
     statement: ConditionalStatement,
     partition: KeyAttribute,
     sort: KeyAttribute | None,
     table: Table,
     values: Values,
-) -> None:
-    """Refuses alternatives on the key that are too many, or of which two overlap."""
-    if not any(_has_alternatives(term) for term in statement.where):
-        return
+) -> list[Branch]:
+    """The branches of a statement, in the order of their partitions; none if it is a scan.
+
+    Refuses those that are too many, and those of which two overlap.
+    """
     where = JunctionNode("AND", statement.where)
-    keys = _Keys(partition, sort, statement.bindings.names)
-    if not keys.fix_partition(where):
-        return
-    branches = keys.branches(where)
+    schema = _KeySchema(partition, sort, statement.bindings.names)
+    if not schema.is_partition_given(where):
+        return []
+    branches = schema.branches(where)
     for branch in branches:
-        keys.check_types(branch, values)
-    ranges = [
-        _range(branch, partition, table, values)
-        for branch in branches
-        if not keys.negate_sort(branch)
-    ]
-    known = [one for one in ranges if one]
-    # With a branch of no partition all of it is a scan (recorded).
-    if len(known) == len(ranges) and any(starmap(_overlap, combinations(known, 2))):
-        raise RefusedRead(OVERLAPPING)
-
-
-def _has_alternatives(term: ConditionNode) -> bool:
-    return isinstance(term, JunctionNode) or (
-        isinstance(term, ComparisonNode) and term.operator == "IN"
+        schema.check_types(branch, values)
+    given = [_partition_values(branch, partition, values) for branch in branches]
+    # With a branch that is in no partition, all of it is a scan (recorded).
+    if any(value != first for first, *others in given for value in others):
+        return []
+    if len(branches) == 1:
+        return branches
+    compared = [branch for branch in branches if not schema.is_sort_negated(branch)]
+    _refuse_overlap([_range(branch, partition, table, values) for branch in compared])
+    return sorted(
+        branches, key=lambda branch: key_bytes(_partition_values(branch, partition, values)[0])
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Keys:
-    """The key attributes, and what conditions say of them."""
+class _KeySchema:
+    """The key attributes of a table or an index, and what conditions say of them."""
 
     partition: KeyAttribute
     sort: KeyAttribute | None
@@ -104,22 +101,22 @@ class _Keys:
             return test if test.operator in ("=", "IN") else None
         return test if self.sort and test.attribute == self.sort.name else None
 
-    def fix_partition(self, node: ConditionNode) -> bool:
-        """Whether every way to satisfy a condition fixes the partition."""
+    def is_partition_given(self, node: ConditionNode) -> bool:
+        """Whether every way to satisfy a condition gives the partition."""
         if isinstance(node, JunctionNode):
-            return (all if node.operator == "OR" else any)(map(self.fix_partition, node.terms))
+            return (all if node.operator == "OR" else any)(map(self.is_partition_given, node.terms))
         test = self.test(node)
         return test is not None and test.attribute == self.partition.name
 
-    def are_named(self, node: ConditionNode) -> bool:
+    def is_named(self, node: ConditionNode) -> bool:
         if isinstance(node, JunctionNode):
-            return any(map(self.are_named, node.terms))
+            return any(map(self.is_named, node.terms))
         return self.test(node) is not None
 
     def branches(self, node: ConditionNode) -> list[Branch]:
         if isinstance(node, JunctionNode) and node.operator == "AND":
             return self._product(node)
-        if isinstance(node, JunctionNode) and self.are_named(node):
+        if isinstance(node, JunctionNode) and self.is_named(node):
             return _counted([branch for term in node.terms for branch in self.branches(term)])
         test = self.test(node)
         if test is None:
@@ -137,34 +134,36 @@ class _Keys:
         return branches
 
     def check_types(self, branch: Branch, values: Values) -> None:
-        attributes = {one.name: one for one in (self.partition, self.sort) if one}
+        by_name = {one.name: one for one in (self.partition, self.sort) if one}
         for test in branch.tests:
             for operand in test.operands:
-                check_key_type(attributes[test.attribute], values[operand])
+                check_key_type(by_name[test.attribute], values[operand])
 
-    def negate_sort(self, branch: Branch) -> bool:
+    def is_sort_negated(self, branch: Branch) -> bool:
         """Whether the sort key is negated; such a branch overlaps with no other (recorded)."""
-        return self.sort is not None and any(map(self._negates_sort, branch.filters))
+        return any(map(self._negates_sort, branch.filters))
 
     def _negates_sort(self, node: ConditionNode) -> bool:
         if isinstance(node, JunctionNode):
             return any(map(self._negates_sort, node.terms))
-        if isinstance(node, NotNode):
-            return self._mentions_sort(node.term)
+        is_negation = isinstance(node, NotNode) or (
+            isinstance(node, ComparisonNode) and node.operator == "<>"
+        )
         return (
-            isinstance(node, ComparisonNode) and node.operator == "<>" and self._mentions_sort(node)
+            is_negation and self.sort is not None and self.sort.name in attributes(node, self.names)
         )
 
-    def _mentions_sort(self, node: ConditionNode | Operand) -> bool:
-        assert self.sort
-        if isinstance(node, ValueNode):
-            return False
-        if isinstance(node, PathNode):
-            return self.names[str(node.elements[0])] == self.sort.name
-        if isinstance(node, NotNode):
-            return self._mentions_sort(node.term)
-        members = node.terms if isinstance(node, JunctionNode) else node.operands
-        return any(map(self._mentions_sort, members))
+
+def attributes(node: ConditionNode | Operand, names: Mapping[str, str]) -> frozenset[str]:
+    """The attributes that a condition looks at."""
+    if isinstance(node, ValueNode):
+        return frozenset()
+    if isinstance(node, PathNode):
+        return frozenset((names[str(node.elements[0])],))
+    if isinstance(node, NotNode):
+        return attributes(node.term, names)
+    members = node.terms if isinstance(node, JunctionNode) else node.operands
+    return frozenset(chain.from_iterable(attributes(member, names) for member in members))
 
 
 def _counted(branches: list[Branch]) -> list[Branch]:
@@ -173,18 +172,23 @@ def _counted(branches: list[Branch]) -> list[Branch]:
     return branches
 
 
+def _partition_values(
+    branch: Branch, partition: KeyAttribute, values: Values
+) -> list[AttributeValue]:
+    """What a branch compares the partition key with; two different values leave no partition."""
+    return [values[test.operands[0]] for test in branch.tests if test.attribute == partition.name]
+
+
 _Range = tuple[bytes, bytes]
 
 
-def _range(branch: Branch, partition: KeyAttribute, table: Table, values: Values) -> _Range | None:
-    """Between which bytes the items of a branch lie; None if they can be in no partition."""
-    fixed = [values[test.operands[0]] for test in branch.tests if test.attribute == partition.name]
-    if len(set(map(key_bytes, fixed))) > 1:
-        return None
-    start, stop = layout.table_range(table, KeyRange((fixed[0],)))
+def _range(branch: Branch, partition: KeyAttribute, table: Table, values: Values) -> _Range:
+    """Between which bytes the items of a branch lie."""
+    value, *_ = _partition_values(branch, partition, values)
+    start, stop = layout.table_range(table, KeyRange((value,)))
     for test in branch.tests:
         if test.attribute != partition.name:
-            first, last = layout.table_range(table, _key_range(fixed[0], test, values))
+            first, last = layout.table_range(table, _key_range(value, test, values))
             start, stop = max(start, first), min(stop, last)
     return start, stop
 
@@ -196,5 +200,7 @@ def _key_range(partition: AttributeValue, test: KeyTest, values: Values) -> KeyR
     return KeyRange((partition,), (), test.operator, operands)
 
 
-def _overlap(one: _Range, other: _Range) -> bool:
-    return max(one[0], other[0]) < min(one[1], other[1])
+def _refuse_overlap(ranges: Sequence[_Range]) -> None:
+    for one, other in combinations(ranges, 2):
+        if max(one[0], other[0]) < min(one[1], other[1]):
+            raise RefusedRead(OVERLAPPING)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partita.errors import ValidationException
 from partita.item.keys import KeyAttribute
+from partita.limits import STATEMENT_READS_MAX
 from partita.partiql.bindings import read_parameters
 from partita.partiql.compile import ConditionalStatement, SelectStatement, compile_statement
 from partita.partiql.plan import ItemPlan, ReadPlan, plan_item, plan_read
@@ -104,3 +108,44 @@ def test_an_item_is_named_by_equalities_on_its_whole_key() -> None:
 def test_keys_that_do_not_fit_are_refused(condition: str) -> None:
     with pytest.raises(ValidationException):
         item(condition)
+
+
+TERMS = st.sampled_from(
+    [
+        *("pk = 'a'", "pk = 'b'", "pk IN ['a', 'b']", "pk = 1", "pk = ''", "pk = <<1>>"),
+        *("sk = 1", "sk = 2", "sk < 2", "sk >= 2", "sk BETWEEN 1 AND 3", "sk IN [1, 2]"),
+        *("sk <> 1", "NOT sk = 2", "sk = [1]", "begins_with(sk, '1')", "n = 1", "sk = n", "3 > sk"),
+    ]
+)
+CONDITIONS = st.recursive(
+    TERMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(("AND", "OR")), inner).map(
+            lambda parts: f"({' '.join(parts)})"
+        ),
+        inner.map(lambda condition: f"NOT ({condition})"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(CONDITIONS)
+def test_conditions_on_the_key_are_planned_or_refused(condition: str) -> None:
+    with suppress(ValidationException):
+        plan = read(condition)
+        assert len(plan.filtered) <= STATEMENT_READS_MAX
+
+
+@pytest.mark.parametrize(
+    ("condition", "filtered"),
+    [
+        ("pk = 'a' AND n = 1 AND sk = 1", [{"n"}]),
+        ("pk = 'b' AND m = 1 OR pk = 'a' AND NOT n = 1", [{"n"}, {"m"}]),
+        ("pk = 'a' AND (n = 1 OR size(m.x) > 2)", [{"n", "m"}]),
+        ("pk IN ['b', 'a'] AND sk <> 1", [{"sk"}, {"sk"}]),
+        ("pk = 'a' AND (pk = 'b' OR n = 1)", []),
+        ("pk = 'a' OR n = 1", []),
+    ],
+)
+def test_on_what_each_branch_filters(condition: str, filtered: list[set[str]]) -> None:
+    assert list(read(condition).filtered) == filtered
