@@ -15,6 +15,7 @@ from time import monotonic
 from partita.capacity.units import Consumed
 from partita.errors import DuplicateItemException, KeyTypeError, ValidationException
 from partita.expressions.resolution import Values
+from partita.item.keys import KeyAttribute
 from partita.item.values import TOO_LARGE, AttributeValue
 from partita.limits import ITEM_BYTES_MAX, PAGE_BYTES_MAX
 from partita.operations import actions, charges
@@ -41,7 +42,7 @@ from partita.operations.pages import (
 )
 from partita.operations.queries import after, check_range_values
 from partita.partiql.bindings import read_parameters
-from partita.partiql.branches import RefusedRead
+from partita.partiql.branches import RefusedRead, filtered_attributes
 from partita.partiql.compile import (
     MISPLACED_EXISTS,
     DeleteStatement,
@@ -225,12 +226,11 @@ def _select(
     position = position_of(request)
     table = context.service.table(statement.table_name)
     source = _source(table, statement, consistent=request.get("ConsistentRead", False))
-    (partition,), sort = source.partition, source.sort[0] if source.sort else None
-    plan = plan_read(statement, partition, sort, table, values)
+    plan = plan_read(statement, *_key_schema(source), table, values)
     for keys in plan.ranges:
         check_range_values(source, keys)
-    if plan.ranges:
-        _check_filters(source, plan)
+    if plan.ranges and plan.filter:
+        _check_filters(source, statement, values)
     expressions = Expressions(filter=plan.filter, projection=statement.columns, values=values)
     selection = select(context, request, source, expressions)
     result = _read_ranges(context, request, selection, plan, position)
@@ -240,13 +240,20 @@ def _select(
     return answer(members + _capacity(request, table, result.consumed))
 
 
-def _check_filters(source: Source, plan: ReadPlan) -> None:
+def _check_filters(source: Source, statement: SelectStatement, values: Values) -> None:
     """An index is not read if every branch filters on what it does not have (recorded)."""
     if source.index and source.index.projection_type != ALL:
         projected = projected_names(source.table, source.index)
-        missing = [names - projected for names in plan.filtered]
+        filtered = filtered_attributes(statement, *_key_schema(source), source.table, values)
+        missing = [names - projected for names in filtered]
         if missing and all(missing):
             check_projected(source, missing[-1])
+
+
+def _key_schema(source: Source) -> tuple[KeyAttribute, KeyAttribute | None]:
+    """The key of a source, which has no more than one attribute of either kind."""
+    (partition,) = source.partition
+    return partition, source.sort[0] if source.sort else None
 
 
 @dataclass(slots=True)

@@ -53,17 +53,47 @@ class Branch:
         return Branch(self.tests + other.tests, self.filters + other.filters)
 
 
-def read_branches(
+def check_branches(
+    statement: ConditionalStatement,
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
+    table: Table,
+    values: Values,
+) -> None:
+    """Refuses branches that are too many, and those of which two overlap."""
+    if any(_has_alternatives(term) for term in statement.where):
+        _branches(statement, partition, sort, table, values)
+
+
+def filtered_attributes(
+    statement: ConditionalStatement,
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
+    table: Table,
+    values: Values,
+) -> list[frozenset[str]]:
+    """On what each branch filters, in the order of their partitions; nothing if it is a scan."""
+    names = statement.bindings.names
+    return [
+        attributes(JunctionNode("AND", branch.filters), names)
+        for branch in _branches(statement, partition, sort, table, values)
+    ]
+
+
+def _has_alternatives(term: ConditionNode) -> bool:
+    return isinstance(term, JunctionNode) or (
+        isinstance(term, ComparisonNode) and term.operator == "IN"
+    )
+
+
+def _branches(
     statement: ConditionalStatement,
     partition: KeyAttribute,
     sort: KeyAttribute | None,
     table: Table,
     values: Values,
 ) -> list[Branch]:
-    """The branches of a statement, in the order of their partitions; none if it is a scan.
-
-    Refuses those that are too many, and those of which two overlap.
-    """
+    """The branches of a statement, in the order of their partitions; none if it is a scan."""
     where = JunctionNode("AND", statement.where)
     schema = _KeySchema(partition, sort, statement.bindings.names)
     if not schema.is_partition_given(where):

@@ -24,7 +24,7 @@ from partita.expressions.parse import (
 from partita.expressions.resolution import Values
 from partita.item.keys import KeyAttribute, key_bytes
 from partita.item.values import AttributeValue, Item
-from partita.partiql.branches import attributes, read_branches
+from partita.partiql.branches import check_branches
 from partita.partiql.compile import ConditionalStatement, SelectStatement, conjunction
 from partita.partiql.key_tests import check_key_type, key_test
 from partita.partiql.nodes import refusal
@@ -42,8 +42,6 @@ class ReadPlan:
     ranges: tuple[KeyRange, ...]
     filter: Condition | None
     is_forward: bool
-    filtered: tuple[frozenset[str], ...]
-    """The attributes on which each branch of WHERE filters, in the order of their partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def plan_read(
     table: Table,
     values: Values,
 ) -> ReadPlan:
-    branches = read_branches(statement, partition, sort, table, values)
+    check_branches(statement, partition, sort, table, values)
     tests = _tests(statement)
     used: list[ConditionNode] = []
     partitions = _partitions(statement, tests, partition, values, used)
@@ -74,9 +72,7 @@ def plan_read(
     for term in rest:
         _check_types(term, keys, statement.bindings.names, values)
     ranges, is_forward = _ordered(statement, ranges, partition, sort)
-    names = statement.bindings.names
-    filtered = (attributes(JunctionNode("AND", branch.filters), names) for branch in branches)
-    return ReadPlan(ranges, conjunction(rest, names), is_forward, tuple(filtered))
+    return ReadPlan(ranges, conjunction(rest, statement.bindings.names), is_forward)
 
 
 def plan_single_read(statement: SelectStatement, table: Table, values: Values) -> ItemPlan | None:
@@ -84,7 +80,7 @@ def plan_single_read(statement: SelectStatement, table: Table, values: Values) -
 
     None if the key is not given as a whole.
     """
-    read_branches(statement, table.partition, table.sort, table, values)
+    check_branches(statement, table.partition, table.sort, table, values)
     return _plan_item(statement, table, values, ("=", "IN"))
 
 
