@@ -8,9 +8,9 @@ partitions, and filtered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
 
 from partita.errors import ValidationException
 from partita.expressions.key_condition import KeyRange, KeyTest
@@ -48,9 +48,19 @@ class Branch:
 
     tests: tuple[KeyTest, ...] = ()
     filters: tuple[ConditionNode, ...] = ()
+    negates_sort: bool = False
+    """Whether a filter negates the sort key; such a branch overlaps with no other (recorded)."""
 
-    def joined(self, other: Branch) -> Branch:
-        return Branch(self.tests + other.tests, self.filters + other.filters)
+
+def _joined(branches: Iterable[Branch]) -> Branch:
+    tests: list[KeyTest] = []
+    filters: list[ConditionNode] = []
+    negates_sort = False
+    for branch in branches:
+        tests += branch.tests
+        filters += branch.filters
+        negates_sort = negates_sort or branch.negates_sort
+    return Branch(tuple(tests), tuple(filters), negates_sort)
 
 
 def check_branches(
@@ -75,7 +85,7 @@ def filtered_attributes(
     """On what each branch filters, in the order of their partitions; nothing if it is a scan."""
     names = statement.bindings.names
     return [
-        attributes(JunctionNode("AND", branch.filters), names)
+        _attributes(JunctionNode("AND", branch.filters), names)
         for branch in _branches(statement, partition, sort, table, values)
     ]
 
@@ -107,7 +117,7 @@ def _branches(
         return []
     if len(branches) == 1:
         return branches
-    compared = [branch for branch in branches if not schema.is_sort_negated(branch)]
+    compared = [branch for branch in branches if not branch.negates_sort]
     _refuse_overlap([_range(branch, partition, table, values) for branch in compared])
     return sorted(
         branches, key=lambda branch: key_bytes(_partition_values(branch, partition, values)[0])
@@ -150,28 +160,25 @@ class _KeySchema:
             return _counted([branch for term in node.terms for branch in self.branches(term)])
         test = self.test(node)
         if test is None:
-            return [Branch(filters=(node,))]
+            return [Branch((), (node,), self._negates_sort(node))]
         if test.operator != "IN":
             return [Branch((test,))]
         equal = [KeyTest(test.attribute, "=", (operand,)) for operand in test.operands]
         return _counted([Branch((one,)) for one in equal])
 
     def _product(self, junction: JunctionNode) -> list[Branch]:
-        branches = [Branch()]
-        for term in junction.terms:
-            others = self.branches(term)
-            branches = _counted([one.joined(other) for one in branches for other in others])
-        return branches
+        factors = [self.branches(term) for term in junction.terms]
+        product = [_joined(factor[0] for factor in factors if len(factor) == 1)]
+        for factor in factors:
+            if len(factor) > 1:
+                product = _counted([_joined(pair) for pair in itertools.product(product, factor)])
+        return product
 
     def check_types(self, branch: Branch, values: Values) -> None:
         by_name = {one.name: one for one in (self.partition, self.sort) if one}
         for test in branch.tests:
             for operand in test.operands:
                 check_key_type(by_name[test.attribute], values[operand])
-
-    def is_sort_negated(self, branch: Branch) -> bool:
-        """Whether the sort key is negated; such a branch overlaps with no other (recorded)."""
-        return any(map(self._negates_sort, branch.filters))
 
     def _negates_sort(self, node: ConditionNode) -> bool:
         if isinstance(node, JunctionNode):
@@ -180,20 +187,24 @@ class _KeySchema:
             isinstance(node, ComparisonNode) and node.operator == "<>"
         )
         return (
-            is_negation and self.sort is not None and self.sort.name in attributes(node, self.names)
+            is_negation
+            and self.sort is not None
+            and self.sort.name in _attributes(node, self.names)
         )
 
 
-def attributes(node: ConditionNode | Operand, names: Mapping[str, str]) -> frozenset[str]:
+def _attributes(node: ConditionNode | Operand, names: Mapping[str, str]) -> frozenset[str]:
     """The attributes that a condition looks at."""
     if isinstance(node, ValueNode):
         return frozenset()
     if isinstance(node, PathNode):
         return frozenset((names[str(node.elements[0])],))
     if isinstance(node, NotNode):
-        return attributes(node.term, names)
+        return _attributes(node.term, names)
     members = node.terms if isinstance(node, JunctionNode) else node.operands
-    return frozenset(chain.from_iterable(attributes(member, names) for member in members))
+    return frozenset(
+        itertools.chain.from_iterable(_attributes(member, names) for member in members)
+    )
 
 
 def _counted(branches: list[Branch]) -> list[Branch]:
@@ -231,6 +242,6 @@ def _key_range(partition: AttributeValue, test: KeyTest, values: Values) -> KeyR
 
 
 def _refuse_overlap(ranges: Sequence[_Range]) -> None:
-    for one, other in combinations(ranges, 2):
+    for one, other in itertools.combinations(ranges, 2):
         if max(one[0], other[0]) < min(one[1], other[1]):
             raise RefusedRead(OVERLAPPING)
