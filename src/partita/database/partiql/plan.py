@@ -1,0 +1,265 @@
+"""A compiled statement and its table: which item it names, or which ranges it reads.
+
+What WHERE says of the key with constants becomes the key; the rest stays a condition. A statement
+that does not fix the partition key is a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from partita.database.expressions.condition import Condition
+from partita.database.expressions.key_condition import (
+    RANGE_OPERATORS,
+    TYPE_MISMATCH,
+    KeyRange,
+    KeyTest,
+)
+from partita.database.expressions.parse import (
+    CallNode,
+    ComparisonNode,
+    ConditionNode,
+    JunctionNode,
+    NotNode,
+    PathNode,
+    ValueNode,
+)
+from partita.database.expressions.resolution import Values
+from partita.database.item.keys import KeyAttribute, key_bytes
+from partita.database.item.values import AttributeValue, Item
+from partita.database.partiql.branches import check_branches
+from partita.database.partiql.compile import ConditionalStatement, SelectStatement, conjunction
+from partita.database.partiql.key_tests import check_key_type, key_test
+from partita.database.partiql.nodes import refusal
+from partita.database.tables.schema import Table
+from partita.errors import KeyTypeError, ValidationException
+
+NO_KEY = "Where clause does not contain a mandatory equality on all key attributes"
+KEY_PLACEHOLDER = "#key"
+TYPED_FUNCTIONS = ("begins_with", "contains")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """The ranges to read, one after the other; none of them means a scan."""
+
+    ranges: tuple[KeyRange, ...]
+    filter: Condition | None
+    is_forward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPlan:
+    """One item by its whole key, and the terms that it must satisfy besides."""
+
+    key: Item
+    terms: tuple[ConditionNode, ...]
+
+
+def plan_read(
+    statement: SelectStatement,
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
+    table: Table,
+    values: Values,
+) -> ReadPlan:
+    check_branches(statement, partition, sort, table, values)
+    tests = _tests(statement)
+    used: list[ConditionNode] = []
+    partitions = _partitions(statement, tests, partition, values, used)
+    ranges: tuple[KeyRange, ...] = ()
+    if partitions:
+        equal, comparison, operands = _sort_range(tests, sort, values, used)
+        ranges = tuple(KeyRange((value,), equal, comparison, operands) for value in partitions)
+    rest = tuple(term for term in statement.where if term not in used)
+    keys = dict((*table.key_attributes, partition, *((sort,) if sort else ())))
+    for term in rest:
+        _check_types(term, keys, statement.bindings.names, values)
+    ranges, is_forward = _ordered(statement, ranges, partition, sort)
+    return ReadPlan(ranges, conjunction(rest, statement.bindings.names), is_forward)
+
+
+def plan_single_read(statement: SelectStatement, table: Table, values: Values) -> ItemPlan | None:
+    """The item of a read in a batch or transaction, which an IN of one value names too (recorded).
+
+    None if the key is not given as a whole.
+    """
+    check_branches(statement, table.partition, table.sort, table, values)
+    return _plan_item(statement, table, values, ("=", "IN"))
+
+
+def plan_item(statement: ConditionalStatement, table: Table, values: Values) -> ItemPlan | None:
+    """The item of a write or of EXISTS; None if the key is not given as a whole."""
+    return _plan_item(statement, table, values, ("=",))
+
+
+def _plan_item(
+    statement: ConditionalStatement, table: Table, values: Values, operators: Sequence[str]
+) -> ItemPlan | None:
+    tests = _tests(statement)
+    used: list[ConditionNode] = []
+    key: Item = {}
+    for attribute in table.key_attributes:
+        for term, test in tests:
+            is_equality = test.operator in operators and len(test.operands) == 1
+            if test.attribute != attribute.name or not is_equality:
+                continue
+            value = values[test.operands[0]]
+            if key.setdefault(attribute.name, value) == value:
+                used.append(term)
+            elif not isinstance(statement, SelectStatement):
+                raise KeyTypeError(
+                    f"Multiple conditions on same key {attribute.name}. Only single item "
+                    "Update/Insert/Delete are supported"
+                )
+        if attribute.name not in key:
+            return None
+        check_key_type(attribute, key[attribute.name])
+    return ItemPlan(key, tuple(term for term in statement.where if term not in used))
+
+
+def existing(
+    statement: ConditionalStatement, table: Table, terms: Sequence[ConditionNode]
+) -> Condition | None:
+    """The condition that an item is there and satisfies the terms."""
+    names = {**statement.bindings.names, KEY_PLACEHOLDER: table.partition.name}
+    exists = CallNode("attribute_exists", (PathNode((KEY_PLACEHOLDER,)),))
+    return conjunction((exists, *terms), names)
+
+
+def absent_or(
+    statement: ConditionalStatement, table: Table, terms: Sequence[ConditionNode]
+) -> Condition | None:
+    """The condition that an item, if it is there, satisfies the terms."""
+    if not terms:
+        return None
+    names = {**statement.bindings.names, KEY_PLACEHOLDER: table.partition.name}
+    absent = CallNode("attribute_not_exists", (PathNode((KEY_PLACEHOLDER,)),))
+    both = terms[0] if len(terms) == 1 else JunctionNode("AND", tuple(terms))
+    return conjunction((JunctionNode("OR", (absent, both)),), names)
+
+
+def _tests(statement: ConditionalStatement) -> list[tuple[ConditionNode, KeyTest]]:
+    """The terms that compare one attribute with constants, in the order of the statement."""
+    names = statement.bindings.names
+    found = ((term, key_test(term, names)) for term in statement.where)
+    return [(term, test) for term, test in found if test]
+
+
+def _partitions(
+    statement: SelectStatement,
+    tests: Sequence[tuple[ConditionNode, KeyTest]],
+    partition: KeyAttribute,
+    values: Values,
+    used: list[ConditionNode],
+) -> list[AttributeValue]:
+    """The partitions that a statement names, in the order of their keys; none if it does not."""
+    found = _first(tests, partition.name, ("=",)) or _first(tests, partition.name, ("IN",))
+    if found:
+        term, test = found
+        used.append(term)
+        named = [values[place] for place in test.operands]
+        for value in named:
+            check_key_type(partition, value)
+    else:
+        # Stays a condition too: there may be more in it than the key.
+        both = JunctionNode("AND", statement.where)
+        named = _alternatives(both, partition, statement.bindings.names, values)
+    distinct = {key_bytes(value): value for value in named}
+    return [distinct[key] for key in sorted(distinct)]
+
+
+def _alternatives(
+    node: ConditionNode, attribute: KeyAttribute, names: Mapping[str, str], values: Values
+) -> list[AttributeValue]:
+    """The values that a condition leaves to a key attribute; none if it may have any.
+
+    `pk = 'a' OR pk = 'b'` is no scan (guide, "PartiQL select statements").
+    """
+    if isinstance(node, JunctionNode):
+        found = [_alternatives(term, attribute, names, values) for term in node.terms]
+        if node.operator == "OR":
+            return [value for one in found for value in one] if all(found) else []
+        return next(filter(None, found), [])
+    test = key_test(node, names)
+    if test is None or test.attribute != attribute.name or test.operator not in ("=", "IN"):
+        return []
+    operands = (values[place] for place in test.operands)
+    return [operand for operand in operands if operand.get(attribute.type)]
+
+
+def _sort_range(
+    tests: Sequence[tuple[ConditionNode, KeyTest]],
+    sort: KeyAttribute | None,
+    values: Values,
+    used: list[ConditionNode],
+) -> tuple[tuple[AttributeValue, ...], str | None, tuple[AttributeValue, ...]]:
+    """What the sort key must be, or what it is compared with."""
+    found = sort and (_first(tests, sort.name, ("=",)) or _first(tests, sort.name, RANGE_OPERATORS))
+    if not sort or not found:
+        return (), None, ()
+    term, test = found
+    operands = tuple(values[place] for place in test.operands)
+    for operand in operands:
+        check_key_type(sort, operand)
+    used.append(term)
+    return (operands, None, ()) if test.operator == "=" else ((), test.operator, operands)
+
+
+def _first(
+    tests: Sequence[tuple[ConditionNode, KeyTest]],
+    attribute: str,
+    operators: Sequence[str] | frozenset[str],
+) -> tuple[ConditionNode, KeyTest] | None:
+    for term, test in tests:
+        if test.attribute == attribute and test.operator in operators:
+            return term, test
+    return None
+
+
+def _check_types(
+    node: ConditionNode, keys: Mapping[str, str], names: Mapping[str, str], values: Values
+) -> None:
+    """Constants that key attributes are compared with must have their type."""
+    if isinstance(node, JunctionNode):
+        for term in node.terms:
+            _check_types(term, keys, names, values)
+    elif isinstance(node, NotNode):
+        _check_types(node.term, keys, names, values)
+    elif isinstance(node, ComparisonNode) or node.function in TYPED_FUNCTIONS:
+        kinds = {
+            keys[names[str(one.elements[0])]]
+            for one in node.operands
+            if isinstance(one, PathNode)
+            and len(one.elements) == 1
+            and names[str(one.elements[0])] in keys
+        }
+        for operand in node.operands:
+            if isinstance(operand, ValueNode) and not kinds <= values[operand.name].keys():
+                raise ValidationException(TYPE_MISMATCH)
+
+
+def _ordered(
+    statement: SelectStatement,
+    ranges: tuple[KeyRange, ...],
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
+) -> tuple[tuple[KeyRange, ...], bool]:
+    """The ranges in the order that is asked for, and the direction within each."""
+    descending: dict[str, bool] = {}
+    known = {attribute.name for attribute in (partition, sort) if attribute}
+    for name, is_descending in statement.order_by:
+        if name not in known:
+            raise refusal(
+                f"Variable reference {name} in ORDER BY clause must be part of the primary key"
+            )
+        descending.setdefault(name, is_descending)
+    if statement.order_by and not ranges:
+        raise refusal(
+            "Must have at least one non-optional hash key condition in WHERE clause when using "
+            "ORDER BY clause."
+        )
+    if descending.get(partition.name):
+        ranges = ranges[::-1]
+    return ranges, not (sort and descending.get(sort.name))
