@@ -37,6 +37,7 @@ DOCUMENT_PATH_ELEMENTS_MAX: Final = 32
 LIST_INDEX_MAX: Final = 2**31 - 1
 STATEMENT_NESTING_MAX: Final = 60
 """Ours: how deep the brackets and operators of a PartiQL statement may stand in each other."""
+STATEMENT_READS_MAX: Final = 50
 
 # Tables and indexes (guide; recorded).
 TABLE_NAME_CHARS_MIN: Final = 3

@@ -101,6 +101,13 @@ def old(statement: str) -> dict[str, str]:
     return {"Statement": statement, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
+def nested(levels: int) -> dict[str, Any]:
+    value = S("leaf")
+    for _ in range(levels):
+        value = M(n=value)
+    return value
+
+
 A = get({"pk": S("a")})
 
 READS = [
@@ -309,6 +316,7 @@ READS = [
                 "set_add(ss, <<'c'>>)",
                 "COUNT(s) = 1",
                 "upper(s) = 'X'",
+                "s = 'x' /* to no end",
             ),
         ),
         case(
@@ -374,6 +382,10 @@ READS = [
                 "a.b",
                 "[1]",
                 "a = 1",
+                "a IS INT4",
+                "a IS INT8",
+                "a IS DOUBLE PRECISION",
+                "a IS CHARACTER VARYING",
                 "foo(1)",
                 "EXISTS(SELECT * FROM Things WHERE pk = 'a' AND n = 1)",
                 "SET n = 1",
@@ -389,19 +401,25 @@ READS = [
                 "ss = <<'a', 'a'>>",
                 "ss = <<[1]>>",
                 "ss = <<true>>",
+                "ns = <<1, 1.0>>",
+                "n = -0",
+                "n = -0.0",
+                "n = 1.5e-2147483647",
+                "l = [1, 1e126]",
+                "l = [-.0]",
                 "m = {'x': 1, 'x': 2}",
                 "m = {x: 1}",
                 "m = {1: 1}",
                 "m = {'': 1}",
                 "m = {'a': [1, MISSING]}",
                 "m = {'a': b}",
-                "\n  ss = <<>>",
-                "\r\n ss = <<>>",
-                "s = 'é' AND ss = <<>>",
-                "s = '😀' AND ss = <<>>",
-                "s = 'a''a' AND ss = <<>>",
-                "/* c */ ss = <<>>",
-                "-- c\n ss = <<>>",
+                "\n  ss = <<true>>",
+                "\r\n ss = <<true>>",
+                "s = 'é' AND ss = <<true>>",
+                "s = '😀' AND ss = <<true>>",
+                "s = 'a''a' AND ss = <<true>>",
+                "/* c */ ss = <<true>>",
+                "-- c\n ss = <<true>>",
             ),
         ),
         case(
@@ -451,6 +469,23 @@ READS = [
                 "SELECT sk FROM Paged WHERE pk = 'b' OR (pk = 'a' AND sk = 3)",
                 "SELECT sk FROM Paged WHERE pk = 'b' OR (pk = 'a' AND sk = 3) OR n = 20",
                 "SELECT sk FROM Paged WHERE pk = 'a' OR pk = 'b' ORDER BY sk",
+                "SELECT sk FROM Paged WHERE pk = 'a' AND (sk = 1 OR sk = 2)",
+                "SELECT sk FROM Paged WHERE pk = 'a' AND sk < 2 OR pk = 'a' AND sk >= 2",
+                "SELECT sk FROM Paged WHERE pk = 'a' AND (n = 10 OR n = 20)",
+                "SELECT sk FROM Paged WHERE pk = 'a' AND NOT sk = 1 OR pk = 'a' AND sk = 2",
+                "SELECT sk FROM Paged WHERE pk = 'a' AND sk <> 1 OR pk = 'a' AND sk = 2",
+                "SELECT sk FROM Paged WHERE pk = 'a' OR pk = 'a' AND NOT sk = 1",
+            ),
+        ),
+        case(
+            "reads that overlap, or are too many",
+            *all_of(
+                "SELECT sk FROM Paged WHERE pk = 'a' AND n = 10 OR pk = 'a' AND sk = 2",
+                "SELECT sk FROM Paged WHERE pk = 'a' AND n <> 10 OR pk = 'a' AND sk = 2",
+                "SELECT sk FROM Paged WHERE pk IN ['b', 'b']",
+                "SELECT sk FROM Paged WHERE pk IN ["
+                + ", ".join(f"'v{number}'" for number in range(51))
+                + "]",
             ),
         ),
         case(
@@ -505,6 +540,36 @@ READS = [
             run("INSERT INTO Things VALUE {'pk': ?, 'v': ?}", S("b"), ITEM["m"]),
             run("UPDATE Things SET n = ? + ? WHERE pk = ?", N("1"), N("2"), S("b")),
             run("DELETE FROM Things WHERE pk = ? RETURNING ALL OLD *", S("b")),
+        ),
+        case(
+            "parameters that are none",
+            *(
+                run("SELECT n FROM Things WHERE n = ?", parameter)
+                for parameter in (
+                    N("1e126"),
+                    N("1e2147483648"),
+                    N("1e-99999999999"),
+                    N("1e2147483647"),
+                    N(""),
+                    L(M(x=N("1e99999999999"))),
+                    SS("a", "a"),
+                    nested(31),
+                    nested(33),
+                    nested(100),
+                )
+            ),
+            run("SELECT n FROM Things WHERE pk = 'a'", N("abc")),
+            run("UPDATE Things SET WHERE", N("abc")),
+            batch(
+                {"Statement": "SELECT n FROM Things WHERE pk = ?", "Parameters": [N("abc")]},
+                "SELECT n FROM Things WHERE pk = 'a'",
+            ),
+            transaction(
+                {"Statement": "SELECT n FROM Things WHERE pk = ?", "Parameters": [nested(33)]}
+            ),
+            transaction(
+                {"Statement": "SELECT n FROM Things WHERE pk = ?", "Parameters": [N("abc")]}
+            ),
         ),
     )
 ]
@@ -776,6 +841,8 @@ SEVERAL = [
             transaction("UPDATE Things SET n = foo(1) WHERE pk = 'a'"),
             transaction("UPDATE Paged.byCity SET n = 1 WHERE pk = 'a' AND sk = 1"),
             transaction("DROP TABLE Things"),
+            transaction("DELETE FROM Things WHERE"),
+            transaction("n IS DOUBLE PRECISION"),
             A,
         ),
         case(

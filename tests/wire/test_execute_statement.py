@@ -176,7 +176,7 @@ def test_an_attribute_may_have_the_name_of_a_placeholder(run: Run, things: str) 
 
 
 def test_partitions_are_read_in_the_order_of_their_keys(run: Run, rows: str) -> None:
-    answer = run(f"SELECT pk, sk FROM \"{rows}\" WHERE pk IN ['b', 'a', 'b']")
+    answer = run(f"SELECT pk, sk FROM \"{rows}\" WHERE pk IN ['b', 'a']")
     assert [item["pk"]["S"] for item in answer["Items"]] == [*"aaaaa", "b"]
 
 
@@ -215,41 +215,6 @@ def test_an_index_is_charged_for_what_is_read_from_it(run: Run, rows: str) -> No
     assert answer["Items"] == [{"n": {"N": "30"}}]
     assert answer["ConsumedCapacity"]["Table"] == {"CapacityUnits": 0.5}
     assert answer["ConsumedCapacity"]["LocalSecondaryIndexes"] == {"byNick": {"CapacityUnits": 0.5}}
-
-
-def test_an_index_whose_key_has_several_attributes(client: Any, run: Run, table: Any) -> None:
-    name = table(
-        attributes={"h": "S", "i": "N", "r": "S", "q": "N"},
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "several",
-                "KeySchema": [
-                    {"AttributeName": "h", "KeyType": "HASH"},
-                    {"AttributeName": "i", "KeyType": "HASH"},
-                    {"AttributeName": "r", "KeyType": "RANGE"},
-                    {"AttributeName": "q", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-    )
-    for number in range(12):
-        item = {
-            "pk": {"S": str(number)},
-            "h": {"S": "h"},
-            "i": {"N": str(number % 3)},
-            "r": {"S": "xy"[number % 2]},
-            "q": {"N": str(number)},
-            "pad": {"S": "x" * 2000},
-        }
-        client.put_item(TableName=name, Item=item)
-    answer = run(
-        f"SELECT q FROM \"{name}\".\"several\" WHERE h = 'h' AND i IN [2, 0] AND r = 'x' AND q > 0 "
-        "ORDER BY i DESC",
-        ReturnConsumedCapacity="TOTAL",
-    )
-    assert [item["q"]["N"] for item in answer["Items"]] == ["2", "8", "6"]
-    assert units(answer) == 1.0
 
 
 # Pages
@@ -456,7 +421,6 @@ def test_malformed_statements(
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("SELECT * FROM {t} WHERE m = {{'a': <<>>}}", "Empty bags are not supported at 1:{at}:2"),
         ("SELECT size(l) FROM {t}", "Unexpected path component at 1:8:4"),
         ("SELECT l[0 + 1] FROM {t}", "Unexpected path component at 1:12:1"),
         ("SELECT\n  n + 1 FROM {t}", "Unexpected path component at 2:5:1"),
@@ -472,7 +436,7 @@ def test_refusals_tell_where(
     if message is None:
         assert said.endswith(f" at 1:{text.index(chr(39)) + 1}:3")
     else:
-        assert said == message.format(at=text.find("<<") + 1)
+        assert said == message
 
 
 @pytest.mark.parametrize(

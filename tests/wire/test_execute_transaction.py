@@ -164,7 +164,10 @@ def test_a_token_is_carried_out_once(client: Any, execute: Execute, things: str)
             "Select statements within ExecuteTransaction must specify the primary key in the where "
             "clause.",
         ),
-        ("UPDATE \"{t}\" SET n = foo(1) WHERE pk = 'a'", "Unrecognized function: foo"),
+        (
+            "UPDATE \"{t}\" SET n = size(1) WHERE pk = 'a'",
+            "The function is not allowed in an update expression; function: size",
+        ),
         (
             'SELECT * FROM "{t}" WHERE pk = ?',
             "Number of parameters in request and statement don't match.",
@@ -221,10 +224,6 @@ def test_transactions_that_are_refused(execute: Execute, things: str) -> None:
     several = (VALIDATION, "Transaction request cannot include multiple operations on one item")
     assert refusal(execute, read, read) == several
     assert refusal(execute, insert, f"DELETE FROM \"{things}\" WHERE pk = 'b'") == several
-    assert refusal(execute, read, "SELECT * FORM x") == (
-        VALIDATION,
-        "Statement wasn't well formed, can't be processed: Expected FROM after SELECT list",
-    )
     assert refusal(execute, "foo(1)") == (VALIDATION, "Unsupported operation in transaction.")
     assert refusal(execute, "'a'") == (VALIDATION, "Unsupported operation: Literal")
     missing = "SELECT * FROM \"no_such_table\" WHERE pk = 'a'"

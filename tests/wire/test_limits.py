@@ -300,6 +300,11 @@ def statement_of_levels(bench: Bench, levels: int) -> None:
     bench.client.execute_statement(Statement=statement)
 
 
+def reads_of_a_statement(bench: Bench, count: int) -> None:
+    keys = ", ".join(f"'{number}'" for number in range(count))
+    bench.client.execute_statement(Statement=f'SELECT * FROM "{bench.table}" WHERE pk IN [{keys}]')
+
+
 def statement_of_chars(bench: Bench, count: int) -> None:
     statement = f'SELECT * FROM "{bench.table}"'
     bench.client.execute_statement(Statement=statement + " " * (count - len(statement)))
@@ -336,6 +341,9 @@ LIMITS: dict[str, Limit] = {
     "TAG_VALUE_CHARS_MAX": Limit(tag_value, "The Tag Value provided is invalid"),
     "LIST_INDEX_MAX": Limit(list_index, "List index is not within the allowable range"),
     "STATEMENT_NESTING_MAX": Limit(statement_of_levels, "A statement may nest 60 levels deep"),
+    "STATEMENT_READS_MAX": Limit(
+        reads_of_a_statement, "Too many decomposed read operations for a given query."
+    ),
     "ITEM_BYTES_MAX": Limit(item_of_bytes, "Item size has exceeded the maximum allowed size"),
     "NESTING_LEVELS_MAX": Limit(
         value_of_levels,

@@ -672,22 +672,60 @@ def test_the_first_wrong_action_is_reported(client: Any, first: str, second: str
     )
 
 
-@pytest.mark.parametrize("kind", ["update", "check"])
-def test_a_value_nested_too_deep_in_an_expression_is_refused(
-    client: Any, notes: str, pk: str, kind: str
-) -> None:
-    # recorded: two wordings are in use
-    values = {":deep": nested(32)}
-    actions = {
-        "update": update(notes, pk, "SET a = :deep", values),
-        "check": check(notes, pk, "a = :deep", ExpressionAttributeValues=values),
-    }
-    code, text = refusal(client.transact_write_items, TransactItems=[actions[kind]])
-    assert code == VALIDATION
-    assert text in {
-        TOO_DEEP,
-        f"ExpressionAttributeValues contains invalid value: {TOO_DEEP} for key :deep",
-    }
+@pytest.mark.parametrize("kind", ["update", "condition", "check", "put", "delete"])
+def test_a_value_nested_too_deep_in_an_expression_is_refused(client: Any, kind: str) -> None:
+    # recorded: beyond 60 levels the value is named; above, some regions name it and some do not
+    def said(value: dict[str, Any], *more: Any) -> tuple[str, str]:
+        condition: dict[str, Any] = {
+            "ConditionExpression": "a = :a OR a = :deep",
+            "ExpressionAttributeValues": {":a": {"S": "a"}, ":deep": value},
+        }
+        actions = {
+            "update": update(
+                "no_such_table", "a", "SET b = :a, a = :deep", {":a": {"S": "a"}, ":deep": value}
+            ),
+            "condition": {
+                "Update": {
+                    "TableName": "no_such_table",
+                    "Key": {"pk": {"S": "a"}},
+                    "UpdateExpression": "REMOVE a",
+                    **condition,
+                }
+            },
+            "check": {
+                "ConditionCheck": {
+                    "TableName": "no_such_table",
+                    "Key": {"pk": {"S": "a"}},
+                    **condition,
+                }
+            },
+            "put": put("no_such_table", "a", **condition),
+            "delete": delete("no_such_table", "a", **condition),
+        }
+        return refusal(client.transact_write_items, TransactItems=[actions[kind], *more])
+
+    named = f"ExpressionAttributeValues contains invalid value: {TOO_DEEP} for key :deep"
+    later = put("no_such_table", "b", {"": {"S": "x"}})
+    for levels in (61, 63, 100):
+        assert said(nested(levels)) == (VALIDATION, named)
+        assert said(nested(levels), later) == (VALIDATION, named)
+        assert said(nested(levels, {"L": [{"N": "abc"}]})) == (VALIDATION, named)
+    for levels in (32, 40, 60):
+        assert said(nested(levels)) == (VALIDATION, TOO_DEEP)
+    code, _ = said(nested(31))
+    assert code == "ResourceNotFoundException"
+
+
+def test_a_value_nested_very_deep_outside_of_expressions_has_no_key(client: Any) -> None:
+    # recorded
+    for action in (
+        put("no_such_table", "a", {"d": nested(100)}),
+        {"Delete": {"TableName": "no_such_table", "Key": {"pk": nested(100)}}},
+    ):
+        assert refusal(client.transact_write_items, TransactItems=[action]) == (
+            VALIDATION,
+            TOO_DEEP,
+        )
 
 
 def test_an_action_is_one_of_four(client: Any) -> None:

@@ -36,11 +36,11 @@ def check_bounds(item: Item, too_large: str) -> None:
         waiting += [(member, level + 1) for member in members]
 
 
-def nests_too_deep(request: dict[str, Any]) -> bool:
-    """Whether a value nests deeper than the service's newer generation of checks reads."""
+def nests_too_deep(request: dict[str, Any], levels_max: int = NEWER_NESTING_LEVELS_MAX) -> bool:
+    """Whether a value nests deeper than the service's newer checks read, or than another bound."""
     containers: list[Any] = [request]
     # Two levels of JSON make one of a value; the members above it count a few more.
-    for _ in range(2 * NEWER_NESTING_LEVELS_MAX + 3):
+    for _ in range(2 * levels_max + 3):
         containers = [
             content
             for container in containers

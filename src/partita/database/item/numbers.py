@@ -27,12 +27,16 @@ UNDERFLOW: Final = (
     "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 )
 PRECISION: Final = "Attempting to store more than 38 significant digits in a Number"
+NOT_NUMERIC: Final = "The parameter cannot be converted to a numeric value"
 
 # Possessive, so that a million digits and a letter are refused as fast as they are read.
 _NUMBER: Final = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE]([+-]?\d++))?", re.ASCII)
 _PLAIN_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,37}", re.ASCII)
 EXPONENT_DIGITS_MAX: Final = 19
-"""An exponent beyond 64 bits makes no number at all (recorded)."""
+EXPONENT_BITS: Final = 64
+"""An exponent beyond them makes no number at all (recorded)."""
+OLDER_EXPONENT_BITS: Final = 32
+"""The older generation counts in Java's BigDecimal, whose exponents are shorter (recorded)."""
 PAIRS_MAX: Final = NUMBER_DIGITS_MAX // 2 + 1
 # Sums and products of two numbers are exact within this precision: the exponents are at most
 # 256 apart, so aligning two 38-digit numbers needs fewer than 300 digits.
@@ -45,21 +49,10 @@ def parse(text: str) -> Decimal:
     """The exact value of a number's text, or AWS's refusal."""
     if _PLAIN_INTEGER.fullmatch(text):
         return Decimal(text)
-    match = _NUMBER.fullmatch(text)
-    if not match:
-        raise not_numeric(text)
-    mantissa, exponent = match.group(1), match.group(3) or "0"
-    digits = mantissa.replace(".", "").lstrip("0")
+    digits, fraction_length, power = _split(text, EXPONENT_BITS)
     significant = digits.rstrip("0")
-    fraction_length = len(mantissa) - mantissa.index(".") - 1 if "." in mantissa else 0
     # The power of ten of the first significant digit decides range, and the written exponent that
-    # of a zero (recorded). An exponent of a thousand digits must not become an integer first.
-    exponent_digits = exponent.lstrip("+-0") or "0"
-    if len(exponent_digits) > EXPONENT_DIGITS_MAX:
-        raise not_numeric(text)
-    power = -int(exponent_digits) if exponent.startswith("-") else int(exponent_digits)
-    if not -(1 << 63) <= power < 1 << 63:
-        raise not_numeric(text)
+    # of a zero (recorded).
     if significant:
         power += len(digits) - 1 - fraction_length
     if power > NUMBER_EXPONENT_MAX:
@@ -74,9 +67,30 @@ def parse(text: str) -> Decimal:
     return Decimal(f"{sign}{significant}E{power - len(significant) + 1}")
 
 
+def _split(text: str, exponent_bits: int) -> tuple[str, int, int]:
+    """A number's digits from the first that counts, how many are fraction, and its exponent."""
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        raise not_numeric(text)
+    mantissa, exponent = match.group(1), match.group(3) or "0"
+    # An exponent of a thousand digits must not become an integer first.
+    exponent_digits = exponent.lstrip("+-0") or "0"
+    if len(exponent_digits) > EXPONENT_DIGITS_MAX:
+        raise not_numeric(text)
+    power = -int(exponent_digits) if exponent.startswith("-") else int(exponent_digits)
+    if not _fits(power, exponent_bits):
+        raise not_numeric(text)
+    fraction_length = len(mantissa) - mantissa.index(".") - 1 if "." in mantissa else 0
+    return mantissa.replace(".", "").lstrip("0"), fraction_length, power
+
+
+def _fits(number: int, bits: int) -> bool:
+    return -(1 << bits - 1) <= number < 1 << bits - 1
+
+
 def not_numeric(text: str) -> ValidationException:
     shown = text[:NUMBER_TEXT_CHARS_MAX]
-    return ValidationException(f"The parameter cannot be converted to a numeric value: {shown}")
+    return ValidationException(f"{NOT_NUMERIC}: {shown}")
 
 
 def canonical(number: Decimal) -> str:
@@ -92,6 +106,28 @@ def normalize(text: str) -> str:
     if _is_natural(text) or _PLAIN_INTEGER.fullmatch(text):
         return text
     return canonical(parse(text))
+
+
+def normalize_older(text: str) -> str:
+    """The canonical text, with the refusals of the older generation."""
+    if _is_natural(text):
+        return text
+    if not text:
+        raise ValidationException(NOT_NUMERIC)
+    digits, scale = big_decimal(text)
+    # The magnitude is counted in 32 bits too, and runs over (recorded).
+    if not _fits(max(len(digits), 1) - scale, OLDER_EXPONENT_BITS):
+        raise ValidationException(UNDERFLOW)
+    return normalize(text)
+
+
+def big_decimal(text: str) -> tuple[str, int]:
+    """Digits and scale of a number, if Java's BigDecimal can hold it."""
+    digits, fraction_length, power = _split(text, OLDER_EXPONENT_BITS)
+    scale = fraction_length - power
+    if not _fits(scale, OLDER_EXPONENT_BITS):
+        raise not_numeric(text)
+    return digits, scale
 
 
 def _is_natural(text: str) -> bool:

@@ -10,7 +10,6 @@ The JSON types of the members (a string under `S`, a list under `L`) have been c
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections.abc import Callable, Sized
 from decimal import Decimal
@@ -25,8 +24,6 @@ AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
 
 TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
-# The older generation's integer runs over at this exponent (recorded).
-_LARGEST_EXPONENT: Final = re.compile(r"[eE]\+?0*2147483647$")
 SET_TYPES: Final = frozenset(("SS", "NS", "BS"))
 
 EMPTY: Final = (
@@ -123,10 +120,7 @@ def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeVal
 
 def _number(text: str, check: Check, level: int) -> str:
     if check.wording is Wording.OLDER:
-        if not text:
-            raise ValidationException("The parameter cannot be converted to a numeric value")
-        if _LARGEST_EXPONENT.search(text):
-            raise ValidationException(numbers.UNDERFLOW)
+        return numbers.normalize_older(text)
     return numbers.normalize(text)
 
 

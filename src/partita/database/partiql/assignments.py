@@ -76,7 +76,9 @@ class Assignments:
             raise refusal(f"{name} must have exactly two arguments", call.place)
         first, second = call.operands
         if not isinstance(first, (Name, Path)) or elements(first) != elements(written):
-            raise refusal(f"The first argument to {name} must equal the assignment value")
+            raise refusal(
+                f"The first argument to {name} must equal the assignment value", call.place
+            )
         self.operator_count += 1
         value = self.bindings.value(second)
         if value is None:
@@ -117,7 +119,7 @@ class Assignments:
                 f"The function is not allowed in an update expression; function: {node.function}"
             )
         if node.function not in UPDATE_FUNCTIONS:
-            raise unrecognized(node.function)
+            raise unrecognized(node)
         operands = tuple(self.assigned(operand) for operand in node.operands)
         if any(isinstance(operand, SumNode) for operand in operands):
             raise refusal(f"A sum cannot be an operand of {node.function}")

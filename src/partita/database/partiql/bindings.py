@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from partita.database.expressions.parse import PathNode, Refusal, ValueNode
 from partita.database.expressions.resolution import Values, name_problem
-from partita.database.item.values import AttributeValue, normalize_value
+from partita.database.item.values import AttributeValue, Wording, normalize_value
 from partita.database.partiql.literals import EMPTY_NAME, is_literal, value_of
 from partita.database.partiql.nodes import (
     Literal,
@@ -59,16 +59,21 @@ class Bindings:
         return ValueNode(placeholder)
 
     def values(self, parameters: Sequence[AttributeValue]) -> Values:
-        """The values of all placeholders, with the parameters of a request."""
+        """The values of all placeholders, with the parameters of a request as they were read."""
         if not self.parameters:
             return self.literals
         if max(self.parameters) > len(parameters):
             raise ValidationException(PARAMETER_COUNT)
-        given = {
-            f":p{number}": normalize_value(parameters[number - 1])
-            for number in sorted(self.parameters)
-        }
+        given = {f":p{number}": parameters[number - 1] for number in sorted(self.parameters)}
         return {**self.literals, **given}
+
+
+def read_parameters(parameters: Sequence[AttributeValue]) -> list[AttributeValue]:
+    """The values of parameters, in the words of the older generation.
+
+    The service reads all of them before it looks at the statement (recorded).
+    """
+    return [normalize_value(parameter, Wording.OLDER) for parameter in parameters]
 
 
 def elements(node: Node) -> tuple[str | int, ...]:

@@ -34,6 +34,7 @@ from partita.database.partiql.nodes import (
     Column,
     Delete,
     Insert,
+    Literal,
     Name,
     Node,
     Operation,
@@ -87,7 +88,7 @@ class Statement:
     bindings: Bindings
 
     def values(self, parameters: Sequence[AttributeValue]) -> Values:
-        """The values of the placeholders, once they fit what uses them."""
+        """The values of the placeholders, once the parameters fit what uses them."""
         values = self.bindings.values(parameters)
         self.check(values)
         return values
@@ -145,15 +146,30 @@ class DeleteStatement(ConditionalStatement):
 
 def is_write(text: str) -> bool | None:
     """Whether a statement writes, even one that is refused later; None when it is no statement."""
-    return _is_write(text, (), "")
-
-
-@kept
-def _is_write(text: str, names: NameItems, parameter: str) -> bool | None:
-    node = parse(text)
+    try:
+        node = parse(text)
+    except ValidationException:
+        return None
     if isinstance(node, Select):
         return False
     return True if isinstance(node, (Insert, Update, Delete)) or _is_exists(node) else None
+
+
+def named_index(text: str) -> tuple[str, str] | None:
+    """The table and the index that a well formed statement names, whatever else is in it."""
+    node = parse(text)
+    if _is_exists(node):
+        assert isinstance(node, Call)
+        (node,) = node.operands
+    target: Node | None = None
+    if isinstance(node, Insert):
+        target = node.target
+    elif isinstance(node, (Select, Update, Delete)) and node.source is not None:
+        target = node.source.expression
+    if not isinstance(target, Path) or not isinstance(target.root, Name) or len(target.steps) > 1:
+        return None
+    (step,) = target.steps
+    return (target.root.text, step.text) if isinstance(step, (Name, Literal)) else None
 
 
 def compile_statement(text: str) -> Statement:

@@ -68,8 +68,8 @@ def unsupported(node: Node) -> ValidationException:
     return refusal(f"Unsupported token in expression: {shown(node)}", node.place)
 
 
-def unrecognized(function: str) -> ValidationException:
-    return refusal(f"Unrecognized function: {function}")
+def unrecognized(call: Call) -> ValidationException:
+    return refusal(f"Unrecognized function: {call.function}", call.place)
 
 
 class Conditions:
@@ -167,7 +167,7 @@ class Conditions:
                 f"The function is not allowed in a condition expression; function: {node.function}"
             )
         if node.function not in CONDITION_FUNCTIONS:
-            raise unrecognized(node.function)
+            raise unrecognized(node)
         return CallNode(node.function, operands)
 
     def operands(self, operator: str, nodes: Sequence[Node]) -> tuple[Operand, ...]:

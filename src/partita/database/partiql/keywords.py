@@ -34,8 +34,8 @@ _WORD_OPERATORS = """
     not_like or union union_all
 """
 _PLAIN_TYPES = """
-    bag blob boolean clob double_precision integer list missing null real sexp smallint string
-    struct symbol timestamp tuple
+    bag blob boolean clob double_precision integer integer4 integer8 list missing null real sexp
+    smallint string struct symbol timestamp tuple
 """
 
 KEYWORDS = frozenset(_WORDS.split())
@@ -89,6 +89,8 @@ TYPE_ALIASES = {
     "char": "character",
     "dec": "decimal",
     "int": "integer",
+    "int4": "integer4",
+    "int8": "integer8",
     "bool": "boolean",
 }
 TYPES: dict[str, int] = {
@@ -98,6 +100,9 @@ TYPES: dict[str, int] = {
     "numeric": 2,
 }
 """The types behind IS, with the number of arguments that they take at most."""
+
+TYPE_NAMES = frozenset(("int4", "int8", "integer4", "integer8"))
+"""Types that are names everywhere else: the service knows them behind IS (recorded)."""
 
 PRECEDENCE: dict[str, int] = {
     **dict.fromkeys(

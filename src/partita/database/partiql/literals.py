@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from decimal import Decimal
 
 from partita.database.item import numbers
-from partita.database.item.values import AttributeValue, normalize_value
+from partita.database.item.values import AttributeValue, Wording, normalize_value
 from partita.database.partiql.nodes import (
     BagLiteral,
     Call,
@@ -24,15 +25,14 @@ from partita.database.partiql.nodes import (
     Unsupported,
     refusal,
 )
-from partita.errors import ValidationException
+from partita.errors import INVALID, ValidationException
 from partita.limits import NESTING_LEVELS_MAX
 
 ROOT = "root"
 EMPTY_NAME = "Path component cannot be an empty string"
-DUPLICATES = "Input collection contains duplicates"
+EMPTY_BAG = "Empty bags are not supported"
 TOO_DEEP = "Nesting Levels have exceeded supported limits"
 BAG_TYPES = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
-TOO_PRECISE = "DynamoDB only supports precision up to 38 digits"
 
 # What the service calls a node that is no value, where it stands inside of one.
 _NODE_NAMES: dict[type[Node], str] = {
@@ -42,7 +42,7 @@ _NODE_NAMES: dict[type[Node], str] = {
     Missing: "LiteralMissing",
     Call: "NAry",
     Operation: "NAry",
-    TypeTest: "Typed",
+    TypeTest: "IsType",
     Select: "Select",
     BagLiteral: "Seq",
     ListLiteral: "Seq",
@@ -92,6 +92,7 @@ def unsupported_type(name: str, key: str, node: Node) -> ValidationException:
 
 
 def _value(node: Node, key: str, level: int) -> AttributeValue:
+    _check_level(level, key)
     read = _READERS.get(type(node))
     if read is None:
         raise unsupported_type(node_name(node), key, node)
@@ -100,18 +101,25 @@ def _value(node: Node, key: str, level: int) -> AttributeValue:
 
 def _scalar(node: Node, key: str, level: int) -> AttributeValue:
     assert isinstance(node, Literal)
-    if node.kind == "N":
-        return {"N": _number(node.text)}
-    return {node.kind: node.content}
+    return {"N": _number(node, key)} if node.kind == "N" else {node.kind: node.content}
 
 
-def _number(text: str) -> str:
+def _number(node: Literal, key: str) -> str:
+    """The canonical text; what is wrong with a number is told with its path (recorded)."""
+    if _is_negative_zero(node.text):
+        raise refusal(f"Negative zero decimal is not supported under key {key}", node.place)
     try:
-        return numbers.normalize(text)
+        return numbers.normalize_older(node.text)
     except ValidationException as error:
-        if error.message == numbers.PRECISION:
-            raise ValidationException(TOO_PRECISE) from None
-        raise
+        raise refusal(f"{error.message} under {key}") from None
+
+
+def _is_negative_zero(text: str) -> bool:
+    """An integer that is zero has no sign."""
+    if text[0] != "-" or text[1:].isdecimal():
+        return False
+    digits, _ = numbers.big_decimal(text)
+    return not digits
 
 
 def _ion(node: Node, key: str, level: int) -> AttributeValue:
@@ -121,10 +129,10 @@ def _ion(node: Node, key: str, level: int) -> AttributeValue:
 
 def _list(node: Node, key: str, level: int) -> AttributeValue:
     assert isinstance(node, ListLiteral)
-    _check_level(level)
+    _check_room(node.members, key, level)
     return {
         "L": [
-            _value(member, f"{key}.{position}", level + 1)
+            _value(member, f"{key}[{position}]", level + 1)
             for position, member in enumerate(node.members)
         ]
     }
@@ -132,7 +140,7 @@ def _list(node: Node, key: str, level: int) -> AttributeValue:
 
 def _struct(node: Node, key: str, level: int) -> AttributeValue:
     assert isinstance(node, StructLiteral)
-    _check_level(level)
+    _check_room(node.members, key, level)
     members: dict[str, AttributeValue] = {}
     for name_node, member in node.members:
         name = member_name(name_node, key)
@@ -162,25 +170,34 @@ def _bag(node: Node, key: str, level: int) -> AttributeValue:
     """A set of strings or of numbers; the first member says which."""
     assert isinstance(node, BagLiteral)
     if not node.members:
-        raise refusal("Empty bags are not supported", node.place)
-    kind, texts = "", []
+        raise refusal(EMPTY_BAG)
+    members: list[Literal] = []
     for member in node.members:
         if not is_literal(member) and not isinstance(member, Parameter):
             raise unsupported_type(node_name(member), key, member)
-        kinds = (kind,) if kind else ("S", "N")
+        kinds = (members[0].kind,) if members else ("S", "N")
         if not isinstance(member, Literal) or member.kind not in kinds:
             # Behind a number no place is told (seen on DynamoDB Local).
-            raise refusal(BAG_TYPES, None if kind == "N" else member.place)
-        kind = member.kind
-        texts.append(_number(member.text) if kind == "N" else member.text)
+            raise refusal(BAG_TYPES, None if kinds == ("N",) else member.place)
+        members.append(member)
+    if members[0].kind == "S":
+        return normalize_value({"SS": [member.text for member in members]}, Wording.OLDER)
+    texts = [_number(member, key) for member in members]
     if len(set(texts)) < len(texts):
-        raise refusal(DUPLICATES)
-    return normalize_value({f"{kind}S": texts})
+        shown = ", ".join(str(Decimal(member.text)) for member in members)
+        raise refusal(f"{INVALID}Input collection [{shown}] contains duplicates! under {key}")
+    return normalize_value({"NS": texts})
 
 
-def _check_level(level: int) -> None:
-    if level >= NESTING_LEVELS_MAX:
-        raise ValidationException(TOO_DEEP)
+def _check_room(members: Sized, key: str, level: int) -> None:
+    """A list or map counts a level even when nothing is in it (seen on DynamoDB Local)."""
+    if not members:
+        _check_level(level + 1, key)
+
+
+def _check_level(level: int, key: str) -> None:
+    if level > NESTING_LEVELS_MAX:
+        raise refusal(f"{TOO_DEEP} under {key}")
 
 
 _READERS: dict[type[Node], Callable[[Node, str, int], AttributeValue]] = {

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 
 from partita.database.expressions.condition import Condition
 from partita.database.expressions.key_condition import (
-    MIRRORED,
     RANGE_OPERATORS,
     TYPE_MISMATCH,
     KeyRange,
@@ -31,11 +28,12 @@ from partita.database.expressions.parse import (
 from partita.database.expressions.resolution import Values
 from partita.database.item.keys import KeyAttribute, key_bytes
 from partita.database.item.values import AttributeValue, Item
+from partita.database.partiql.branches import check_branches
 from partita.database.partiql.compile import ConditionalStatement, SelectStatement, conjunction
+from partita.database.partiql.key_tests import check_key_type, key_test
 from partita.database.partiql.nodes import refusal
 from partita.database.tables.schema import Table
 from partita.errors import KeyTypeError, ValidationException
-from partita.limits import IN_OPERANDS_MAX
 
 NO_KEY = "Where clause does not contain a mandatory equality on all key attributes"
 KEY_PLACEHOLDER = "#key"
@@ -61,43 +59,60 @@ class ItemPlan:
 
 def plan_read(
     statement: SelectStatement,
-    partition: Sequence[KeyAttribute],
-    sort: Sequence[KeyAttribute],
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
     table: Table,
     values: Values,
 ) -> ReadPlan:
+    check_branches(statement, partition, sort, table, values)
     tests = _tests(statement)
     used: list[ConditionNode] = []
     partitions = _partitions(statement, tests, partition, values, used)
     ranges: tuple[KeyRange, ...] = ()
     if partitions:
         equal, comparison, operands = _sort_range(tests, sort, values, used)
-        ranges = tuple(KeyRange(values_, equal, comparison, operands) for values_ in partitions)
+        ranges = tuple(KeyRange((value,), equal, comparison, operands) for value in partitions)
     rest = tuple(term for term in statement.where if term not in used)
-    keys = dict((*table.key_attributes, *partition, *sort))
+    keys = dict((*table.key_attributes, partition, *((sort,) if sort else ())))
     for term in rest:
         _check_types(term, keys, statement.bindings.names, values)
     ranges, is_forward = _ordered(statement, ranges, partition, sort)
     return ReadPlan(ranges, conjunction(rest, statement.bindings.names), is_forward)
 
 
+def plan_single_read(statement: SelectStatement, table: Table, values: Values) -> ItemPlan | None:
+    """The item of a read in a batch or transaction, which an IN of one value names too (recorded).
+
+    None if the key is not given as a whole.
+    """
+    check_branches(statement, table.partition, table.sort, table, values)
+    return _plan_item(statement, table, values, ("=", "IN"))
+
+
 def plan_item(statement: ConditionalStatement, table: Table, values: Values) -> ItemPlan | None:
-    """The item of a write or of a transaction; None if the key is not given as a whole."""
+    """The item of a write or of EXISTS; None if the key is not given as a whole."""
+    return _plan_item(statement, table, values, ("=",))
+
+
+def _plan_item(
+    statement: ConditionalStatement, table: Table, values: Values, operators: Sequence[str]
+) -> ItemPlan | None:
     tests = _tests(statement)
     used: list[ConditionNode] = []
     key: Item = {}
     for attribute in table.key_attributes:
         for term, test in tests:
-            if test.attribute != attribute.name or test.operator != "=":
+            is_equality = test.operator in operators and len(test.operands) == 1
+            if test.attribute != attribute.name or not is_equality:
                 continue
             value = values[test.operands[0]]
-            if key.get(attribute.name, value) != value:
+            if key.setdefault(attribute.name, value) == value:
+                used.append(term)
+            elif not isinstance(statement, SelectStatement):
                 raise KeyTypeError(
                     f"Multiple conditions on same key {attribute.name}. Only single item "
                     "Update/Insert/Delete are supported"
                 )
-            key[attribute.name] = value
-            used.append(term)
         if attribute.name not in key:
             return None
         check_key_type(attribute, key[attribute.name])
@@ -125,70 +140,34 @@ def absent_or(
     return conjunction((JunctionNode("OR", (absent, both)),), names)
 
 
-def check_key_type(attribute: KeyAttribute, value: AttributeValue) -> None:
-    if attribute.type not in value:
-        raise KeyTypeError(
-            "Key attribute's data type should match its data type in table's schema: "
-            f"Key {attribute.name}"
-        )
-
-
 def _tests(statement: ConditionalStatement) -> list[tuple[ConditionNode, KeyTest]]:
     """The terms that compare one attribute with constants, in the order of the statement."""
     names = statement.bindings.names
-    found = ((term, _test(term, names)) for term in statement.where)
+    found = ((term, key_test(term, names)) for term in statement.where)
     return [(term, test) for term, test in found if test]
-
-
-def _test(term: ConditionNode, names: Mapping[str, str]) -> KeyTest | None:
-    if isinstance(term, CallNode):
-        operator = term.function
-    elif isinstance(term, ComparisonNode):
-        operator = term.operator
-    else:
-        return None
-    operands = list(term.operands)
-    if operator in MIRRORED and isinstance(operands[0], ValueNode):
-        operator, operands = MIRRORED[operator], operands[::-1]
-    path, *others = operands
-    constants = tuple(one.name for one in others if isinstance(one, ValueNode))
-    if operator not in RANGE_OPERATORS and operator != "IN":
-        return None
-    if not isinstance(path, PathNode) or len(path.elements) > 1 or len(constants) < len(others):
-        return None
-    return KeyTest(names[str(path.elements[0])], operator, constants)
 
 
 def _partitions(
     statement: SelectStatement,
     tests: Sequence[tuple[ConditionNode, KeyTest]],
-    partition: Sequence[KeyAttribute],
+    partition: KeyAttribute,
     values: Values,
     used: list[ConditionNode],
-) -> list[tuple[AttributeValue, ...]]:
+) -> list[AttributeValue]:
     """The partitions that a statement names, in the order of their keys; none if it does not."""
-    candidates: list[list[AttributeValue]] = []
-    terms: list[ConditionNode] = []
-    for attribute in partition:
-        found = _first(tests, attribute.name, ("=",)) or _first(tests, attribute.name, ("IN",))
-        if found:
-            term, test = found
-            terms.append(term)
-            named = [values[place] for place in test.operands]
-            for value in named:
-                check_key_type(attribute, value)
-        else:
-            # Stays a condition too: there may be more in it than the key.
-            both = JunctionNode("AND", statement.where)
-            named = _alternatives(both, attribute, statement.bindings.names, values)
-        if not named:
-            return []
-        distinct = {key_bytes(value): value for value in named}
-        candidates.append([distinct[key] for key in sorted(distinct)])
-    if prod(map(len, candidates)) > IN_OPERANDS_MAX:
-        return []
-    used += terms
-    return list(product(*candidates))
+    found = _first(tests, partition.name, ("=",)) or _first(tests, partition.name, ("IN",))
+    if found:
+        term, test = found
+        used.append(term)
+        named = [values[place] for place in test.operands]
+        for value in named:
+            check_key_type(partition, value)
+    else:
+        # Stays a condition too: there may be more in it than the key.
+        both = JunctionNode("AND", statement.where)
+        named = _alternatives(both, partition, statement.bindings.names, values)
+    distinct = {key_bytes(value): value for value in named}
+    return [distinct[key] for key in sorted(distinct)]
 
 
 def _alternatives(
@@ -203,7 +182,7 @@ def _alternatives(
         if node.operator == "OR":
             return [value for one in found for value in one] if all(found) else []
         return next(filter(None, found), [])
-    test = _test(node, names)
+    test = key_test(node, names)
     if test is None or test.attribute != attribute.name or test.operator not in ("=", "IN"):
         return []
     operands = (values[place] for place in test.operands)
@@ -212,27 +191,20 @@ def _alternatives(
 
 def _sort_range(
     tests: Sequence[tuple[ConditionNode, KeyTest]],
-    sort: Sequence[KeyAttribute],
+    sort: KeyAttribute | None,
     values: Values,
     used: list[ConditionNode],
 ) -> tuple[tuple[AttributeValue, ...], str | None, tuple[AttributeValue, ...]]:
-    """Sort attributes that are fixed, and what is compared of the next."""
-    equal: list[AttributeValue] = []
-    for attribute in sort:
-        found = _first(tests, attribute.name, ("=",)) or _first(
-            tests, attribute.name, RANGE_OPERATORS
-        )
-        if found is None:
-            break
-        term, test = found
-        operands = tuple(values[place] for place in test.operands)
-        for operand in operands:
-            check_key_type(attribute, operand)
-        used.append(term)
-        if test.operator != "=":
-            return tuple(equal), test.operator, operands
-        equal.append(operands[0])
-    return tuple(equal), None, ()
+    """What the sort key must be, or what it is compared with."""
+    found = sort and (_first(tests, sort.name, ("=",)) or _first(tests, sort.name, RANGE_OPERATORS))
+    if not sort or not found:
+        return (), None, ()
+    term, test = found
+    operands = tuple(values[place] for place in test.operands)
+    for operand in operands:
+        check_key_type(sort, operand)
+    used.append(term)
+    return (operands, None, ()) if test.operator == "=" else ((), test.operator, operands)
 
 
 def _first(
@@ -271,12 +243,12 @@ def _check_types(
 def _ordered(
     statement: SelectStatement,
     ranges: tuple[KeyRange, ...],
-    partition: Sequence[KeyAttribute],
-    sort: Sequence[KeyAttribute],
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
 ) -> tuple[tuple[KeyRange, ...], bool]:
     """The ranges in the order that is asked for, and the direction within each."""
     descending: dict[str, bool] = {}
-    known = {attribute.name for attribute in (*partition, *sort)}
+    known = {attribute.name for attribute in (partition, sort) if attribute}
     for name, is_descending in statement.order_by:
         if name not in known:
             raise refusal(
@@ -288,6 +260,6 @@ def _ordered(
             "Must have at least one non-optional hash key condition in WHERE clause when using "
             "ORDER BY clause."
         )
-    if any(descending.get(attribute.name) for attribute in partition):
+    if descending.get(partition.name):
         ranges = ranges[::-1]
-    return ranges, not any(descending.get(attribute.name) for attribute in sort)
+    return ranges, not (sort and descending.get(sort.name))

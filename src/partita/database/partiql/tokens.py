@@ -1,8 +1,8 @@
 """Tokens of a statement, with their places.
 
 Words are keywords, operators or names, whatever their case; some that stand next to each other are
-one token, as in `IS NOT`. What no token begins with makes the statement malformed, without further
-words (the service's envelope has none for it: recorded).
+one token, as in `IS NOT`. What no token begins with, such as a comment without end, makes the
+statement malformed, without further words (the service's envelope has none for it: recorded).
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from partita.database.partiql.keywords import CONSTANTS, KEYWORDS, MERGED, WORD_OPERATORS
+from partita.database.item.numbers import big_decimal
+from partita.database.partiql.keywords import (
+    CONSTANTS,
+    KEYWORDS,
+    MERGED,
+    TYPE_NAMES,
+    WORD_OPERATORS,
+)
 from partita.database.partiql.nodes import Place
 from partita.errors import ValidationException
 
 MALFORMED = "Statement wasn't well formed, can't be processed: "
-EXPONENT_MAX = 2**31 - 1
-"""A larger exponent makes no number at all (seen on DynamoDB Local)."""
 MERGED_WORDS_MAX = max(map(len, MERGED))
 MERGED_LAST = frozenset(words[-1] for words in MERGED)
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -32,7 +37,7 @@ _TOKEN = re.compile(
       | (?P<quoted>"(?:[^"]|"")*")
       | (?P<ion>`[^`]*`)
       | (?P<parameter>\?)
-      | (?P<operator>\|\||!=|<=|<>|>=|[-+/%=@]|<(?!<)|>(?!>))
+      | (?P<operator>\|\||!=|<=|<>|>=|[-+%=@]|/(?!\*)|<(?!<)|>(?!>))
       | (?P<sign><<|>>|[()\[\]{}:,*;.])
     """,
     re.VERBOSE | re.DOTALL,
@@ -72,7 +77,7 @@ class Token(NamedTuple):
     """A keyword or operator in lower case, a name or string without its quotes."""
     place: Place
     sign: str = ""
-    """What the grammar compares: the text of keywords, operators and signs, "" for others."""
+    """What the grammar compares: keywords, operators, signs and types; "" for others."""
 
 
 def malformed(message: str = "") -> ValidationException:
@@ -119,7 +124,7 @@ def _token(group: str, written: str, place: Place) -> Token:
     if group == "word":
         return _word(written, place)
     if group == "number":
-        _check_exponent(written)
+        _check_readable(written)
         return Token(Kind.NUMBER, written, place)
     if group == "string":
         return Token(Kind.STRING, written[1:-1].replace("''", "'"), place)
@@ -141,13 +146,15 @@ def _word(written: str, place: Place) -> Token:
         return Token(Kind.OPERATOR, word, place, word)
     if word in KEYWORDS or word in CONSTANTS:
         return Token(Kind.KEYWORD, word, place, word)
-    return Token(Kind.NAME, written, place)
+    return Token(Kind.NAME, written, place, word if word in TYPE_NAMES else "")
 
 
-def _check_exponent(number: str) -> None:
-    digits = re.split("[eE][+-]?", number)[1:]
-    if digits and (len(digits[0]) > 10 or int(digits[0]) > EXPONENT_MAX):
-        raise malformed()
+def _check_readable(number: str) -> None:
+    """An exponent or a scale beyond 32 bits makes no number at all (recorded)."""
+    try:
+        big_decimal(number)
+    except ValidationException:
+        raise malformed() from None
 
 
 def _ion_type(literal: str) -> str:

@@ -206,6 +206,47 @@ def test_numbers_beyond_the_limits_are_refused(text: str, message: str) -> None:
     assert refused.value.message == message
 
 
+NOT_NUMERIC = "The parameter cannot be converted to a numeric value"
+
+
+# Recorded for parameters of statements; the bounds between are those of Java's BigDecimal.
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", NOT_NUMERIC),
+        ("abc", f"{NOT_NUMERIC}: abc"),
+        ("1e2147483648", f"{NOT_NUMERIC}: 1e2147483648"),
+        ("0.1e2147483648", f"{NOT_NUMERIC}: 0.1e2147483648"),
+        ("1e-2147483648", f"{NOT_NUMERIC}: 1e-2147483648"),
+        ("1.5e-2147483647", f"{NOT_NUMERIC}: 1.5e-2147483647"),
+        ("1e" + "9" * 30, f"{NOT_NUMERIC}: 1e" + "9" * 30),
+        ("1e2147483647", UNDERFLOW),
+        ("+00.01e2147483647", OVERFLOW),
+        ("123e2147483645", UNDERFLOW),
+        ("123e2147483644", OVERFLOW),
+        ("1e-2147483647", UNDERFLOW),
+        ("1e126", OVERFLOW),
+        ("1" * 39, "Attempting to store more than 38 significant digits in a Number"),
+    ],
+)
+def test_the_older_generation_counts_in_32_bits(text: str, message: str) -> None:
+    with pytest.raises(ValidationException) as refused:
+        numbers.normalize_older(text)
+    assert refused.value.message == message
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=20))
+def test_both_generations_read_the_same_numbers(number: Decimal) -> None:
+    for text in (str(number), f"{number:e}"):
+        try:
+            expected = numbers.normalize(text)
+        except ValidationException as refused:
+            with pytest.raises(ValidationException, match=re.escape(refused.message or "")):
+                numbers.normalize_older(text)
+        else:
+            assert numbers.normalize_older(text) == expected
+
+
 @pytest.mark.parametrize("text", ["1" * 38 + "0" * 80, "0." + "0" * 80 + "1" * 38, "0" * 5000])
 def test_surrounding_zeros_are_no_digits(text: str) -> None:
     assert Decimal(numbers.normalize(text)) == Decimal(text)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partita.database.item.keys import KeyAttribute
+from partita.database.partiql.bindings import read_parameters
+from partita.database.partiql.branches import filtered_attributes
 from partita.database.partiql.compile import (
     ConditionalStatement,
     SelectStatement,
@@ -15,6 +20,7 @@ from partita.database.partiql.compile import (
 from partita.database.partiql.plan import ItemPlan, ReadPlan, plan_item, plan_read
 from partita.database.tables.schema import Table
 from partita.errors import ValidationException
+from partita.limits import STATEMENT_READS_MAX
 
 TABLE = Table(
     name="Paged",
@@ -30,14 +36,20 @@ TABLE = Table(
 def read(condition: str, *parameters: Any, order: str = "") -> ReadPlan:
     statement = compile_statement(f"SELECT * FROM Paged WHERE {condition} {order}")
     assert isinstance(statement, SelectStatement)
-    values = statement.values(parameters)
-    return plan_read(statement, (TABLE.partition,), TABLE.sort_attributes, TABLE, values)
+    values = statement.values(read_parameters(parameters))
+    return plan_read(statement, TABLE.partition, TABLE.sort, TABLE, values)
+
+
+def filtered(condition: str) -> list[frozenset[str]]:
+    statement = compile_statement(f"SELECT * FROM Paged WHERE {condition}")
+    assert isinstance(statement, SelectStatement)
+    return filtered_attributes(statement, TABLE.partition, TABLE.sort, TABLE, statement.values(()))
 
 
 def item(condition: str, *parameters: Any) -> ItemPlan | None:
     statement = compile_statement(f"DELETE FROM Paged WHERE {condition}")
     assert isinstance(statement, ConditionalStatement)
-    return plan_item(statement, TABLE, statement.values(parameters))
+    return plan_item(statement, TABLE, statement.values(read_parameters(parameters)))
 
 
 def shown(plan: ReadPlan) -> list[tuple[Any, ...]]:
@@ -57,11 +69,17 @@ def shown(plan: ReadPlan) -> list[tuple[Any, ...]]:
         ("pk = 'a' AND 1 > sk", [("a", [], "<", [{"N": "1"}])], False),
         ("pk = 'a' AND sk > 1 AND sk < 3", [("a", [], ">", [{"N": "1"}])], True),
         ("(n = 1 AND sk = 1) AND pk = 'a'", [("a", ["1"], None, [])], True),
-        ("pk IN ['b', 'a', 'b']", [("a", [], None, []), ("b", [], None, [])], False),
+        ("pk IN ['b', 'a']", [("a", [], None, []), ("b", [], None, [])], False),
         ("pk = 'a' AND sk IN [1, 2]", [("a", [], None, [])], True),
         ("pk = 'b' OR pk = 'a'", [("a", [], None, []), ("b", [], None, [])], True),
-        ("pk = 'b' OR pk IN ['a', 'b']", [("a", [], None, []), ("b", [], None, [])], True),
-        ("(pk = 'a' OR pk = 'a') AND sk = 1", [("a", ["1"], None, [])], True),
+        ("pk = 'b' OR pk IN ['a']", [("a", [], None, []), ("b", [], None, [])], True),
+        (
+            "(pk = 'a' OR pk = 'b') AND sk = 1",
+            [("a", ["1"], None, []), ("b", ["1"], None, [])],
+            True,
+        ),
+        ("pk = 'a' AND sk < 1 OR pk = 'a' AND sk > 2", [("a", [], None, [])], True),
+        ("pk = 'a' AND (NOT sk = 1 OR n = 2)", [("a", [], None, [])], True),
         ("pk = 'a' OR (n = 1 AND pk = 'b')", [("a", [], None, []), ("b", [], None, [])], True),
         ("pk = 'a' OR n = 1", [], True),
         ("pk = 'a' OR NOT pk = 'b'", [], True),
@@ -101,3 +119,45 @@ def test_an_item_is_named_by_equalities_on_its_whole_key() -> None:
 def test_keys_that_do_not_fit_are_refused(condition: str) -> None:
     with pytest.raises(ValidationException):
         item(condition)
+
+
+TERMS = st.sampled_from(
+    [
+        *("pk = 'a'", "pk = 'b'", "pk IN ['a', 'b']", "pk = 1", "pk = ''", "pk = <<1>>"),
+        *("sk = 1", "sk = 2", "sk < 2", "sk >= 2", "sk BETWEEN 1 AND 3", "sk IN [1, 2]"),
+        *("sk <> 1", "NOT sk = 2", "sk = [1]", "begins_with(sk, '1')", "n = 1", "sk = n", "3 > sk"),
+    ]
+)
+CONDITIONS = st.recursive(
+    TERMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(("AND", "OR")), inner).map(
+            lambda parts: f"({' '.join(parts)})"
+        ),
+        inner.map(lambda condition: f"NOT ({condition})"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(CONDITIONS)
+def test_conditions_on_the_key_are_planned_or_refused(condition: str) -> None:
+    with suppress(ValidationException):
+        assert len(read(condition).ranges) <= STATEMENT_READS_MAX
+    with suppress(ValidationException):
+        assert len(filtered(condition)) <= STATEMENT_READS_MAX
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("pk = 'a' AND n = 1 AND sk = 1", [{"n"}]),
+        ("pk = 'b' AND m = 1 OR pk = 'a' AND NOT n = 1", [{"n"}, {"m"}]),
+        ("pk = 'a' AND (n = 1 OR size(m.x) > 2)", [{"n", "m"}]),
+        ("pk IN ['b', 'a'] AND sk <> 1", [{"sk"}, {"sk"}]),
+        ("pk = 'a' AND (pk = 'b' OR n = 1)", []),
+        ("pk = 'a' OR n = 1", []),
+    ],
+)
+def test_on_what_each_branch_filters(condition: str, names: list[set[str]]) -> None:
+    assert filtered(condition) == names

@@ -39,6 +39,7 @@ def test_words_that_belong_together_are_one_token_at_the_place_of_the_first() ->
 
 def test_comments_are_blank() -> None:
     assert texts("a -- b\n c /* d\n */ e") == ["a", "c", "e"]
+    assert texts("a / b /**/ * c -- /*") == ["a", "/", "b", "*", "c"]
 
 
 def test_places_count_lines_and_characters() -> None:
@@ -46,7 +47,12 @@ def test_places_count_lines_and_characters() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["'a", '"a', "`a", "1e", "1ee", "#", "é", "!", "a ~ b", "a ^ b", "|"]
+    "text",
+    [
+        *("'a", '"a', "`a", "1e", "1ee", "#", "é", "!", "a ~ b", "a ^ b", "|"),
+        *("/*", "a /* b", "/* a * /", "/*/", "a /* b */ /* c"),
+        *("1e2147483648", "1e-2147483648", "1.5e-2147483647", "-1e99999999999"),
+    ],
 )
 def test_what_is_no_token_is_malformed_without_words(text: str) -> None:
     with pytest.raises(ValidationException) as refused:

@@ -28,6 +28,7 @@ from partita.errors import ValidationException
 from partita.limits import (
     EXPRESSION_PLACEHOLDER_BYTES_MAX,
     EXPRESSION_VALUES_BYTES_MAX,
+    NEWER_NESTING_LEVELS_MAX,
 )
 
 _PLACEHOLDER: Final = re.compile(r"[#:][A-Za-z0-9_]+")
@@ -37,6 +38,8 @@ _KNOWN_KEYS: Final[set[str]] = set()
 ENVELOPE: Final = "1 validation error detected: "
 UNUSED_SHOWN_MAX: Final = 100
 """Ours: how many of the placeholders that nobody uses an error names."""
+ACTION_LEVELS_MAX: Final = 60
+"""A value nested deeper in an expression of a transaction is refused with its key (recorded)."""
 NOT_IN_USE: Final = "can only be specified when using expressions"
 
 
@@ -50,6 +53,9 @@ class Family:
     """The expressions that can contain values."""
     wording: Wording = Wording.CURRENT
     wraps_values: bool = False
+    """Whether a value is refused with its key."""
+    wraps_beyond_levels: int = 0
+    """The same, but only where a value nests deeper than this (recorded)."""
     names_absent: bool = True
     """Whether the refusal of superfluous values says which expressions are missing."""
     members: frozenset[str] = field(init=False)
@@ -70,6 +76,7 @@ UPDATE: Final = Family(
     ("AttributeUpdates", "Expected", "ConditionalOperator"),
     ("UpdateExpression", "ConditionExpression"),
     ("UpdateExpression", "ConditionExpression"),
+    wraps_beyond_levels=NEWER_NESTING_LEVELS_MAX,
     names_absent=False,
 )
 # Of GetItem, of one table of BatchGetItem, or of one Get of TransactGetItems.
@@ -87,11 +94,14 @@ SCAN: Final = Family(
     wraps_values=True,
 )
 # Of one Put, Delete or ConditionCheck of TransactWriteItems, and of one Update.
-ACTION: Final = Family((), ("ConditionExpression",), ("ConditionExpression",))
+ACTION: Final = Family(
+    (), ("ConditionExpression",), ("ConditionExpression",), wraps_beyond_levels=ACTION_LEVELS_MAX
+)
 UPDATE_ACTION: Final = Family(
     (),
     ("UpdateExpression", "ConditionExpression"),
     ("UpdateExpression", "ConditionExpression"),
+    wraps_beyond_levels=ACTION_LEVELS_MAX,
 )
 
 
@@ -265,7 +275,8 @@ def _values(request: Request, family: Family) -> Values:
         try:
             values[key] = normalize_value(value, check=check)
         except ValidationException as error:
-            if not family.wraps_values and not (family is UPDATE and nests_too_deep(request)):
+            levels = family.wraps_beyond_levels
+            if not family.wraps_values and not (levels and nests_too_deep(request, levels)):
                 raise
             raise ValidationException(
                 f"ExpressionAttributeValues contains invalid value: {error.message} for key {key}"

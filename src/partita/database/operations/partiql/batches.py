@@ -24,18 +24,16 @@ from partita.database.operations.data_plane.actions import Action
 from partita.database.operations.data_plane.batches import DUPLICATES
 from partita.database.operations.partiql.statements import (
     action_of,
+    bind_alone,
     carry_out,
     returned,
     single_item,
 )
 from partita.database.partiql.compile import (
-    MISPLACED_EXISTS,
-    ExistsStatement,
     MisplacedExists,
     SelectStatement,
     Statement,
     UnsupportedOperation,
-    compile_statement,
     is_write,
 )
 from partita.database.tables import layout
@@ -108,24 +106,13 @@ def _execute(
 
 
 def _kinds(request: Request) -> set[bool | None]:
-    return {_kind(one["Statement"]) for one in request["Statements"]}
-
-
-def _kind(text: str) -> bool | None:
-    """Whether a statement writes; None for what is none."""
-    try:
-        return is_write(text)
-    except ValidationException:
-        return None
+    return {is_write(one["Statement"]) for one in request["Statements"]}
 
 
 def _batch_member(service: Service, request: Request) -> BatchMember:
     one = BatchMember(request)
     try:
-        one.statement = compile_statement(request["Statement"])
-        values = one.statement.values(request.get("Parameters", ()))
-        if isinstance(one.statement, ExistsStatement):
-            raise MisplacedExists(MISPLACED_EXISTS)
+        one.statement, values = bind_alone(service, request)
         one.table = service.table(one.statement.table_name)
         if isinstance(one.statement, SelectStatement):
             plan = single_item(one.statement, one.table, values, "BatchExecuteStatement")

@@ -8,13 +8,14 @@ as reads and as writes, with an `only_reads` that tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
 from partita.database.capacity.units import Consumed
 from partita.database.expressions.resolution import Values
-from partita.database.item.values import TOO_LARGE
+from partita.database.item.keys import KeyAttribute
+from partita.database.item.values import TOO_LARGE, AttributeValue
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -24,7 +25,7 @@ from partita.database.operations.answers import (
     raw_list,
     raw_member,
 )
-from partita.database.operations.context import ReadContext, Request, WriteContext
+from partita.database.operations.context import ReadContext, Request, Service, WriteContext
 from partita.database.operations.data_plane import actions
 from partita.database.operations.data_plane.actions import (
     Action,
@@ -50,6 +51,8 @@ from partita.database.operations.partiql.next_tokens import (
     next_token,
     position_of,
 )
+from partita.database.partiql.bindings import read_parameters
+from partita.database.partiql.branches import RefusedRead, filtered_attributes
 from partita.database.partiql.compile import (
     MISPLACED_EXISTS,
     DeleteStatement,
@@ -60,21 +63,25 @@ from partita.database.partiql.compile import (
     Statement,
     UpdateStatement,
     compile_statement,
+    is_write,
+    named_index,
 )
+from partita.database.partiql.key_tests import check_key_type
 from partita.database.partiql.plan import (
     NO_KEY,
     ItemPlan,
     ReadPlan,
     absent_or,
-    check_key_type,
     existing,
     plan_item,
     plan_read,
+    plan_single_read,
 )
 from partita.database.tables import layout
+from partita.database.tables.indexes import projected_names
 from partita.database.tables.keys import check_scalar_paths
 from partita.database.tables.read import FILTER_SECONDS_MAX
-from partita.database.tables.schema import Table
+from partita.database.tables.schema import ALL, Table
 from partita.database.tables.stored import Stored, pack
 from partita.database.tables.write import Written
 from partita.errors import DuplicateItemException, KeyTypeError, ValidationException
@@ -85,12 +92,10 @@ NO_INDEX = "The table does not have the specified index"
 CONSISTENT_READ = "Strongly consistent read is not supported on Global Secondary Indexes"
 WHOLE_KEY = "Select statements within {operation} must specify the primary key in the where clause."
 NO_CONDITION = "EXISTS() must contain a single item read with additional condition"
-
-
-class SingleItemError(ValidationException):
-    """A read that must name one item and does not. No transaction is even begun for it."""
-
-    code = "ValidationException"
+MULTI_ATTRIBUTE_INDEX = (
+    "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or "
+    "multi-attribute RANGE keys."
+)
 
 
 class Insert(Put):
@@ -104,27 +109,52 @@ class Insert(Put):
 
 
 def only_reads(request: Request) -> bool:
-    return isinstance(compile_statement(request["Statement"]), SelectStatement)
+    return not is_write(request["Statement"])
 
 
 def execute_read(context: ReadContext, request: Request) -> bytes:
-    statement = compile_statement(request["Statement"])
-    values = statement.values(request.get("Parameters", ()))
-    if isinstance(statement, ExistsStatement):
-        raise MisplacedExists(MISPLACED_EXISTS)
+    statement, values = bind_alone(context.service, request)
     assert isinstance(statement, SelectStatement)
     return _select(context, request, statement, values)
 
 
 def execute_write(context: WriteContext, request: Request) -> bytes:
-    statement = compile_statement(request["Statement"])
-    values = statement.values(request.get("Parameters", ()))
+    statement, values = bind_alone(context.service, request)
     table = context.service.table(statement.table_name)
     action = action_of(statement, table, values, request)
     written = carry_out(context, table, action)
     shown = returned(statement, written)
     members = [raw_member("Items", raw_list([shown] if shown else []))]
     return answer(members + _capacity(request, table, consumed_by_write(table, [written])))
+
+
+def bind_alone(service: Service, request: Request) -> tuple[Statement, Values]:
+    """A statement that is not part of a transaction, and the values of its placeholders."""
+    parameters = read_parameters(request.get("Parameters", ()))
+    statement, values = bind(service, request["Statement"], parameters)
+    if isinstance(statement, ExistsStatement):
+        raise MisplacedExists(MISPLACED_EXISTS)
+    return statement, values
+
+
+def bind(
+    service: Service, text: str, parameters: Sequence[AttributeValue]
+) -> tuple[Statement, Values]:
+    _refuse_multi_attribute_index(service, text)
+    statement = compile_statement(text)
+    return statement, statement.values(parameters)
+
+
+def _refuse_multi_attribute_index(service: Service, text: str) -> None:
+    """Told ahead of everything but syntax, even of what needs no table to be refused (recorded)."""
+    named = named_index(text)
+    if named is None:
+        return
+    table_name, index_name = named
+    table = service.catalog.find(table_name)
+    index = table.index(index_name) if table else None
+    if index and max(len(index.partition), len(index.sort)) > 1:
+        raise ValidationException(MULTI_ATTRIBUTE_INDEX)
 
 
 def _capacity(request: Request, table: Table, consumed: Consumed) -> list[bytes]:
@@ -147,7 +177,7 @@ def action_of(statement: Statement, table: Table, values: Values, request: Reque
     assert isinstance(statement, (UpdateStatement, DeleteStatement, ExistsStatement))
     plan = plan_item(statement, table, values)
     if isinstance(statement, ExistsStatement) and not (plan and plan.terms):
-        raise SingleItemError(NO_CONDITION)
+        raise RefusedRead(NO_CONDITION)
     if plan is None:
         raise KeyTypeError(NO_KEY)
     if isinstance(statement, DeleteStatement):
@@ -194,9 +224,9 @@ def single_item(
     """The one item that a SELECT of a batch or transaction reads."""
     plan = None
     if statement.index_name is None:
-        plan = plan_item(statement, table, values)
+        plan = plan_single_read(statement, table, values)
     if plan is None or plan.terms:
-        raise SingleItemError(WHOLE_KEY.format(operation=operation))
+        raise RefusedRead(WHOLE_KEY.format(operation=operation))
     if statement.columns:
         check_scalar_paths(table, statement.columns.paths)
     return plan
@@ -208,11 +238,11 @@ def _select(
     position = position_of(request)
     table = context.service.table(statement.table_name)
     source = _source(table, statement, consistent=request.get("ConsistentRead", False))
-    plan = plan_read(statement, source.partition, source.sort, table, values)
+    plan = plan_read(statement, *_key_schema(source), table, values)
     for keys in plan.ranges:
         check_range_values(source, keys)
     if plan.ranges and plan.filter:
-        check_projected(source, plan.filter.attributes)
+        _check_filters(source, statement, values)
     expressions = Expressions(filter=plan.filter, projection=statement.columns, values=values)
     selection = select(context, request, source, expressions)
     result = _read_ranges(context, request, selection, plan, position)
@@ -220,6 +250,22 @@ def _select(
     if result.following:
         members.append(member("NextToken", next_token(request, result.following)))
     return answer(members + _capacity(request, table, result.consumed))
+
+
+def _check_filters(source: Source, statement: SelectStatement, values: Values) -> None:
+    """An index is not read if every branch filters on what it does not have (recorded)."""
+    if source.index and source.index.projection_type != ALL:
+        projected = projected_names(source.table, source.index)
+        filtered = filtered_attributes(statement, *_key_schema(source), source.table, values)
+        missing = [names - projected for names in filtered]
+        if missing and all(missing):
+            check_projected(source, missing[-1])
+
+
+def _key_schema(source: Source) -> tuple[KeyAttribute, KeyAttribute | None]:
+    """The key of a source, which has no more than one attribute of either kind."""
+    (partition,) = source.partition
+    return partition, source.sort[0] if source.sort else None
 
 
 @dataclass(slots=True)

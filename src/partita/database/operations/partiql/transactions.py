@@ -9,7 +9,7 @@ from partita.database.expressions.projection import Columns
 from partita.database.expressions.resolution import Values
 from partita.database.item.values import Item
 from partita.database.operations.answers import answer, raw_list, raw_member
-from partita.database.operations.context import ReadContext, Request, WriteContext
+from partita.database.operations.context import ReadContext, Request, Service, WriteContext
 from partita.database.operations.data_plane.actions import Action
 from partita.database.operations.data_plane.transactions import (
     NO_ITEM,
@@ -20,7 +20,9 @@ from partita.database.operations.data_plane.transactions import (
     read_together,
     write_together,
 )
-from partita.database.operations.partiql.statements import SingleItemError, action_of, single_item
+from partita.database.operations.partiql.statements import action_of, bind, single_item
+from partita.database.partiql.bindings import read_parameters
+from partita.database.partiql.branches import RefusedRead
 from partita.database.partiql.compile import (
     DeleteStatement,
     ExistsStatement,
@@ -28,7 +30,6 @@ from partita.database.partiql.compile import (
     SelectStatement,
     Statement,
     UpdateStatement,
-    compile_statement,
     is_write,
     no_statement,
 )
@@ -45,15 +46,12 @@ NO_RETURNING = "RETURNING clause is not supported in ExecuteTransaction."
 
 
 def only_reads(request: Request) -> bool:
-    kinds = {_is_write(one["Statement"]) for one in request["TransactStatements"]}
-    if len(kinds) > 1:
-        raise ValidationException(MIXED_TRANSACTION)
-    return kinds == {False}
+    return True not in {is_write(one["Statement"]) for one in request["TransactStatements"]}
 
 
 def execute_writes(context: WriteContext, request: Request) -> bytes:
     asked = request["TransactStatements"]
-    statements, values = _bound(asked)
+    statements, values = _bound(context.service, asked)
     tables = [context.service.table(statement.table_name) for statement in statements]
     actions: list[Action] = []
     with _cancellation(len(asked)) as attempt:
@@ -66,7 +64,7 @@ def execute_writes(context: WriteContext, request: Request) -> bytes:
 
 
 def execute_reads(context: ReadContext, request: Request) -> bytes:
-    statements, values = _bound(request["TransactStatements"])
+    statements, values = _bound(context.service, request["TransactStatements"])
     tables = [context.service.table(statement.table_name) for statement in statements]
     wanted: list[tuple[Item, Columns | None]] = []
     with _cancellation(len(statements)) as attempt:
@@ -80,16 +78,35 @@ def execute_reads(context: ReadContext, request: Request) -> bytes:
     return answer([*members, raw_member("Responses", raw_list(responses))])
 
 
-def _bound(asked: Sequence[Request]) -> tuple[list[Statement], list[Values]]:
+def _bound(service: Service, asked: Sequence[Request]) -> tuple[list[Statement], list[Values]]:
     """The statements and the values of their parameters, as far as both can be checked so far."""
+    # What is wrong with a parameter is told without the place of its statement (recorded).
+    parameters = [read_parameters(one.get("Parameters", ())) for one in asked]
+    _check_kinds([one["Statement"] for one in asked])
     statements, values = [], []
     for position, one in enumerate(asked):
         with _located(position):
-            statement = compile_statement(one["Statement"])
-            values.append(statement.values(one.get("Parameters", ())))
+            statement, bound = bind(service, one["Statement"], parameters[position])
             _check_transactional(statement)
             statements.append(statement)
+            values.append(bound)
     return statements, values
+
+
+def _check_kinds(texts: Sequence[str]) -> None:
+    """Refuses what is no statement, and reads beside writes."""
+    kinds = set()
+    for position, text in enumerate(texts):
+        with _located(position):
+            node = parse(text)
+        kind = is_write(text)
+        if kind is None:
+            error = no_statement(node)
+            is_misplaced = isinstance(error, MisplacedExists)
+            raise ValidationException(NOT_IN_TRANSACTION) if is_misplaced else error
+        kinds.add(kind)
+    if len(kinds) > 1:
+        raise ValidationException(MIXED_TRANSACTION)
 
 
 @contextmanager
@@ -101,22 +118,13 @@ def _cancellation(count: int) -> Iterator[Callable[[int], AbstractContextManager
     def attempt(position: int) -> Iterator[None]:
         try:
             yield
-        except SingleItemError as error:
+        except RefusedRead as error:
             raise _located_error(position, error) from None
         except KeyTypeError as error:
             reasons[position] = {"Code": "ValidationError", "Message": error.message}
 
     yield attempt
     cancel_if_any(reasons)
-
-
-def _is_write(text: str) -> bool:
-    kind = is_write(text)
-    if kind is None:
-        error = no_statement(parse(text))
-        is_misplaced = isinstance(error, MisplacedExists)
-        raise ValidationException(NOT_IN_TRANSACTION) if is_misplaced else error
-    return kind
 
 
 @contextmanager

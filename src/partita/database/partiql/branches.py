@@ -1,0 +1,247 @@
+"""WHERE multiplied out: the reads that alternatives on a key come down to.
+
+Every term of an OR that names the key makes a read of its own, and so does every value of an IN on
+a key attribute; what says nothing of the key is a filter. The service refuses too many such reads,
+and reads of one partition that overlap (recorded). Our own reads are made by `plan`: of whole
+partitions, and filtered.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from partita.database.expressions.key_condition import KeyRange, KeyTest
+from partita.database.expressions.parse import (
+    ComparisonNode,
+    ConditionNode,
+    JunctionNode,
+    NotNode,
+    Operand,
+    PathNode,
+    ValueNode,
+)
+from partita.database.expressions.resolution import Values
+from partita.database.item.keys import KeyAttribute, key_bytes
+from partita.database.item.values import AttributeValue
+from partita.database.partiql.compile import ConditionalStatement
+from partita.database.partiql.key_tests import check_key_type, key_test
+from partita.database.tables import layout
+from partita.database.tables.schema import Table
+from partita.errors import ValidationException
+from partita.limits import STATEMENT_READS_MAX
+
+OVERLAPPING = "Overlapping conditions with range keys are not supported in where clause"
+TOO_MANY_READS = "Too many decomposed read operations for a given query."
+
+
+class RefusedRead(ValidationException):
+    """A WHERE clause that no read serves. No transaction is even begun for it."""
+
+    code = "ValidationException"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way to satisfy WHERE: what it says of the key, one value or range a test, and filters."""
+
+    tests: tuple[KeyTest, ...] = ()
+    filters: tuple[ConditionNode, ...] = ()
+    negates_sort: bool = False
+    """Whether a filter negates the sort key; such a branch overlaps with no other (recorded)."""
+
+
+def _joined(branches: Iterable[Branch]) -> Branch:
+    tests: list[KeyTest] = []
+    filters: list[ConditionNode] = []
+    negates_sort = False
+    for branch in branches:
+        tests += branch.tests
+        filters += branch.filters
+        negates_sort = negates_sort or branch.negates_sort
+    return Branch(tuple(tests), tuple(filters), negates_sort)
+
+
+def check_branches(
+    statement: ConditionalStatement,
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
+    table: Table,
+    values: Values,
+) -> None:
+    """Refuses branches that are too many, and those of which two overlap."""
+    if any(_has_alternatives(term) for term in statement.where):
+        _branches(statement, partition, sort, table, values)
+
+
+def filtered_attributes(
+    statement: ConditionalStatement,
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
+    table: Table,
+    values: Values,
+) -> list[frozenset[str]]:
+    """On what each branch filters, in the order of their partitions; nothing if it is a scan."""
+    names = statement.bindings.names
+    return [
+        _attributes(JunctionNode("AND", branch.filters), names)
+        for branch in _branches(statement, partition, sort, table, values)
+    ]
+
+
+def _has_alternatives(term: ConditionNode) -> bool:
+    return isinstance(term, JunctionNode) or (
+        isinstance(term, ComparisonNode) and term.operator == "IN"
+    )
+
+
+def _branches(
+    statement: ConditionalStatement,
+    partition: KeyAttribute,
+    sort: KeyAttribute | None,
+    table: Table,
+    values: Values,
+) -> list[Branch]:
+    """The branches of a statement, in the order of their partitions; none if it is a scan."""
+    where = JunctionNode("AND", statement.where)
+    schema = _KeySchema(partition, sort, statement.bindings.names)
+    if not schema.is_partition_given(where):
+        return []
+    branches = schema.branches(where)
+    for branch in branches:
+        schema.check_types(branch, values)
+    given = [_partition_values(branch, partition, values) for branch in branches]
+    # With a branch that is in no partition, all of it is a scan (recorded).
+    if any(value != first for first, *others in given for value in others):
+        return []
+    if len(branches) == 1:
+        return branches
+    compared = [branch for branch in branches if not branch.negates_sort]
+    _refuse_overlap([_range(branch, partition, table, values) for branch in compared])
+    return sorted(
+        branches, key=lambda branch: key_bytes(_partition_values(branch, partition, values)[0])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _KeySchema:
+    """The key attributes of a table or an index, and what conditions say of them."""
+
+    partition: KeyAttribute
+    sort: KeyAttribute | None
+    names: Mapping[str, str]
+
+    def test(self, node: ConditionNode) -> KeyTest | None:
+        """What a term says of the key that a read can use."""
+        test = key_test(node, self.names)
+        if test is None:
+            return None
+        if test.attribute == self.partition.name:
+            return test if test.operator in ("=", "IN") else None
+        return test if self.sort and test.attribute == self.sort.name else None
+
+    def is_partition_given(self, node: ConditionNode) -> bool:
+        """Whether every way to satisfy a condition gives the partition."""
+        if isinstance(node, JunctionNode):
+            return (all if node.operator == "OR" else any)(map(self.is_partition_given, node.terms))
+        test = self.test(node)
+        return test is not None and test.attribute == self.partition.name
+
+    def is_named(self, node: ConditionNode) -> bool:
+        if isinstance(node, JunctionNode):
+            return any(map(self.is_named, node.terms))
+        return self.test(node) is not None
+
+    def branches(self, node: ConditionNode) -> list[Branch]:
+        if isinstance(node, JunctionNode) and node.operator == "AND":
+            return self._product(node)
+        if isinstance(node, JunctionNode) and self.is_named(node):
+            return _counted([branch for term in node.terms for branch in self.branches(term)])
+        test = self.test(node)
+        if test is None:
+            return [Branch((), (node,), self._negates_sort(node))]
+        if test.operator != "IN":
+            return [Branch((test,))]
+        equal = [KeyTest(test.attribute, "=", (operand,)) for operand in test.operands]
+        return _counted([Branch((one,)) for one in equal])
+
+    def _product(self, junction: JunctionNode) -> list[Branch]:
+        factors = [self.branches(term) for term in junction.terms]
+        product = [_joined(factor[0] for factor in factors if len(factor) == 1)]
+        for factor in factors:
+            if len(factor) > 1:
+                product = _counted([_joined(pair) for pair in itertools.product(product, factor)])
+        return product
+
+    def check_types(self, branch: Branch, values: Values) -> None:
+        by_name = {one.name: one for one in (self.partition, self.sort) if one}
+        for test in branch.tests:
+            for operand in test.operands:
+                check_key_type(by_name[test.attribute], values[operand])
+
+    def _negates_sort(self, node: ConditionNode) -> bool:
+        if isinstance(node, JunctionNode):
+            return any(map(self._negates_sort, node.terms))
+        is_negation = isinstance(node, NotNode) or (
+            isinstance(node, ComparisonNode) and node.operator == "<>"
+        )
+        return (
+            is_negation
+            and self.sort is not None
+            and self.sort.name in _attributes(node, self.names)
+        )
+
+
+def _attributes(node: ConditionNode | Operand, names: Mapping[str, str]) -> frozenset[str]:
+    """The attributes that a condition looks at."""
+    if isinstance(node, ValueNode):
+        return frozenset()
+    if isinstance(node, PathNode):
+        return frozenset((names[str(node.elements[0])],))
+    if isinstance(node, NotNode):
+        return _attributes(node.term, names)
+    members = node.terms if isinstance(node, JunctionNode) else node.operands
+    return frozenset(
+        itertools.chain.from_iterable(_attributes(member, names) for member in members)
+    )
+
+
+def _counted(branches: list[Branch]) -> list[Branch]:
+    if len(branches) > STATEMENT_READS_MAX:
+        raise RefusedRead(TOO_MANY_READS)
+    return branches
+
+
+def _partition_values(
+    branch: Branch, partition: KeyAttribute, values: Values
+) -> list[AttributeValue]:
+    """What a branch compares the partition key with; two different values leave no partition."""
+    return [values[test.operands[0]] for test in branch.tests if test.attribute == partition.name]
+
+
+_Range = tuple[bytes, bytes]
+
+
+def _range(branch: Branch, partition: KeyAttribute, table: Table, values: Values) -> _Range:
+    """Between which bytes the items of a branch lie."""
+    value, *_ = _partition_values(branch, partition, values)
+    start, stop = layout.table_range(table, KeyRange((value,)))
+    for test in branch.tests:
+        if test.attribute != partition.name:
+            first, last = layout.table_range(table, _key_range(value, test, values))
+            start, stop = max(start, first), min(stop, last)
+    return start, stop
+
+
+def _key_range(partition: AttributeValue, test: KeyTest, values: Values) -> KeyRange:
+    operands = tuple(values[operand] for operand in test.operands)
+    if test.operator == "=":
+        return KeyRange((partition,), operands)
+    return KeyRange((partition,), (), test.operator, operands)
+
+
+def _refuse_overlap(ranges: Sequence[_Range]) -> None:
+    for one, other in itertools.combinations(ranges, 2):
+        if max(one[0], other[0]) < min(one[1], other[1]):
+            raise RefusedRead(OVERLAPPING)
