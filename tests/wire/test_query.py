@@ -356,6 +356,88 @@ def test_a_start_key_is_not_repeated_and_need_not_exist(client: Any, music: str,
         assert sort_keys(answer) == backward
 
 
+# recorded
+START_OF_ONE_ITEM = "The provided exclusive start key is invalid"
+
+
+@pytest.fixture(scope="module")
+def single(module_table: Any, client: Any) -> str:
+    """No sort key, two items, and a global index without a sort key that has both."""
+    name: str = module_table(
+        attributes={"color": "S"}, GlobalSecondaryIndexes=[index("byColor", "color")]
+    )
+    for pk in ("a", "b"):
+        client.put_item(TableName=name, Item={"pk": {"S": pk}, "color": {"S": "red"}})
+    return name
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"Limit": 1},
+        {"Limit": 1, "ScanIndexForward": False},
+        {"Limit": 1, "Select": "COUNT"},
+        {"Limit": 1, "FilterExpression": "attribute_exists(nothing)"},
+    ],
+)
+def test_one_item_without_a_sort_key_is_all_there_is(
+    client: Any, single: str, more: dict[str, Any]
+) -> None:
+    answer = query(client, single, "a", **more)
+    assert answer["ScannedCount"] == 1
+    assert "LastEvaluatedKey" not in answer
+
+
+def test_legacy_key_conditions_have_no_last_key_without_a_sort_key(
+    client: Any, single: str
+) -> None:
+    condition = {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "a"}]}
+    answer = client.query(TableName=single, KeyConditions={"pk": condition}, Limit=1)
+    assert (answer["Count"], "LastEvaluatedKey" in answer) == (1, False)
+
+
+@pytest.mark.parametrize("asked", ["a", "absent"])
+@pytest.mark.parametrize("start", ["a", "b", "absent"])
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_query_without_a_sort_key_cannot_be_continued(
+    client: Any, single: str, asked: str, start: str, forward: bool
+) -> None:
+    request = {
+        "TableName": single,
+        **conditions("pk = :p", p={"S": asked}),
+        "ExclusiveStartKey": {"pk": {"S": start}},
+        "ScanIndexForward": forward,
+    }
+    assert refusal(client.query, **request) == (VALIDATION, START_OF_ONE_ITEM)
+
+
+def test_a_start_key_of_another_form_is_refused_first_without_a_sort_key(
+    client: Any, single: str
+) -> None:
+    asked = {"TableName": single, **conditions("pk = :p", p=S)}
+    for start, text in (
+        ({"bad": S}, INVALID_START),
+        ({"pk": S, "color": S}, INVALID_START),
+        ({"pk": N}, MISMATCH),
+    ):
+        refused = refusal(client.query, **asked, ExclusiveStartKey=start)
+        assert refused == (VALIDATION, text)
+
+
+def test_an_index_without_a_sort_key_is_read_in_pages(client: Any, single: str) -> None:
+    request = {"TableName": single, **conditions("color = :c", c={"S": "red"})}
+    walked = list(pages(client, **request, IndexName="byColor", Limit=1))
+    assert [page["Count"] for page in walked] == [1, 1, 0]
+    assert all(page["LastEvaluatedKey"].keys() == {"pk", "color"} for page in walked[:-1])
+
+
+def test_a_scan_without_a_sort_key_is_read_in_pages(client: Any, single: str) -> None:
+    page = client.scan(TableName=single, Limit=1)
+    rest = client.scan(TableName=single, ExclusiveStartKey=page["LastEvaluatedKey"])
+    assert (page["Count"], rest["Count"]) == (1, 1)
+
+
 INDEX_KEYS: dict[str | None, tuple[str, set[str]]] = {
     None: ("pk = :v", {"pk", "sk"}),
     "lsi1": ("pk = :v", {"pk", "sk", "lsi1sk"}),

@@ -31,6 +31,7 @@ OUTSIDE: Final = (
     "The provided starting key is outside query boundaries based on provided conditions"
 )
 NOT_IN_RANGE: Final = "The provided starting key does not match the range key predicate"
+NOTHING_AFTER_IT: Final = "The provided exclusive start key is invalid"
 ONE_ROW: Final = "The query can return at most one row and cannot be restarted"
 
 
@@ -88,6 +89,9 @@ def _check_filter(source: Source, attributes: frozenset[str], request: Request) 
 
 
 def _check_start_range(source: Source, keys: KeyRange, start_key: Item) -> None:
+    if source.has_one_item_per_partition:
+        # No answer of such a query has a LastEvaluatedKey (both recorded).
+        raise ValidationException(NOTHING_AFTER_IT)
     partition = tuple(start_key[name] for name, _ in source.partition)
     has_sort_condition = bool(keys.equal or keys.comparison)
     if has_sort_condition:
