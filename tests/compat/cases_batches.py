@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .notation import (
+    COUNTED,
     INDEXED,
     NS,
     PAIRS,
@@ -379,6 +380,16 @@ CASES: list[Case] = [
                 },
                 ReturnItemCollectionMetrics="SIZE",
             ),
+        ),
+    ),
+    *given(COUNTED, put({**key("a"), "sk": N("1")}, table="Counted"))(
+        case(
+            "get: one number in two forms",
+            batch_get({"Counted": {"Keys": [{**key("a"), "sk": N(t)} for t in ("1", "1.0")]}}),
+        ),
+        case(
+            "get: one number in one form twice",
+            batch_get({"Counted": {"Keys": [{**key("a"), "sk": N(t)} for t in ("1.0", "1.0")]}}),
         ),
     ),
 ]
