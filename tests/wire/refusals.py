@@ -45,6 +45,44 @@ BAD_RETURNS: dict[str, tuple[dict[str, str], str]] = {
         f"2 validation errors detected: {BAD_CAPACITY}; {BAD_METRICS}",
     ),
 }
+# What Select does not go with. Query puts its envelope around it, Scan does not (moto's tests,
+# verified on the service in us-east-1 in 2026).
+SELECT_CLASHES: dict[str, tuple[dict[str, Any], str]] = {
+    "no attributes": (
+        {"Select": "SPECIFIC_ATTRIBUTES"},
+        "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
+        "SPECIFIC_ATTRIBUTES",
+    ),
+    "all attributes": (
+        {"Select": "ALL_ATTRIBUTES", "ProjectionExpression": "a"},
+        "Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES",
+    ),
+    "count": (
+        {"Select": "COUNT", "ProjectionExpression": "a"},
+        "Cannot specify the ProjectionExpression when choosing to get only the Count",
+    ),
+    "all projected attributes": (
+        {"Select": "ALL_PROJECTED_ATTRIBUTES", "ProjectionExpression": "a"},
+        "Cannot specify the ProjectionExpression when choosing to get ALL_PROJECTED_ATTRIBUTES",
+    ),
+    "all of some attributes": (
+        {"Select": "ALL_ATTRIBUTES", "AttributesToGet": ["a"]},
+        "Cannot specify the AttributesToGet when choosing to get ALL_ATTRIBUTES",
+    ),
+    "count of some attributes": (
+        {"Select": "COUNT", "AttributesToGet": ["a"]},
+        "Cannot specify the AttributesToGet when choosing to get only the Count",
+    ),
+    "all projected of some attributes": (
+        {"Select": "ALL_PROJECTED_ATTRIBUTES", "AttributesToGet": ["a"]},
+        "Cannot specify the AttributesToGet when choosing to get ALL_PROJECTED_ATTRIBUTES",
+    ),
+    # The word is "Querying" for a Scan too.
+    "all projected attributes without an index": (
+        {"Select": "ALL_PROJECTED_ATTRIBUTES"},
+        "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
+    ),
+}
 
 
 def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:

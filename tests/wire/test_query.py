@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .indexes import KEYS_ONLY, include, index
-from .refusals import ENVELOPE, INVALID, VALIDATION, refusal
+from .refusals import ENVELOPE, INVALID, SELECT_CLASHES, VALIDATION, refusal
 
 STRINGS = ("pk", "sk", "lsi1sk", "lsi2sk")
 
@@ -718,6 +718,7 @@ def test_attributes_to_get_does_not_add_the_keys(
 P = {":p": {"S": "a"}}
 KEYED = {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": P}
 EQ = {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "a"}]}
+LEGACY_KEYED = {"KeyConditions": {"pk": EQ}}
 TOO_DEEP = (
     "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit"
@@ -1031,33 +1032,33 @@ def test_a_query_of_a_missing_table_finds_no_resource(client: Any) -> None:
     )
 
 
-SELECT_CLASHES: dict[str, tuple[dict[str, Any], str]] = {
-    # recorded
-    "all attributes": (
-        {"Select": "ALL_ATTRIBUTES", "ProjectionExpression": "a"},
-        "Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES",
-    ),
-    "count": (
-        {"Select": "COUNT", "ProjectionExpression": "a"},
-        "Cannot specify the ProjectionExpression when choosing to get only the Count",
-    ),
-    "all projected attributes": (
-        {"Select": "ALL_PROJECTED_ATTRIBUTES", "ProjectionExpression": "a"},
-        "Cannot specify the ProjectionExpression when choosing to get ALL_PROJECTED_ATTRIBUTES",
-    ),
-    "all projected attributes without an index": (
-        {"Select": "ALL_PROJECTED_ATTRIBUTES"},
-        "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
-    ),
-}
-
-
 @pytest.mark.parametrize("case", SELECT_CLASHES)
 def test_select_must_fit_the_other_parameters(client: Any, music: str, case: str) -> None:
     more, text = SELECT_CLASHES[case]
-    code, message = refusal(client.query, TableName=music, **KEYED, **more)
-    assert code == VALIDATION
-    assert text in message
+    keyed = LEGACY_KEYED if "AttributesToGet" in more else KEYED
+    refused = refusal(client.query, TableName=music, **keyed, **more)
+    assert refused == (VALIDATION, ENVELOPE + text)
+
+
+def test_select_is_checked_before_the_table_is_looked_up(client: Any) -> None:
+    more, text = SELECT_CLASHES["count"]
+    refused = refusal(client.query, TableName="no_such_table", **KEYED, **more)
+    assert refused == (VALIDATION, ENVELOPE + text)
+
+
+@pytest.mark.parametrize("name", ["gsi2", "gsi3"])
+def test_what_is_found_out_with_the_index_has_no_envelope(
+    client: Any, music: str, name: str
+) -> None:
+    # recorded
+    condition = conditions("lsi1sk = :v" if name == "gsi2" else "lsi2sk = :v", v=S)
+    assert refusal(
+        client.query, TableName=music, IndexName=name, Select="ALL_ATTRIBUTES", **condition
+    ) == (
+        VALIDATION,
+        f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index {name} "
+        "because its projection type is not ALL",
+    )
 
 
 # --- refusals found with the table ---

@@ -84,7 +84,7 @@ def check_all_used(table: Table) -> None:
         )
     raise ValidationException(
         f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
-        f"[{', '.join(table.attribute_types)}], keys used: [{', '.join(used)}]"
+        f"{_listed(table.attribute_types)}, keys used: {_listed(used)}"
     )
 
 
@@ -373,5 +373,10 @@ def _check_defined(names: list[str], types: dict[str, str]) -> None:
     if missing:
         raise ValidationException(
             f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
-            f"Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(types)}]"
+            f"Keys: {_listed(names)}, AttributeDefinitions: {_listed(types)}"
         )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """In alphabetical order (recorded)."""
+    return f"[{', '.join(sorted(names))}]"

@@ -13,7 +13,7 @@ from partita.item.values import AttributeValue, Item, normalize_item
 from partita.operations import charges
 from partita.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.operations.context import ReadContext, Request
-from partita.operations.expression_parameters import ENVELOPE, Expressions
+from partita.operations.expression_parameters import Expressions
 from partita.storage.engine import Snapshot
 from partita.tables import layout
 from partita.tables.indexes import projected_names
@@ -94,25 +94,32 @@ def find_source(context: ReadContext, request: Request) -> Source:
     return Source(table, index)
 
 
-def check_select(request: Request) -> None:
-    """Select must agree with the attributes that are asked for, and with the source."""
+def check_select(request: Request, envelope: str) -> None:
+    """Select must agree with the attributes that are asked for, and with the source.
+
+    What a Query is told of it comes in the envelope, what a Scan is told does not (recorded in
+    us-east-1).
+    """
+    if problem := _select_problem(request):
+        raise ValidationException(envelope + problem)
+
+
+def _select_problem(request: Request) -> str | None:
     select = request.get("Select")
     asked = next(
         (name for name in ("ProjectionExpression", "AttributesToGet") if name in request), None
     )
     if select == "SPECIFIC_ATTRIBUTES" and asked is None:
-        # Of the texts for Select only this one has the envelope (recorded).
-        raise ValidationException(
-            f"{ENVELOPE}Must specify the AttributesToGet or ProjectionExpression when choosing to "
-            "get SPECIFIC_ATTRIBUTES"
+        return (
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
+            "SPECIFIC_ATTRIBUTES"
         )
     if select not in (None, "SPECIFIC_ATTRIBUTES") and asked is not None:
         chosen = "only the Count" if select == "COUNT" else select
-        raise ValidationException(f"Cannot specify the {asked} when choosing to get {chosen}")
+        return f"Cannot specify the {asked} when choosing to get {chosen}"
     if select == "ALL_PROJECTED_ATTRIBUTES" and "IndexName" not in request:
-        raise ValidationException(
-            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
-        )
+        return "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
+    return None
 
 
 class Selection:

@@ -10,6 +10,7 @@ from partita.expressions.key_condition import KeyRange
 from partita.item.values import Item
 from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import (
+    ENVELOPE,
     QUERY,
     check_parameters,
     compile_expressions,
@@ -37,7 +38,7 @@ ONE_ROW: Final = "The query can return at most one row and cannot be restarted"
 
 def query(context: ReadContext, request: Request) -> bytes:
     check_parameters(request, QUERY)
-    check_select(request)
+    check_select(request, ENVELOPE)
     start_key = start_values(request)
     expressions = compile_expressions(request, QUERY)
     source = find_source(context, request)
