@@ -14,8 +14,6 @@ from partita.limits import (
     GLOBAL_INDEXES_PER_TABLE_MAX,
     INDEX_KEY_ATTRIBUTES_MAX,
     LOCAL_INDEXES_PER_TABLE_MAX,
-    ON_DEMAND_READ_UNITS,
-    ON_DEMAND_WRITE_UNITS,
     PROJECTED_ATTRIBUTES_MAX,
     PROVISIONED_UNITS_MAX,
 )
@@ -28,6 +26,7 @@ from partita.tables.schema import (
     Table,
     Throughput,
 )
+from partita.tables.throughput import warm_throughput
 
 Keys = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]
 
@@ -242,20 +241,6 @@ def check_warm_throughput(
                 f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
                 f"WarmThroughput, requested: {units}, current: {current[name]}"
             )
-
-
-def warm_throughput(
-    billing_mode: str, units: Throughput, asked: dict[str, int] | None
-) -> dict[str, int]:
-    """What a table can serve at once: what was asked for, or what its billing mode starts with."""
-    if billing_mode == PROVISIONED:
-        start = {"ReadUnitsPerSecond": units.read_units, "WriteUnitsPerSecond": units.write_units}
-    else:
-        start = {
-            "ReadUnitsPerSecond": ON_DEMAND_READ_UNITS,
-            "WriteUnitsPerSecond": ON_DEMAND_WRITE_UNITS,
-        }
-    return start | (asked or {})
 
 
 def stream_view_type(specification: dict[str, Any] | None) -> str | None:

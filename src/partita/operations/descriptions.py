@@ -6,7 +6,6 @@ from typing import Any
 
 from partita.item.keys import KeyAttribute
 from partita.operations.context import Service
-from partita.operations.definitions import warm_throughput
 from partita.storage.engine import Reader
 from partita.tables.schema import (
     ACTIVE,
@@ -18,6 +17,7 @@ from partita.tables.schema import (
     Throughput,
 )
 from partita.tables.statistics import read_statistics
+from partita.tables.throughput import warm_throughput
 
 Description = dict[str, Any]
 

@@ -12,7 +12,8 @@ from typing import Any
 from partita.capacity.accounts import Account
 from partita.capacity.contributors import Contributors
 from partita.capacity.insights import Insights, Key
-from partita.capacity.partitions import HASHES, HOT_LOAD, Partition
+from partita.capacity.partitions import HOT_LOAD, Partition
+from partita.capacity.sizing import HASHES
 from partita.errors import ValidationException
 from partita.item.keys import PARTITION_HASH_BYTES
 from partita.operations.answers import encode

@@ -14,6 +14,7 @@ from partita.operations import charges
 from partita.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.operations.context import ReadContext, Request
 from partita.operations.expression_parameters import Expressions
+from partita.operations.partition_meter import PartitionMeter
 from partita.storage.engine import Snapshot
 from partita.tables import layout
 from partita.tables.indexes import projected_names
@@ -254,15 +255,33 @@ def read_charged(
     partition: tuple[AttributeValue, ...] = (),
 ) -> Page:
     """One page between two keys, paid for."""
+    source, service, snapshot = selection.source, context.service, context.snapshot
     forward = request.get("ScanIndexForward", True)
-    pairs = context.snapshot.range(start, stop, reverse=not forward)
+    pairs: Iterable[tuple[bytes, bytes]] = snapshot.range(start, stop, reverse=not forward)
+    meter = None
+    is_scan = not partition
+    if is_scan and (service.ledger.is_on or "ReturnConsumedCapacity" in request):
+        starts = charges.partition_starts(service, snapshot, source.table, source.index)
+        meter = PartitionMeter(source.prefix, starts, start, stop)
+        pairs = meter.watch(pairs)
     page = read_page(pairs, request.get("Limit"), selection.keep)
-    if context.service.ledger.is_on:
-        source = selection.source
-        consumed = consumed_by_page(request, selection, page)
-        place = layout.hash_part(source.prefix, start)
-        asked = charges.page_charges(context.service, source.table, consumed, place, partition)
-        charges.charge(context.service, asked)
+    if meter is None:
+        page.visits = [(start, page.scanned_bytes)]
+    else:
+        page.visits = list(zip(meter.visited_keys(), meter.visited_bytes, strict=True))
+    if service.ledger.is_on:
+        asked = charges.page_charges(
+            service,
+            source.table,
+            source.index,
+            [
+                (layout.hash_part(source.prefix, place), _units(request, size))
+                for place, size in page.visits
+            ],
+            _fetched_units(request, selection),
+            partition,
+        )
+        charges.charge(service, asked)
     return page
 
 
@@ -284,13 +303,18 @@ def _answer(request: Request, selection: Selection, page: Page) -> bytes:
 
 def consumed_by_page(request: Request, selection: Selection, page: Page) -> Consumed:
     """An index read is charged to the index; what it fetches besides, to the table."""
-    consistent = bool(request.get("ConsistentRead"))
-    units = read_units(page.scanned_bytes, consistent=consistent)
+    units = sum(_units(request, size) for _, size in page.visits)
     index = selection.source.index
     if index is None:
         return Consumed(units)
-    consumed = Consumed()
-    if selection.fetched_bytes:
-        consumed.table = read_units(selection.fetched_bytes, consistent=consistent)
+    consumed = Consumed(_fetched_units(request, selection))
     consumed.add_index(index.name, units, is_local=index.is_local)
     return consumed
+
+
+def _fetched_units(request: Request, selection: Selection) -> float:
+    return _units(request, selection.fetched_bytes) if selection.fetched_bytes else 0.0
+
+
+def _units(request: Request, size_bytes: int) -> float:
+    return read_units(size_bytes, consistent=bool(request.get("ConsistentRead")))

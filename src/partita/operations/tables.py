@@ -27,6 +27,7 @@ from partita.tables.schema import (
     Index,
     Table,
 )
+from partita.tables.throughput import partition_count, warm_throughput
 
 
 def create_table(context: WriteContext, request: Request) -> bytes:
@@ -111,6 +112,7 @@ def _with_stream_as_asked(draft: Draft, table: Table, *, now: float, is_new: boo
             table.key_names,
             now,
             is_from_the_start=is_new,
+            partitions=partition_count(draft, table),
         )
         return replace(table, stream=stream, stream_label=stream.label)
     if table.stream_view_type is None and table.stream is not None:
@@ -158,7 +160,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
     check_sse(request.get("SSESpecification"))
     throughput = definitions.throughput(request.get("ProvisionedThroughput"))
     definitions.check_warm_throughput(
-        request.get("WarmThroughput"), definitions.warm_throughput(billing_mode, throughput, None)
+        request.get("WarmThroughput"), warm_throughput(billing_mode, throughput, None)
     )
     now = service.clock()
     table = Table(

@@ -27,7 +27,12 @@ from partita.errors import (
 )
 from partita.expressions.projection import Projection
 from partita.item.values import TOO_LARGE, Item, normalize_item
-from partita.limits import CLIENT_TOKEN_SECONDS, ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
+from partita.limits import (
+    CLIENT_TOKEN_SECONDS,
+    ITEM_BYTES_MAX,
+    TRANSACTION_BYTES_MAX,
+    TRANSACTION_FACTOR,
+)
 from partita.operations import charges
 from partita.operations.actions import (
     CONFLICT,
@@ -63,8 +68,6 @@ from partita.tables.read import load
 from partita.tables.schema import Table
 from partita.tables.stored import Stored, pack
 from partita.tables.write import Written, write_item
-
-TRANSACTION_FACTOR: Final = 2
 
 NO_ACTION: Final = (
     "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"

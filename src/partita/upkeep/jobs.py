@@ -27,6 +27,7 @@ from partita.tables.indexes import entry_of
 from partita.tables.read import load
 from partita.tables.schema import ACTIVE, CREATING, DELETING, Index, Table
 from partita.tables.stored import Stored
+from partita.tables.throughput import partition_count
 from partita.tables.write import replace_entry, write_item
 
 PIECE_KEYS = 200
@@ -188,10 +189,12 @@ class Jobs:
         return bool(old)
 
     def _roll_shards(self, draft: Draft) -> bool:
-        """Let the shards go on in children that have had their time or their fill."""
+        """Let the shards go on in children that had their time or their fill, or are too few."""
         for table in self._catalog:
-            rolled = table.stream and roll_over(draft, table.name, table.stream)
-            if rolled:
+            if table.stream is None:
+                continue
+            partitions = partition_count(draft, table)
+            if rolled := roll_over(draft, table.name, table.stream, partitions):
                 self._catalog.save(draft, replace(table, stream=rolled))
                 return True
         return False
