@@ -382,6 +382,24 @@ CASES: list[Case] = [
             ),
         ),
     ),
+    *given(INDEXED, put({**pair("a", "1"), "city": S("rome")}, table="Indexed"))(
+        *(
+            case(
+                f"get: a path into a key, {path}",
+                batch_get({"Indexed": {"Keys": [pair("a", "1")], "ProjectionExpression": path}}),
+                batch_get(
+                    {
+                        "Indexed": {
+                            "Keys": [pair("a", "1")],
+                            "ProjectionExpression": path.replace("city", "#c").replace("pk", "#c"),
+                            "ExpressionAttributeNames": {"#c": "city" if "city" in path else "pk"},
+                        }
+                    }
+                ),
+            )
+            for path in ("pk.a", "city[0]", "extra, pk[1].b")
+        ),
+    ),
     *given(COUNTED, put({**key("a"), "sk": N("1")}, table="Counted"))(
         case(
             "get: one number in two forms",

@@ -84,6 +84,17 @@ SELECT_CLASHES: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 
+# Paths into the keys of a table (pk) and of an index (g), and how a read refuses them (dynalite).
+_NOT_SCALAR = (
+    "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
+)
+PATHS_INTO_KEYS: dict[str, str] = {
+    "pk.a": f"{_NOT_SCALAR}Key: pk",
+    "v, pk[0]": f"{_NOT_SCALAR}Key: pk",
+    "g.a": f"{_NOT_SCALAR}IndexKey: g",
+    "g[1].b, v": f"{_NOT_SCALAR}IndexKey: g",
+}
+
 
 def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
     """The type and the text of the error that answers the request."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import BAD_CAPACITY, ENVELOPE, VALIDATION, refusal
+from .indexes import index
+from .refusals import BAD_CAPACITY, ENVELOPE, PATHS_INTO_KEYS, VALIDATION, refusal
 
 MISMATCH = "The provided key element does not match the schema"
 
@@ -171,6 +172,28 @@ def test_duplicate_keys_are_refused(client: Any, notes: str) -> None:
         VALIDATION,
         "Provided list of item keys contains duplicates",
     )
+
+
+@pytest.fixture(scope="module")
+def indexed(client: Any, module_table: Any) -> str:
+    """With an index on g, and one item."""
+    name: str = module_table(attributes={"g": "S"}, GlobalSecondaryIndexes=[index("byG", "g")])
+    client.put_item(TableName=name, Item={**key(1), "g": {"S": "g"}, "v": {"S": "v"}})
+    return name
+
+
+@pytest.mark.parametrize("path", PATHS_INTO_KEYS)
+def test_a_projection_cannot_look_into_a_key(client: Any, indexed: str, path: str) -> None:
+    asked = {"Keys": [key(1)], "ProjectionExpression": path}
+    assert refusal(client.batch_get_item, RequestItems={indexed: asked}) == (
+        VALIDATION,
+        PATHS_INTO_KEYS[path],
+    )
+
+
+def test_a_key_of_another_type_is_refused_before_a_path_into_it(client: Any, indexed: str) -> None:
+    asked = {"Keys": [{"pk": {"N": "1"}}], "ProjectionExpression": "pk.a"}
+    assert refusal(client.batch_get_item, RequestItems={indexed: asked}) == (VALIDATION, MISMATCH)
 
 
 @pytest.fixture(scope="module")

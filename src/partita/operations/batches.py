@@ -32,7 +32,7 @@ from partita.operations.answers import (
 from partita.operations.context import ReadContext, Request, WriteContext
 from partita.operations.expression_parameters import GET, check_parameters, read_expressions
 from partita.tables import layout
-from partita.tables.keys import check_key
+from partita.tables.keys import check_key, check_scalar_paths
 from partita.tables.read import load
 from partita.tables.schema import Table
 from partita.tables.stored import pack
@@ -71,6 +71,8 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
         places = [_checked_key(table, key) for key in one.keys]
         # A number that is written in two ways names one item, which is read once (recorded).
         one.keys_by_place = dict(zip(places, one.keys, strict=True))
+        if one.projection:
+            check_scalar_paths(table, one.projection.paths)
     _refuse_repeats(
         [
             (table.number, text)

@@ -126,15 +126,30 @@ def _select_problem(request: Request) -> str | None:
 class Selection:
     """Which items of a page are shown, and how: filtered, projected, fetched from the table."""
 
-    __slots__ = ("expressions", "fetched_bytes", "fetches", "snapshot", "source")
+    __slots__ = (
+        "expressions",
+        "fetched_bytes",
+        "fetches",
+        "filters_fetched",
+        "snapshot",
+        "source",
+    )
 
     def __init__(
-        self, snapshot: Snapshot, source: Source, expressions: Expressions, fetches: bool
+        self,
+        snapshot: Snapshot,
+        source: Source,
+        expressions: Expressions,
+        fetches: bool = False,
+        filters_fetched: bool = False,
     ) -> None:
         self.snapshot = snapshot
         self.source = source
         self.expressions = expressions
         self.fetches = fetches
+        """Whether the items of the table are shown, not the entries of the index."""
+        self.filters_fetched = filters_fetched
+        """Whether the filter looks at attributes that only the items of the table have."""
         self.fetched_bytes = 0
 
     @property
@@ -146,10 +161,12 @@ class Selection:
     def _keep(self, body: bytes) -> bytes | None:
         condition, projection = self.expressions.filter, self.expressions.projection
         item = decode(body)
-        if condition and not condition.holds(item, self.expressions.values):
+        stored = self._fetch(item) if self.filters_fetched else None
+        filtered = stored.item if stored else item
+        if condition and not condition.holds(filtered, self.expressions.values):
             return None
         if self.fetches:
-            stored = self._fetch(item)
+            stored = stored or self._fetch(item)
             body, item = stored.body, stored.item
         return encode(projection.project(item)) if projection else body
 
@@ -170,10 +187,11 @@ def select(
     if expressions.filter:
         check_scalar_paths(table, expressions.filter.paths)
     if index is None or index.projection_type == ALL:
-        return Selection(context.snapshot, source, expressions, fetches=False)
+        return Selection(context.snapshot, source, expressions)
     projected = projected_names(table, index)
     missing = sorted({str(path[0]) for path in _projection_paths(expressions)} - projected)
     if not index.is_local:
+        # A filter finds nothing that the index does not have.
         if request.get("Select") == "ALL_ATTRIBUTES":
             raise ValidationException(
                 f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index "
@@ -184,8 +202,11 @@ def select(
                 f"{INVALID}Global secondary index {index.name} does not project "
                 f"[{', '.join(missing)}]"
             )
+        return Selection(context.snapshot, source, expressions)
     fetches = bool(missing) or request.get("Select") == "ALL_ATTRIBUTES"
-    return Selection(context.snapshot, source, expressions, fetches)
+    filtered = expressions.filter.attributes if expressions.filter else frozenset()
+    filters_fetched = not filtered <= projected
+    return Selection(context.snapshot, source, expressions, fetches, filters_fetched)
 
 
 def check_projected(source: Source, attributes: Iterable[str]) -> None:

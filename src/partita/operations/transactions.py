@@ -63,7 +63,7 @@ from partita.operations.expression_parameters import (
 )
 from partita.storage.commits import Draft
 from partita.tables import layout
-from partita.tables.keys import check_key
+from partita.tables.keys import check_key, check_scalar_paths
 from partita.tables.read import load
 from partita.tables.schema import Table
 from partita.tables.stored import Stored, pack
@@ -86,6 +86,9 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
     gets = [one["Get"] for one in request["TransactItems"]]
     asked = [(normalize_item(get["Key"]), read_expressions(get, GET).projection) for get in gets]
     tables = [context.service.table(get["TableName"]) for get in gets]
+    for table, (_, projection) in zip(tables, asked, strict=True):
+        if projection:
+            check_scalar_paths(table, projection.paths)
     items, members = read_together(context, request, tables, asked)
     # An item of which the projection leaves nothing is as if it were not there (recorded).
     responses = [
