@@ -14,6 +14,7 @@ from partita.operations.answers import encode
 from partita.operations.context import ReadContext, Request, Service, WriteContext, table_name
 from partita.operations.descriptions import description_of
 from partita.operations.encryption import check_sse, sse_description
+from partita.operations.leniency import without_surplus
 from partita.operations.tags import check_tags
 from partita.storage.commits import Draft
 from partita.tables.catalog import next_table_number
@@ -33,6 +34,8 @@ from partita.tables.throughput import partition_count, warm_throughput
 def create_table(context: WriteContext, request: Request) -> bytes:
     definitions.refuse_what_is_not_built(request)
     service = context.service
+    if service.is_lenient:
+        request = without_surplus(request)
     name = request["TableName"]
     billing_mode = request.get("BillingMode", PROVISIONED)
     definitions.check_throughput(billing_mode, request.get("ProvisionedThroughput"))
