@@ -41,6 +41,7 @@ def serve(
     data: Path | None,
     say: Callable[[str], None],
     transient_seconds: float = 0.0,
+    is_lenient: bool = False,
     durable: bool = True,
     capacity: str = OFF,
     schedules: Sequence[ScheduledChange] = (),
@@ -52,7 +53,8 @@ def serve(
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
     `say` gets a line when requests are accepted. Functions are looked for in the folder of the
-    settings, and files in it. `time_scale` is how fast time passes in workflows.
+    settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
+    creates tables that the service refuses and clients of DynamoDB Local ask for.
     """
 
     async def run() -> None:
@@ -63,6 +65,7 @@ def serve(
             call_from_thread=loop.call_soon_threadsafe,
             call_later=loop.call_later,
             transient_seconds=transient_seconds,
+            is_lenient=is_lenient,
             capacity=capacity,
             schedules=schedules,
         )

@@ -239,7 +239,7 @@ def local(flags: tuple[str, ...]) -> None:
         click.echo(choice.page)
         return
     data = None if choice.in_memory else choice.data
-    _serve(choice.host, choice.port, data, choice.transient_seconds)
+    _serve(choice.host, choice.port, data, choice.transient_seconds, is_lenient=True)
 
 
 def _serve(

@@ -58,11 +58,19 @@ LIST_TABLES_PAGE_MAX: Final = 100
 LIST_INSIGHTS_PAGE_MAX: Final = 100
 ON_DEMAND_READ_UNITS: Final = 12_000
 ON_DEMAND_WRITE_UNITS: Final = 4_000
+DECREASES_PER_DAY: Final = 4
+DECREASE_SECONDS: Final = 3600
+
+# Units and partitions (guide, "Read and write operations" and "Burst and adaptive capacity"; what a
+# transaction costs besides from "Transactions").
+READ_UNIT_BYTES: Final = 4 * KB
+WRITE_UNIT_BYTES: Final = 1 * KB
+TRANSACTION_FACTOR: Final = 2
 PARTITION_READ_UNITS: Final = 3_000
 PARTITION_WRITE_UNITS: Final = 1_000
 PARTITION_BYTES_MAX: Final = 10 * GB
-DECREASES_PER_DAY: Final = 4
-DECREASE_SECONDS: Final = 3600
+# Ours, so that a figure in a request cannot fill the memory: enough for a million write units.
+PARTITIONS_MAX: Final = 1024
 
 # Requests (guide; model).
 PAGE_BYTES_MAX: Final = 1 * MB
@@ -73,15 +81,14 @@ TRANSACTION_BYTES_MAX: Final = 4 * MB
 CLIENT_TOKEN_SECONDS: Final = 600
 REQUEST_BODY_BYTES_MAX: Final = 16 * MB
 
-# Streams (guide, "Change data capture for DynamoDB Streams"; model). How shards are cut is ours.
+# Streams (guide, "Change data capture for DynamoDB Streams"; model). How shards split is ours.
 STREAM_RETENTION_SECONDS: Final = 24 * 3600
 SHARD_ITERATOR_SECONDS: Final = 15 * 60
 STREAM_RECORDS_MAX: Final = 1000
 STREAM_RECORDS_BYTES_MAX: Final = 1 * MB
 LIST_STREAMS_PAGE_MAX: Final = 100
 DESCRIBE_STREAM_PAGE_MAX: Final = 100
-SHARDS_AT_FIRST: Final = 4
-SHARDS_OPEN_MAX: Final = 16
+SHARDS_BY_LOAD_MAX: Final = 16
 SHARD_SECONDS_MAX: Final = 4 * 3600
 SHARD_CHANGES_MAX: Final = 250_000
 

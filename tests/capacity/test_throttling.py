@@ -161,6 +161,45 @@ def test_a_large_page_leaves_a_debt(database: testing.Database, client: Any) -> 
     client.scan(TableName="votes")
 
 
+def test_a_scan_is_charged_to_the_partitions_that_it_visits(
+    database: testing.Database, client: Any
+) -> None:
+    create(client)
+    for number in range(400):
+        client.put_item(TableName="votes", Item={"id": {"S": str(number)}, "v": {"S": "x" * 900}})
+    database.clock.advance(minutes=3)
+    answer = client.scan(TableName="votes", ConsistentRead=True, ReturnConsumedCapacity="TOTAL")
+    (resource,) = page(database, "/partitions?table=votes")["Resources"]
+    assert len(resource["Partitions"]) == 4
+    for partition in resource["Partitions"]:
+        expected = -(-partition["SizeBytes"] // 4096) / 3000 / 60
+        assert partition["Load"] == pytest.approx(expected, abs=1e-4)
+    units = sum(-(-partition["SizeBytes"] // 4096) for partition in resource["Partitions"])
+    assert answer["ConsumedCapacity"]["CapacityUnits"] == units
+
+
+def test_a_hot_partition_holds_up_the_scan_that_visits_it(
+    database: testing.Database, client: Any
+) -> None:
+    create(client, units=6000)
+    client.put_item(TableName="votes", Item={"id": {"S": "a"}, "v": {"S": "x" * 390_000}})
+    database.clock.advance(seconds=10)
+    counts = []
+    for segment in range(8):
+        # One for each partition: 96 units where the item is, of 3,000 a second.
+        count = 0
+        while count < 40:
+            try:
+                client.scan(
+                    TableName="votes", ConsistentRead=True, Segment=segment, TotalSegments=8
+                )
+            except client.exceptions.ProvisionedThroughputExceededException:
+                break
+            count += 1
+        counts.append(count)
+    assert sorted(counts) == [32, *[40] * 7]
+
+
 def test_a_write_is_held_back_by_an_index_that_cannot_follow(
     database: testing.Database, client: Any
 ) -> None:

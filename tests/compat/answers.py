@@ -1,42 +1,67 @@
 """An answer in a form in which two servers can be compared; the ONE place that leaves things out.
 
-What goes is what no two servers could share (times, ids, ARNs, how far they are with their work)
-and where the envelope of DynamoDB Local is known to be another than that of the service. Both are
-listed here, with the reason.
+What no two servers could share (times, ids, ARNs, shards) is compared by its shape. What only one
+of them has goes, how far they are with their work, and where the envelope of DynamoDB Local is
+known to be another than that of the service. All of it is listed here, with the reason.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 Body = dict[str, Any]
 
+# What the values of these members look like; in place of one that does there is its shape, with the
+# names of tables, indexes and streams that are in it.
+ARN = r"arn:aws:dynamodb:(?:[\w-]+):(?:\d{12})"
+LABEL = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}"
+STREAM_ARN = rf"{ARN}(:table/[\w.-]+/stream/){LABEL}"
+ITERATOR = rf"{STREAM_ARN}\|\d+\|[\w=-]+"
+SEQUENCE_NUMBER = r"\d{21}"
+SHARD_ID = r"shardId-\d{20}-[0-9a-f]{8}"
+TIME = r"\d{10}(?:\.\d{1,3})?"
+SHAPES = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "ApproximateCreationDateTime": TIME,
+        "CreationDateTime": TIME,
+        "CreationRequestDateTime": TIME,
+        "EndingSequenceNumber": SEQUENCE_NUMBER,
+        "IndexArn": rf"{ARN}(:table/[\w.-]+/index/[\w.-]+)",
+        "LatestStreamArn": STREAM_ARN,
+        "LatestStreamLabel": LABEL,
+        "NextShardIterator": ITERATOR,
+        "ParentShardId": SHARD_ID,
+        "SequenceNumber": SEQUENCE_NUMBER,
+        "ShardId": SHARD_ID,
+        "ShardIterator": ITERATOR,
+        "StartingSequenceNumber": SEQUENCE_NUMBER,
+        "StreamArn": STREAM_ARN,
+        "StreamLabel": LABEL,
+        "TableArn": rf"{ARN}(:table/[\w.-]+)",
+        "awsRegion": r"[a-z]+(?:-[a-z]+-\d)?",
+        # The service has no hyphens in it, DynamoDB Local has.
+        "eventID": r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    }.items()
+}
+
+# Of these there may be any number, all of the same few forms: DynamoDB Local has one shard, the
+# service one for each partition.
+REPEATED = frozenset(("Shards",))
+
 VOLATILE = frozenset(
     (
         "Address",
-        "CreationDateTime",
-        "IndexArn",
         "KMSMasterKeyArn",
         "LastUpdateDateTime",
+        # The service has it when the change is done, DynamoDB Local at once.
         "LastUpdateToPayPerRequestDateTime",
-        "LatestStreamArn",
-        "LatestStreamLabel",
-        "TableArn",
+        # DynamoDB Local does not know it.
         "TableId",
-        # Of streams: DynamoDB Local has one shard, and says the minute of a change.
-        "ApproximateCreationDateTime",
-        "CreationRequestDateTime",
-        "NextShardIterator",
-        "SequenceNumber",
-        "ShardIterator",
-        "Shards",
-        "StreamArn",
-        "StreamLabel",
-        "awsRegion",
-        "eventID",
         # DynamoDB Local sends 0 for never; the service leaves the member out.
         "LastDecreaseDateTime",
         "LastIncreaseDateTime",
@@ -53,6 +78,17 @@ OPAQUE = frozenset(("NextToken",))
 # In the answers of CreateTable, UpdateTable and DeleteTable, whose work goes on afterwards:
 # DynamoDB Local is mostly done when it answers. What comes of it is compared in DescribeTable.
 UNFINISHED = frozenset(("TableStatus", "IndexStatus", "Backfilling", "IndexSizeBytes", "ItemCount"))
+
+# Types come in no order, in the service's answers too.
+TYPES = re.compile(r"\{[A-Z]+(?:,[A-Z]+)+\}")
+
+# Where the names of errors come from; an error of another namespace is shown with it.
+NAMESPACE = "com.amazonaws.dynamodb.v20120810"
+NAMESPACES = {
+    "SerializationException": "com.amazon.coral.service",
+    "UnknownOperationException": "com.amazon.coral.service",
+    "ValidationException": "com.amazon.coral.validate",
+}
 
 # The service gives the members of these in an order of its own.
 UNORDERED = ("AttributeDefinitions", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
@@ -87,7 +123,7 @@ def normalised(status: int, content: bytes, unordered: Iterable[str] = ()) -> An
         return Answer(status, content.decode(errors="replace"))
     if status != 200:
         return _refusal(status, body)
-    body = _without_volatile(body)
+    body = _comparable(body)
     for name in ("Table", "TableDescription"):
         if name in body:
             body[name] = _description(body[name], finished=name == "Table")
@@ -97,27 +133,52 @@ def normalised(status: int, content: bytes, unordered: Iterable[str] = ()) -> An
 
 
 def _refusal(status: int, body: Body) -> Answer:
-    """`__type` without its namespace, which DynamoDB Local chooses otherwise for some errors."""
+    """`__type` without its namespace, when that is the one that the service has."""
     members = dict(body)
-    kind = members.pop("__type", "").rpartition("#")[2]
+    namespace, _, name = members.pop("__type", "").rpartition("#")
+    kind = name if namespace == NAMESPACES.get(name, NAMESPACE) else f"{namespace}#{name}"
     # DynamoDB Local writes Message where the service writes message.
     texts = [members.pop(name, None) for name in ("message", "Message")]
     message = next((text for text in texts if text is not None), None)
-    return Answer(status, _without_volatile(members), kind, message)
+    if message is not None:
+        message = TYPES.sub(_in_order, message)
+    return Answer(status, _comparable(members), kind, message)
 
 
-def _without_volatile(value: Any) -> Any:
+def _in_order(types: re.Match[str]) -> str:
+    return f"{{{','.join(sorted(types.group()[1:-1].split(',')))}}}"
+
+
+def _comparable(value: Any) -> Any:
+    """Without what is volatile, with shapes for what no two servers share."""
     if isinstance(value, dict):
         kept = {name: member for name, member in value.items() if name not in VOLATILE}
         kept |= dict.fromkeys(kept.keys() & OPAQUE, "...")
-        return {name: _without_volatile(member) for name, member in kept.items()}
+        return {name: _comparable_member(name, member) for name, member in kept.items()}
     if isinstance(value, list):
-        return [_without_volatile(member) for member in value]
+        return [_comparable(member) for member in value]
     return value
+
+
+def _comparable_member(name: str, value: Any) -> Any:
+    if name in REPEATED and isinstance(value, list):
+        forms = {canonical(form): form for form in map(_comparable, value)}
+        return [forms[text] for text in sorted(forms)]
+    if name not in SHAPES or isinstance(value, (dict, list)):
+        return _comparable(value)
+    match = SHAPES[name].fullmatch(str(value))
+    if match is None:
+        return value
+    named = "".join(match.groups())
+    return f"<{name}{named}>"
 
 
 def _description(table: Body, *, finished: bool) -> Body:
     """A table as CreateTable or DescribeTable tells of it."""
+    if "StreamSpecification" not in table:
+        # DynamoDB Local tells of the streams that tables of the same name have had.
+        for name in ("LatestStreamArn", "LatestStreamLabel"):
+            table.pop(name, None)
     for index in table.get("GlobalSecondaryIndexes", ()):
         # The service has zeros for an index on demand; DynamoDB Local has nothing, or no limits.
         if not any(index.get("ProvisionedThroughput", {}).values()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .notation import (
+    COUNTED,
     INDEXED,
     NS,
     PAIRS,
@@ -379,6 +380,34 @@ CASES: list[Case] = [
                 },
                 ReturnItemCollectionMetrics="SIZE",
             ),
+        ),
+    ),
+    *given(INDEXED, put({**pair("a", "1"), "city": S("rome")}, table="Indexed"))(
+        *(
+            case(
+                f"get: a path into a key, {path}",
+                batch_get({"Indexed": {"Keys": [pair("a", "1")], "ProjectionExpression": path}}),
+                batch_get(
+                    {
+                        "Indexed": {
+                            "Keys": [pair("a", "1")],
+                            "ProjectionExpression": path.replace("city", "#c").replace("pk", "#c"),
+                            "ExpressionAttributeNames": {"#c": "city" if "city" in path else "pk"},
+                        }
+                    }
+                ),
+            )
+            for path in ("pk.a", "city[0]", "extra, pk[1].b")
+        ),
+    ),
+    *given(COUNTED, put({**key("a"), "sk": N("1")}, table="Counted"))(
+        case(
+            "get: one number in two forms",
+            batch_get({"Counted": {"Keys": [{**key("a"), "sk": N(t)} for t in ("1", "1.0")]}}),
+        ),
+        case(
+            "get: one number in one form twice",
+            batch_get({"Counted": {"Keys": [{**key("a"), "sk": N(t)} for t in ("1.0", "1.0")]}}),
         ),
     ),
 ]

@@ -389,6 +389,13 @@ CASES: list[Case] = [
             "a table without a sort key, one item per page",
             to_the_end(query("pk = :a", A, table="Things", Limit=1)),
         ),
+        case(
+            "a table without a sort key, and a start",
+            *(
+                query("pk = :a", A, table="Things", ExclusiveStartKey={"pk": S(start)})
+                for start in ("a", "other")
+            ),
+        ),
     ),
     *given(
         COUNTED,

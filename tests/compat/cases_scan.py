@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .cases_query import PEOPLE, TOWNS
 from .notation import (
     INDEXED,
@@ -33,6 +35,14 @@ LINES = put_all(
 )
 ODD = {":t": S("b")}
 START = {"pk": S("p1"), "sk": S("01")}
+
+SHOWN: dict[str, dict[str, Any]] = {
+    "what it holds": {},
+    "everything": {"Select": "ALL_ATTRIBUTES"},
+    "count": {"Select": "COUNT"},
+    "a projection": {"ProjectionExpression": "nick, age"},
+    "a projection of keys": {"ProjectionExpression": "sk"},
+}
 
 CASES: list[Case] = [
     *given(PAIRS, LINES)(
@@ -183,6 +193,19 @@ CASES: list[Case] = [
         case(
             "a global index and a filter it does not hold",
             scan("age = :a", {":a": N("30")}, table="Indexed", IndexName="byNickKeys"),
+        ),
+        *(
+            case(
+                f"a local index and a filter it does not hold, {name}",
+                scan("age = :a", {":a": N("30")}, table="Indexed", IndexName="byNick", **more),
+            )
+            for name, more in SHOWN.items()
+        ),
+        case(
+            "a local index and a filter it does not hold, in pages",
+            to_the_end(
+                scan("age > :a", {":a": N("10")}, table="Indexed", IndexName="byNick", Limit=2)
+            ),
         ),
         case(
             "a filter on an index key",

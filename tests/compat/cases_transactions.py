@@ -361,6 +361,11 @@ CASES: list[Case] = [
         ),
         case("get: a bad projection", transact_get(Get(key("a"), "!!!"))),
         case("get: an empty projection", transact_get(Get(key("a"), ""))),
+        case("get: a path into a key", transact_get(Get(key("a"), "n, pk.a"))),
+        case(
+            "get: a path into a key before a key of a wrong type",
+            transact_get(Get(key("b"), "pk[0]"), Get({"pk": N("1")})),
+        ),
         case("get: one item twice", transact_get(Get(key("a")), Get(key("a")))),
         case("get: no items", transact_get()),
         case("get: no transact items", send("TransactGetItems")),

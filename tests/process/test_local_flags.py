@@ -112,3 +112,103 @@ def test_what_is_wrong_is_said_in_one_sentence(
     assert completed.stderr.startswith(f"partita: {said}")
     assert completed.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+# What clients send that have only met DynamoDB Local, what is made of it, and what the log says.
+
+UNITS = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+
+
+def keys(*names: str) -> list[dict[str, str]]:
+    kinds = ("HASH", "RANGE")
+    return [
+        {"AttributeName": name, "KeyType": kind} for name, kind in zip(names, kinds, strict=False)
+    ]
+
+
+def defined(*names: str) -> list[dict[str, str]]:
+    return [{"AttributeName": name, "AttributeType": "S"} for name in names]
+
+
+def an_index(*names: str, **more: Any) -> dict[str, Any]:
+    return {
+        "IndexName": "byG",
+        "KeySchema": keys(*names),
+        "Projection": {"ProjectionType": "ALL"},
+        **more,
+    }
+
+
+ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST"}
+SURPLUS: dict[str, tuple[dict[str, Any], str]] = {
+    "a definition that no key uses": (
+        {"AttributeDefinitions": defined("x", "pk"), **ON_DEMAND},
+        "definitions of attributes that no key uses (x) are left out",
+    ),
+    "definitions that neither table nor index use": (
+        {
+            "AttributeDefinitions": defined("pk", "x", "g", "y"),
+            "GlobalSecondaryIndexes": [an_index("g", ProvisionedThroughput=UNITS)],
+            "ProvisionedThroughput": UNITS,
+        },
+        "definitions of attributes that no key uses (x, y) are left out",
+    ),
+    "units of a table on demand": (
+        {"AttributeDefinitions": defined("pk"), "ProvisionedThroughput": UNITS, **ON_DEMAND},
+        "provisioned units of a table on demand are left out",
+    ),
+    "units of an index on demand": (
+        {
+            "AttributeDefinitions": defined("pk", "g"),
+            "GlobalSecondaryIndexes": [an_index("g", ProvisionedThroughput=UNITS)],
+            **ON_DEMAND,
+        },
+        "provisioned units of indexes on demand are left out",
+    ),
+    "no local indexes": (
+        {"AttributeDefinitions": defined("pk"), "LocalSecondaryIndexes": [], **ON_DEMAND},
+        "an empty list of LocalSecondaryIndexes is left out",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SURPLUS)
+def test_a_table_that_only_dynamodb_local_takes_is_created_with_a_warning(
+    serve: Any, case: str
+) -> None:
+    more, warning = SURPLUS[case]
+    server = serve("local", "-inMemory", "-port", "0")
+    client = server.client()
+    client.create_table(TableName="music", KeySchema=keys("pk"), **more)
+    described = client.describe_table(TableName="music")["Table"]
+    names = {one["AttributeName"] for one in described["AttributeDefinitions"]}
+    assert names == ({"pk", "g"} if "GlobalSecondaryIndexes" in more else {"pk"})
+    client.put_item(TableName="music", Item={"pk": {"S": "a"}, "x": {"N": "1"}})
+    code, said = server.terminate()
+    assert code == 0
+    assert said == f"CreateTable of music: {warning}; Amazon DynamoDB refuses such a request.\n"
+
+
+@pytest.mark.parametrize("case", SURPLUS)
+def test_the_same_table_is_refused_without_dynamodb_locals_flags(serve: Any, case: str) -> None:
+    more, _ = SURPLUS[case]
+    client = serve("serve", "--in-memory", "--port", "0").client()
+    with pytest.raises(client.exceptions.ClientError, match="ValidationException"):
+        client.create_table(TableName="music", KeySchema=keys("pk"), **more)
+    assert client.list_tables()["TableNames"] == []
+
+
+def test_a_table_that_dynamodb_local_refuses_too_is_refused(serve: Any) -> None:
+    server = serve("local", "-inMemory", "-port", "0")
+    client = server.client()
+    with pytest.raises(client.exceptions.ClientError, match="ValidationException"):
+        client.create_table(
+            TableName="music",
+            KeySchema=keys("pk", "sk"),
+            AttributeDefinitions=defined("pk"),
+            **ON_DEMAND,
+        )
+    client.create_table(
+        TableName="music", KeySchema=keys("pk"), AttributeDefinitions=defined("pk"), **ON_DEMAND
+    )
+    assert server.terminate() == (0, "")

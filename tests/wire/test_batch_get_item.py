@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import BAD_CAPACITY, ENVELOPE, VALIDATION, refusal
+from .indexes import index
+from .refusals import BAD_CAPACITY, ENVELOPE, PATHS_INTO_KEYS, VALIDATION, refusal
 
 MISMATCH = "The provided key element does not match the schema"
 
@@ -168,6 +169,70 @@ def test_101_keys_of_two_tables_are_refused(client: Any, tables: list[str]) -> N
 def test_duplicate_keys_are_refused(client: Any, notes: str) -> None:
     # recorded
     assert refusal(client.batch_get_item, RequestItems={notes: {"Keys": [key(1), key(1)]}}) == (
+        VALIDATION,
+        "Provided list of item keys contains duplicates",
+    )
+
+
+@pytest.fixture(scope="module")
+def indexed(client: Any, module_table: Any) -> str:
+    """With an index on g, and one item."""
+    name: str = module_table(attributes={"g": "S"}, GlobalSecondaryIndexes=[index("byG", "g")])
+    client.put_item(TableName=name, Item={**key(1), "g": {"S": "g"}, "v": {"S": "v"}})
+    return name
+
+
+@pytest.mark.parametrize("path", PATHS_INTO_KEYS)
+def test_a_projection_cannot_look_into_a_key(client: Any, indexed: str, path: str) -> None:
+    asked = {"Keys": [key(1)], "ProjectionExpression": path}
+    assert refusal(client.batch_get_item, RequestItems={indexed: asked}) == (
+        VALIDATION,
+        PATHS_INTO_KEYS[path],
+    )
+
+
+def test_a_key_of_another_type_is_refused_before_a_path_into_it(client: Any, indexed: str) -> None:
+    asked = {"Keys": [{"pk": {"N": "1"}}], "ProjectionExpression": "pk.a"}
+    assert refusal(client.batch_get_item, RequestItems={indexed: asked}) == (VALIDATION, MISMATCH)
+
+
+@pytest.fixture(scope="module")
+def numbered(client: Any, module_table: Any) -> str:
+    """A number for a key, and the items 0 and 1."""
+    name: str = module_table(pk="N")
+    for number in ("0", "1"):
+        client.put_item(TableName=name, Item={"pk": {"N": number}})
+    return name
+
+
+@pytest.mark.parametrize(
+    "texts", [("1", "1.0"), ("01", "1"), ("1", "1e0", "10e-1"), ("0", "-0", "0.00")]
+)
+def test_one_number_in_several_forms_finds_its_item_once(
+    client: Any, numbered: str, texts: tuple[str, ...]
+) -> None:
+    # recorded
+    keys = [{"pk": {"N": text}} for text in texts]
+    answer = client.batch_get_item(
+        RequestItems={numbered: {"Keys": keys}}, ReturnConsumedCapacity="TOTAL"
+    )
+    (found,) = answer["Responses"][numbered]
+    assert found == {"pk": {"N": "0" if "0" in texts else "1"}}
+    assert answer["UnprocessedKeys"] == {}
+    assert answer["ConsumedCapacity"][0]["CapacityUnits"] == 0.5
+
+
+def test_one_number_in_several_forms_as_a_sort_key(client: Any, table: Any) -> None:
+    name = table(sk="N")
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}, "sk": {"N": "-1.5"}})
+    keys = [{"pk": {"S": "a"}, "sk": {"N": text}} for text in ("-1.5", "-1.50", "7")]
+    answer = client.batch_get_item(RequestItems={name: {"Keys": keys}})
+    assert len(answer["Responses"][name]) == 1
+
+
+def test_one_number_in_one_form_is_refused_twice(client: Any, numbered: str) -> None:
+    keys = [{"pk": {"N": "1.0"}}, {"pk": {"N": "1"}}, {"pk": {"N": "1.0"}}]
+    assert refusal(client.batch_get_item, RequestItems={numbered: {"Keys": keys}}) == (
         VALIDATION,
         "Provided list of item keys contains duplicates",
     )

@@ -536,11 +536,15 @@ def test_a_local_index_counts_what_it_fetches_from_the_table(client: Any, table:
     assert query(client, name, "pk", "x", **request) == units(name, 0.0, lsi=1.0)
 
 
+# One partition serves them.
+SMALL = {"ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}}
+
+
 @pytest.mark.parametrize(("consistent", "read"), [(True, 3.0), (False, 1.5)])
 def test_a_scan_counts_the_sum_of_its_items(
     client: Any, table: Any, consistent: bool, read: float
 ) -> None:
-    name = table()
+    name = table(**SMALL)
     for number in range(10):
         client.put_item(TableName=name, Item=sized({"S": str(number)}, 1000))
     for more in ({}, {"FilterExpression": "attribute_exists(zz)"}, {"ProjectionExpression": "pk"}):
@@ -552,16 +556,127 @@ def test_a_scan_counts_the_sum_of_its_items(
     assert answer["ConsumedCapacity"] == {"TableName": name, "CapacityUnits": read}
 
 
+def scanned(client: Any, name: str, **more: Any) -> float:
+    """The units of a Scan, consistent unless told otherwise."""
+    asked = {"ConsistentRead": "IndexName" not in more, **more}
+    answer = client.scan(TableName=name, ReturnConsumedCapacity="TOTAL", **asked)
+    return float(answer["ConsumedCapacity"]["CapacityUnits"])
+
+
+def provisioned(read: int, write: int) -> dict[str, Any]:
+    return {"ProvisionedThroughput": {"ReadCapacityUnits": read, "WriteCapacityUnits": write}}
+
+
+# By the formula of the guide: 3,000 read or 1,000 write units are one partition.
+PARTITIONS: dict[str, tuple[dict[str, Any], int]] = {
+    "on demand": ({}, 4),  # recorded: 4.0 units, and 2.0 eventually
+    "1 and 1": (provisioned(1, 1), 1),
+    "as much as one serves": (provisioned(1500, 500), 1),
+    "a little more": (provisioned(1501, 500), 2),
+    "many writes": (provisioned(1, 5000), 6),
+    "warm on demand": ({"WarmThroughput": {"ReadUnitsPerSecond": 30_000}}, 10),
+}
+
+
+@pytest.mark.parametrize("case", PARTITIONS)
+def test_every_partition_costs_a_scan_a_unit_at_least(client: Any, table: Any, case: str) -> None:
+    more, count = PARTITIONS[case]
+    name = table(**more)
+    assert scanned(client, name) == count
+    client.put_item(TableName=name, Item={"pk": S})
+    assert scanned(client, name) == count
+    assert scanned(client, name, ConsistentRead=False) == count / 2
+
+
+def test_what_a_partition_has_is_rounded_up_by_itself(client: Any, table: Any) -> None:
+    name = table()
+    client.put_item(TableName=name, Item=sized({"S": "large"}, 10_000))
+    # Three units for the item, and one for each partition that has nothing.
+    assert scanned(client, name) == 3 + 3
+
+
+def test_segments_cost_the_partitions_that_they_lie_in(client: Any, table: Any) -> None:
+    name = table()
+    for number in range(20):
+        client.put_item(TableName=name, Item={"pk": {"S": str(number)}})
+    for total, each in ((2, 2.0), (4, 1.0), (8, 1.0)):
+        costs = [scanned(client, name, Segment=one, TotalSegments=total) for one in range(total)]
+        assert costs == [each] * total
+
+
+def test_pages_cost_the_partitions_from_their_start_to_their_end(client: Any, table: Any) -> None:
+    name = table()
+    for number in range(40):
+        client.put_item(TableName=name, Item={"pk": {"S": str(number)}})
+    sizes = [
+        len(client.scan(TableName=name, Segment=one, TotalSegments=4)["Items"]) for one in range(4)
+    ]
+    assert all(sizes)
+    first, second, third, _ = sizes
+    assert scanned(client, name, Limit=1) == 1
+    assert scanned(client, name, Limit=first) == 1
+    assert scanned(client, name, Limit=first + 1) == 2
+    assert scanned(client, name, Limit=first + second + third) == 3
+    page = client.scan(TableName=name, Limit=first + 1)
+    assert scanned(client, name, ExclusiveStartKey=page["LastEvaluatedKey"]) == 3
+
+
+def test_partitions_of_an_on_demand_table_are_not_joined(client: Any, table: Any) -> None:
+    name = table()
+    client.update_table(TableName=name, BillingMode="PROVISIONED", **provisioned(1, 1))
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
+    assert scanned(client, name) == 4
+
+
+def test_a_table_that_goes_on_demand_gets_partitions(client: Any, table: Any) -> None:
+    name = table(**SMALL)
+    client.update_table(TableName=name, BillingMode="PAY_PER_REQUEST")
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=POLL)
+    assert scanned(client, name) == 4
+
+
 def test_a_scan_of_an_index_counts_the_index(client: Any, indexed: str, shelf: str) -> None:
-    answer = client.scan(
-        TableName=indexed, IndexName="gsi-inc", Limit=5, ReturnConsumedCapacity="INDEXES"
+    # All entries have one key, so three of four partitions have nothing.
+    answer = client.scan(TableName=indexed, IndexName="gsi-inc", ReturnConsumedCapacity="INDEXES")
+    assert answer["ConsumedCapacity"] == units(indexed, 0.0, gsi=2.0)
+
+
+def test_an_index_has_partitions_of_its_own(client: Any, table: Any) -> None:
+    name = table(
+        sk="S",
+        attributes={"g": "S", "l": "S"},
+        GlobalSecondaryIndexes=[
+            index("small", "g", **provisioned(1, 1)),
+            index("large", "g", **provisioned(1, 3000)),
+        ],
+        LocalSecondaryIndexes=[index("local", "pk", "l")],
+        **provisioned(3000, 1000),
     )
-    assert answer["ConsumedCapacity"] == units(indexed, 0.0, gsi=0.5)
+    client.put_item(TableName=name, Item={"pk": S, "sk": S, "g": S, "l": S})
+    assert scanned(client, name) == 2
+    assert scanned(client, name, IndexName="small") == 0.5
+    assert scanned(client, name, IndexName="large") == 2
+    # A local one lies in its table's.
+    assert scanned(client, name, IndexName="local", ConsistentRead=True) == 2
+
+
+def test_a_statement_that_scans_costs_as_much(client: Any, table: Any) -> None:
+    name = table()
+    client.put_item(TableName=name, Item={"pk": S, "v": S})
+    for statement, cost in (
+        (f'SELECT * FROM "{name}"', 4.0),
+        (f"SELECT * FROM \"{name}\" WHERE v = 'x'", 4.0),
+        (f"SELECT * FROM \"{name}\" WHERE pk = 'x'", 1.0),
+    ):
+        answer = client.execute_statement(
+            Statement=statement, ConsistentRead=True, ReturnConsumedCapacity="TOTAL"
+        )
+        assert answer["ConsumedCapacity"]["CapacityUnits"] == cost
 
 
 def test_names_count_for_capacity(client: Any, table: Any) -> None:
     # dynalite
-    name = table()
+    name = table(**SMALL)
     client.put_item(TableName=name, Item={"pk": S, "n" * 4_096: {"BOOL": True}})
     answer = client.scan(TableName=name, ConsistentRead=True, ReturnConsumedCapacity="TOTAL")
     assert answer["ConsumedCapacity"]["CapacityUnits"] == 2.0

@@ -621,7 +621,7 @@ LOCAL = {
     "an undefined key": (
         {**PAIR, "LocalSecondaryIndexes": [index("abc", "pk", "l")]},
         "Some index key attributes are not defined in AttributeDefinitions. "
-        "Keys: [pk, l], AttributeDefinitions: [pk, sk]",
+        "Keys: [l, pk], AttributeDefinitions: [pk, sk]",
     ),
     "INCLUDE of nothing": (
         {
@@ -667,8 +667,24 @@ GLOBAL = {
             "AttributeDefinitions": defined("pk", "g", "unused"),
             "GlobalSecondaryIndexes": [index("abc", "g")],
         },  # catalogue
-        "Some AttributeDefinitions are not used. AttributeDefinitions: [pk, g, unused], "
-        "keys used: [pk, g]",
+        "Some AttributeDefinitions are not used. AttributeDefinitions: [g, pk, unused], "
+        "keys used: [g, pk]",
+    ),
+    "several unused definitions": (
+        {
+            "AttributeDefinitions": defined("z", "pk", "g", "a"),
+            "GlobalSecondaryIndexes": [index("abc", "g")],
+        },  # recorded: in alphabetical order
+        "Some AttributeDefinitions are not used. AttributeDefinitions: [a, g, pk, z], "
+        "keys used: [g, pk]",
+    ),
+    "an undefined key beside several definitions": (
+        {
+            "AttributeDefinitions": defined("z", "pk", "a"),
+            "GlobalSecondaryIndexes": [index("abc", "z", "h")],
+        },  # recorded: in alphabetical order
+        "Some index key attributes are not defined in AttributeDefinitions. "
+        "Keys: [h, z], AttributeDefinitions: [a, pk, z]",
     ),
     "INCLUDE of nothing": (
         with_projection(ProjectionType="INCLUDE"),  # recorded

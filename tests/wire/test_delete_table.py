@@ -16,18 +16,46 @@ def delete(client: Any, name: str) -> dict[str, Any]:
     return dict(answer)
 
 
+# What is left of its description (recorded; ScyllaDB's tests on the service, dynalite's issue 60).
+DELETING = {
+    "TableName",
+    "TableStatus",
+    "ProvisionedThroughput",
+    "TableSizeBytes",
+    "ItemCount",
+    "TableArn",
+    "TableId",
+    "DeletionProtectionEnabled",
+    "WarmThroughput",
+}
+
+
 def test_the_answer_describes_a_table_that_is_being_deleted(client: Any, table: Any) -> None:
-    # dynalite: without its global indexes
     name = table(
         sk="S",
         attributes={"g": "S"},
         LocalSecondaryIndexes=[index("local", "pk", "g")],
         GlobalSecondaryIndexes=[index("global", "g")],
     )
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
     answer = delete(client, name)
-    assert answer["TableName"] == name
-    assert answer["TableStatus"] == "DELETING"
-    assert "GlobalSecondaryIndexes" not in answer
+    assert answer.keys() == DELETING | {"BillingModeSummary"}
+    assert (answer["TableName"], answer["TableStatus"]) == (name, "DELETING")
+    assert (answer["ItemCount"], answer["TableSizeBytes"]) == (1, 6)
+
+
+def test_the_answer_has_the_units_and_the_stream_of_a_table_that_is_being_deleted(
+    client: Any, table: Any
+) -> None:
+    name = table(
+        ProvisionedThroughput={"ReadCapacityUnits": 3, "WriteCapacityUnits": 2},
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
+    )
+    answer = delete(client, name)
+    stream = {"StreamSpecification", "LatestStreamArn", "LatestStreamLabel"}
+    assert answer.keys() == DELETING | stream
+    units = answer["ProvisionedThroughput"]
+    assert (units["ReadCapacityUnits"], units["WriteCapacityUnits"]) == (3, 2)
 
 
 def test_a_deleted_table_is_gone(client: Any, table: Any) -> None:

@@ -30,12 +30,34 @@ def test_a_new_stream(client: Any, streams: Any, table: Any, view_type: str) -> 
         "TableName": name,
         "KeySchema": table_description["KeySchema"],
     }
-    assert len(shards) > 1
+    assert len(shards) == 4
     for shard in shards:
         assert 28 <= len(shard["ShardId"]) <= 65
         assert shard["SequenceNumberRange"].keys() == {"StartingSequenceNumber"}
         assert shard["SequenceNumberRange"]["StartingSequenceNumber"].isdecimal()
         assert "ParentShardId" not in shard
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "count"), [(1, 1, 1), (3000, 1, 2), (3000, 1000, 2), (1, 9000, 10)]
+)
+def test_a_stream_has_one_shard_for_each_partition(
+    client: Any, streams: Any, table: Any, read: int, write: int, count: int
+) -> None:
+    # recorded
+    units = {"ReadCapacityUnits": read, "WriteCapacityUnits": write}
+    arn = arn_of(client, table(**with_stream(), ProvisionedThroughput=units))
+    assert len(shards_of(streams, arn)) == count
+
+
+def test_a_stream_that_is_switched_on_later_has_one_shard_for_each_partition(
+    client: Any, streams: Any, table: Any
+) -> None:
+    small = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    for more, count in (({}, 4), ({"ProvisionedThroughput": small}, 1)):
+        name = table(**more)
+        client.update_table(TableName=name, **with_stream())
+        assert len(shards_of(streams, arn_of(client, name))) == count
 
 
 def test_shards_come_page_by_page_in_the_order_of_their_names(

@@ -202,7 +202,7 @@ def test_a_whole_key_is_a_get_a_partition_key_a_query_anything_else_a_scan(
     assert units(run(f"SELECT * FROM \"{rows}\" WHERE pk IN ['a', 'c']", **counted)) == 2.0
     assert units(run(f"SELECT * FROM \"{rows}\" WHERE pk = 'a'", **counted)) == 0.5
     assert units(run(f"SELECT * FROM \"{rows}\" WHERE pk = 'a' OR pk = 'b'", **counted)) == 1.0
-    assert units(run(f"SELECT * FROM \"{rows}\" WHERE pk = 'a' OR sk > 9", **counted)) == 1.5
+    assert units(run(f"SELECT * FROM \"{rows}\" WHERE pk = 'a' OR sk > 9", **counted)) == 3.0
     consistent = run(f"SELECT * FROM \"{rows}\" WHERE pk = 'c'", ConsistentRead=True, **counted)
     assert units(consistent) == 3.0
 

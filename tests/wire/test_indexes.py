@@ -109,6 +109,94 @@ def test_a_local_index_can_fetch_what_it_does_not_have(
     assert found == [item]
 
 
+# What a Scan of a local index is asked to show beside its filter, and which attributes that is.
+FETCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "everything": ({"Select": "ALL_ATTRIBUTES"}, {"pk", "sk", "l", "v", "w"}),
+    "what it has": ({}, {"pk", "sk", "l"}),
+    "all that it has": ({"Select": "ALL_PROJECTED_ATTRIBUTES"}, {"pk", "sk", "l"}),
+    "some that it lacks": ({"ProjectionExpression": "sk, v"}, {"sk", "v"}),
+    "some that it has": ({"ProjectionExpression": "sk"}, {"sk"}),
+}
+FILTERS: dict[str, dict[str, Any]] = {
+    "an expression": {
+        "FilterExpression": "w = :w",
+        "ExpressionAttributeValues": {":w": {"S": "yes"}},
+    },
+    "an expression over both": {
+        "FilterExpression": "l = :l AND NOT (w <> :w)",
+        "ExpressionAttributeValues": {":w": {"S": "yes"}, ":l": {"N": "1"}},
+    },
+}
+
+
+@pytest.mark.parametrize("shown", FETCHED)
+@pytest.mark.parametrize("filtering", FILTERS)
+def test_a_scan_of_a_local_index_filters_by_what_it_does_not_have(
+    client: Any, projected: str, shown: str, filtering: str
+) -> None:
+    # DynamoDB Local
+    values = {"sk": string("s"), "l": number(1), "v": string("v")}
+    item = put(client, projected, pk=string("p"), **values, w=string("yes"))
+    put(client, projected, pk=string("q"), **values, w=string("no"))
+    put(client, projected, pk=string("r"), **values)
+    more, names = FETCHED[shown]
+    found = scanned(client, projected, IndexName="local_keys", **FILTERS[filtering], **more)
+    assert found == [{name: value for name, value in item.items() if name in names}]
+
+
+def test_a_legacy_scan_filter_sees_the_item_behind_a_local_index(
+    client: Any, projected: str
+) -> None:
+    item = put(client, projected, pk=string("p"), sk=string("s"), l=number(1), w=string("yes"))
+    condition = {"ComparisonOperator": "EQ", "AttributeValueList": [string("yes")]}
+    asked = {"ScanFilter": {"w": condition}, "Select": "ALL_ATTRIBUTES"}
+    assert scanned(client, projected, IndexName="local_keys", **asked) == [item]
+
+
+def test_a_filter_that_fetches_is_paid_for(client: Any, table: Any) -> None:
+    name = table(
+        sk="S",
+        attributes={"l": "S"},
+        LocalSecondaryIndexes=[index("local", "pk", "l", projection=KEYS_ONLY)],
+        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
+    )
+    for sk in ("1", "2"):
+        item = {"pk": string("p"), "sk": string(sk), "l": string("l"), "w": string("x" * 4000)}
+        client.put_item(TableName=name, Item=item)
+    answer = client.scan(
+        TableName=name,
+        IndexName="local",
+        FilterExpression="w = :w",
+        ExpressionAttributeValues={":w": string("no")},
+        ReturnConsumedCapacity="INDEXES",
+    )
+    assert (answer["Count"], answer["ScannedCount"]) == (0, 2)
+    assert answer["ConsumedCapacity"]["Table"] == {"CapacityUnits": 1.0}
+    assert answer["ConsumedCapacity"]["LocalSecondaryIndexes"] == {"local": {"CapacityUnits": 0.5}}
+
+
+def test_a_query_of_an_index_cannot_filter_by_what_it_does_not_have(
+    client: Any, projected: str
+) -> None:
+    # recorded; DynamoDB Local refuses it too, whatever is selected
+    for name in ("local_keys", "global_keys"):
+        key = "pk" if name == "local_keys" else "g"
+        code, text = refusal(
+            client.query,
+            TableName=projected,
+            IndexName=name,
+            KeyConditionExpression=f"{key} = :p",
+            FilterExpression="w = :p",
+            ExpressionAttributeValues={":p": string("p")},
+            **({"Select": "ALL_ATTRIBUTES"} if name == "local_keys" else {}),
+        )
+        assert (code, text) == (
+            "ValidationException",
+            f"One or more parameter values were invalid: Secondary index {name} does not project "
+            "one or more filter attributes: [w]",
+        )
+
+
 def test_an_update_of_a_projected_attribute_shows_in_the_index(client: Any, projected: str) -> None:
     key = {"pk": string("p"), "sk": string("s")}
     put(client, projected, **key, g=string("g"), l=number(1), v=string("old"))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .indexes import KEYS_ONLY, include, index
-from .refusals import ENVELOPE, INVALID, VALIDATION, refusal
+from .refusals import ENVELOPE, INVALID, SELECT_CLASHES, VALIDATION, refusal
 
 STRINGS = ("pk", "sk", "lsi1sk", "lsi2sk")
 
@@ -356,6 +356,88 @@ def test_a_start_key_is_not_repeated_and_need_not_exist(client: Any, music: str,
         assert sort_keys(answer) == backward
 
 
+# recorded
+START_OF_ONE_ITEM = "The provided exclusive start key is invalid"
+
+
+@pytest.fixture(scope="module")
+def single(module_table: Any, client: Any) -> str:
+    """No sort key, two items, and a global index without a sort key that has both."""
+    name: str = module_table(
+        attributes={"color": "S"}, GlobalSecondaryIndexes=[index("byColor", "color")]
+    )
+    for pk in ("a", "b"):
+        client.put_item(TableName=name, Item={"pk": {"S": pk}, "color": {"S": "red"}})
+    return name
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"Limit": 1},
+        {"Limit": 1, "ScanIndexForward": False},
+        {"Limit": 1, "Select": "COUNT"},
+        {"Limit": 1, "FilterExpression": "attribute_exists(nothing)"},
+    ],
+)
+def test_one_item_without_a_sort_key_is_all_there_is(
+    client: Any, single: str, more: dict[str, Any]
+) -> None:
+    answer = query(client, single, "a", **more)
+    assert answer["ScannedCount"] == 1
+    assert "LastEvaluatedKey" not in answer
+
+
+def test_legacy_key_conditions_have_no_last_key_without_a_sort_key(
+    client: Any, single: str
+) -> None:
+    condition = {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "a"}]}
+    answer = client.query(TableName=single, KeyConditions={"pk": condition}, Limit=1)
+    assert (answer["Count"], "LastEvaluatedKey" in answer) == (1, False)
+
+
+@pytest.mark.parametrize("asked", ["a", "absent"])
+@pytest.mark.parametrize("start", ["a", "b", "absent"])
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_query_without_a_sort_key_cannot_be_continued(
+    client: Any, single: str, asked: str, start: str, forward: bool
+) -> None:
+    request = {
+        "TableName": single,
+        **conditions("pk = :p", p={"S": asked}),
+        "ExclusiveStartKey": {"pk": {"S": start}},
+        "ScanIndexForward": forward,
+    }
+    assert refusal(client.query, **request) == (VALIDATION, START_OF_ONE_ITEM)
+
+
+def test_a_start_key_of_another_form_is_refused_first_without_a_sort_key(
+    client: Any, single: str
+) -> None:
+    asked = {"TableName": single, **conditions("pk = :p", p=S)}
+    for start, text in (
+        ({"bad": S}, INVALID_START),
+        ({"pk": S, "color": S}, INVALID_START),
+        ({"pk": N}, MISMATCH),
+    ):
+        refused = refusal(client.query, **asked, ExclusiveStartKey=start)
+        assert refused == (VALIDATION, text)
+
+
+def test_an_index_without_a_sort_key_is_read_in_pages(client: Any, single: str) -> None:
+    request = {"TableName": single, **conditions("color = :c", c={"S": "red"})}
+    walked = list(pages(client, **request, IndexName="byColor", Limit=1))
+    assert [page["Count"] for page in walked] == [1, 1, 0]
+    assert all(page["LastEvaluatedKey"].keys() == {"pk", "color"} for page in walked[:-1])
+
+
+def test_a_scan_without_a_sort_key_is_read_in_pages(client: Any, single: str) -> None:
+    page = client.scan(TableName=single, Limit=1)
+    rest = client.scan(TableName=single, ExclusiveStartKey=page["LastEvaluatedKey"])
+    assert (page["Count"], rest["Count"]) == (1, 1)
+
+
 INDEX_KEYS: dict[str | None, tuple[str, set[str]]] = {
     None: ("pk = :v", {"pk", "sk"}),
     "lsi1": ("pk = :v", {"pk", "sk", "lsi1sk"}),
@@ -636,6 +718,7 @@ def test_attributes_to_get_does_not_add_the_keys(
 P = {":p": {"S": "a"}}
 KEYED = {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": P}
 EQ = {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "a"}]}
+LEGACY_KEYED = {"KeyConditions": {"pk": EQ}}
 TOO_DEEP = (
     "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit"
@@ -949,33 +1032,33 @@ def test_a_query_of_a_missing_table_finds_no_resource(client: Any) -> None:
     )
 
 
-SELECT_CLASHES: dict[str, tuple[dict[str, Any], str]] = {
-    # recorded
-    "all attributes": (
-        {"Select": "ALL_ATTRIBUTES", "ProjectionExpression": "a"},
-        "Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES",
-    ),
-    "count": (
-        {"Select": "COUNT", "ProjectionExpression": "a"},
-        "Cannot specify the ProjectionExpression when choosing to get only the Count",
-    ),
-    "all projected attributes": (
-        {"Select": "ALL_PROJECTED_ATTRIBUTES", "ProjectionExpression": "a"},
-        "Cannot specify the ProjectionExpression when choosing to get ALL_PROJECTED_ATTRIBUTES",
-    ),
-    "all projected attributes without an index": (
-        {"Select": "ALL_PROJECTED_ATTRIBUTES"},
-        "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
-    ),
-}
-
-
 @pytest.mark.parametrize("case", SELECT_CLASHES)
 def test_select_must_fit_the_other_parameters(client: Any, music: str, case: str) -> None:
     more, text = SELECT_CLASHES[case]
-    code, message = refusal(client.query, TableName=music, **KEYED, **more)
-    assert code == VALIDATION
-    assert text in message
+    keyed = LEGACY_KEYED if "AttributesToGet" in more else KEYED
+    refused = refusal(client.query, TableName=music, **keyed, **more)
+    assert refused == (VALIDATION, ENVELOPE + text)
+
+
+def test_select_is_checked_before_the_table_is_looked_up(client: Any) -> None:
+    more, text = SELECT_CLASHES["count"]
+    refused = refusal(client.query, TableName="no_such_table", **KEYED, **more)
+    assert refused == (VALIDATION, ENVELOPE + text)
+
+
+@pytest.mark.parametrize("name", ["gsi2", "gsi3"])
+def test_what_is_found_out_with_the_index_has_no_envelope(
+    client: Any, music: str, name: str
+) -> None:
+    # recorded
+    condition = conditions("lsi1sk = :v" if name == "gsi2" else "lsi2sk = :v", v=S)
+    assert refusal(
+        client.query, TableName=music, IndexName=name, Select="ALL_ATTRIBUTES", **condition
+    ) == (
+        VALIDATION,
+        f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index {name} "
+        "because its projection type is not ALL",
+    )
 
 
 # --- refusals found with the table ---

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from .refusals import BAD_CAPACITY, ENVELOPE, VALIDATION, refusal
+from .indexes import index
+from .refusals import BAD_CAPACITY, ENVELOPE, PATHS_INTO_KEYS, VALIDATION, refusal
 
 CANCELLED = "Transaction cancelled, please refer cancellation reasons for specific reasons "
 
@@ -222,6 +223,18 @@ def test_a_wrong_value_in_a_key_refuses_the_request(
     # recorded for numbers: never a cancellation
     wrong = {"Get": {"TableName": notes, "Key": {"pk": value}}}
     assert refusal(client.transact_get_items, TransactItems=[wrong]) == (VALIDATION, text)
+
+
+@pytest.mark.parametrize("path", PATHS_INTO_KEYS)
+def test_a_projection_cannot_look_into_a_key(client: Any, table: Any, path: str) -> None:
+    # Never a cancellation, and before keys are compared with their schema (DynamoDB Local).
+    name = table(attributes={"g": "S"}, GlobalSecondaryIndexes=[index("byG", "g")])
+    client.put_item(TableName=name, Item={**item(1), "g": {"S": "g"}})
+    asked = get(name, 1, ProjectionExpression=path)
+    mismatch = {"Get": {"TableName": name, "Key": {"pk": {"N": "1"}}}}
+    for gets in ([asked], [mismatch, asked], [get(name, 1), asked]):
+        refused = refusal(client.transact_get_items, TransactItems=gets)
+        assert refused == (VALIDATION, PATHS_INTO_KEYS[path])
 
 
 # --- members and their constraints (recorded) ---

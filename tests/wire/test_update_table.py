@@ -719,7 +719,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"AttributeDefinitions": defined("g3"),
          "GlobalSecondaryIndexUpdates": create("late", "pk", "g3", ProvisionedThroughput=ONE)},
         INVALID + "Some index key attributes are not defined in AttributeDefinitions. "
-        "Keys: [pk, g3], AttributeDefinitions: [g3]",
+        "Keys: [g3, pk], AttributeDefinitions: [g3]",
     ),
     # catalogue
     "deleting a local index": (

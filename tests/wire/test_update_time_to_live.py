@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .refusals import VALIDATION, refusal
+from .refusals import BAD_NAMES, VALIDATION, refusal
 from .time_to_live import enable, specification, status
 
 
@@ -83,6 +83,12 @@ def test_a_missing_table_is_not_found_by_its_name(client: Any) -> None:
         "ResourceNotFoundException",
         "Requested resource not found: Table: no_such_table not found",
     )
+
+
+@pytest.mark.parametrize("case", BAD_NAMES)
+def test_a_name_that_cannot_be_one_is_refused(client: Any, case: str) -> None:
+    name, text = BAD_NAMES[case]
+    assert refusal(enable, client=client, name=name) == (VALIDATION, text)
 
 
 def test_a_request_without_a_table_is_refused(raw: Any) -> None:

@@ -48,6 +48,7 @@ class Database:
         transient_seconds: float = 0.0,
         capacity: str = OFF,
         schedules: Sequence[ScheduledChange] = (),
+        is_lenient: bool = False,
     ) -> None:
         check_format(engine)
         snapshot = engine.snapshot()
@@ -78,7 +79,14 @@ class Database:
         )
         self._keeper = Keeper(jobs, self._commits, call_soon, call_later)
         self.service = Service(
-            catalog, clock, region, account_id, transient_seconds, ledger, event_streams
+            catalog,
+            clock,
+            region,
+            account_id,
+            transient_seconds,
+            ledger,
+            event_streams,
+            is_lenient=is_lenient,
         )
         self.service.meter()
         self.reads = ReadContext(self.service, snapshot, self._commits.is_held)

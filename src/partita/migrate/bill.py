@@ -6,9 +6,9 @@ import math
 
 from msgspec import Struct
 
-from partita.limits import GB
-from partita.migrate.pricing import ClassPrices, Prices, ReservedPrices
+from partita.limits import GB, WRITE_UNIT_BYTES
 from partita.migrate.units import ResourceUnits, Units
+from partita.prices.price_list import ClassPrices, Prices, ReservedPrices
 
 RESERVED_BLOCK = 100
 MONTHS = {"one year": 12, "three years": 36}
@@ -257,7 +257,9 @@ class _Writer:
 
     def one_time(self) -> list[Extra]:
         gb, backup = self._table_gb(), self.prices.backup
-        written = sum(one.items * math.ceil(one.item_bytes / 1024) for one in self.units.resources)
+        written = sum(
+            one.items * math.ceil(one.item_bytes / WRITE_UNIT_BYTES) for one in self.units.resources
+        )
         million = self.prices.standard.write_requests_million
         return [
             Extra(

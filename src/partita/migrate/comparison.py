@@ -8,9 +8,9 @@ from partita.limits import GB
 from partita.migrate.bill import Bill, EstimateSettings, bill
 from partita.migrate.designs import Design
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.pricing import Prices
 from partita.migrate.units import Units, units
 from partita.migrate.volumes import Volumes
+from partita.prices.price_list import Prices
 
 
 class Compared(Struct, frozen=True, kw_only=True):

@@ -28,10 +28,10 @@ from partita.migrate.model import (
     read_volumes,
 )
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.pricing import Prices, PriceSource, read_prices
 from partita.migrate.progress import Progress, silent
 from partita.migrate.units import PatternUnits, ResourceUnits, Units, units
 from partita.migrate.volumes import Volumes
+from partita.prices.price_list import Prices, PriceSource, read_prices
 
 ESTIMATE_JSON = "estimate.json"
 ESTIMATE_CSV = "estimate.csv"
@@ -91,7 +91,7 @@ def estimate(
             found.append(_estimate(one, design, patterns, volumes, asked, settings))
     progress("Estimates", len(designs), len(designs))
     result = Estimates(
-        prices_of=f"{asked.region}, {asked.date}", sources=asked.sources, estimates=found
+        prices_of=f"{asked.region}, {asked.date}", sources=asked.database_sources, estimates=found
     )
     folder.write_json(ESTIMATE_JSON, result)
     folder.write_text(ESTIMATE_CSV, to_csv(result))

@@ -17,13 +17,13 @@ from partita.migrate.folder import ANALYSIS, Folder, to_json
 from partita.migrate.model_file import to_toml
 from partita.migrate.pattern_file import chosen
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.pricing import read_prices
 from partita.migrate.progress import Progress, silent
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.proposals.single_table import single_table
 from partita.migrate.volumes import Expectation, Volumes
 from partita.migrate.workbench import from_workbench, to_workbench
+from partita.prices.price_list import read_prices
 
 CHOSEN = "model.toml"
 COMPARISON = "model.comparison.json"

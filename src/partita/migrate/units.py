@@ -11,7 +11,8 @@ import math
 
 from msgspec import Struct, field
 
-from partita.limits import GB, KB
+from partita.database.capacity.sizing import partitions_for
+from partita.limits import READ_UNIT_BYTES, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
 from partita.migrate.designs import (
     Access,
     Attribute,
@@ -27,12 +28,6 @@ from partita.migrate.patterns import AccessPattern
 from partita.migrate.relationships import is_unique
 from partita.migrate.volumes import Volumes
 
-READ_UNIT_BYTES = 4 * KB
-WRITE_UNIT_BYTES = 1 * KB
-TRANSACTION_FACTOR = 2
-PARTITION_READ_UNITS = 3000
-PARTITION_WRITE_UNITS = 1000
-PARTITION_BYTES = 10 * GB
 STORED_ITEM_OVERHEAD_BYTES = 100
 """Charged for each item and each index entry (guide, "DynamoDB item sizes and formats")."""
 
@@ -116,12 +111,6 @@ def read_units(size: float, is_consistent: bool) -> float:
 
 def write_units(size: float) -> int:
     return _ceiling(size / WRITE_UNIT_BYTES)
-
-
-def partitions(read: float, write: float, size: float) -> tuple[int, int]:
-    """By throughput and by size; a table has the greater of both."""
-    throughput = _ceiling(read / PARTITION_READ_UNITS + write / PARTITION_WRITE_UNITS)
-    return max(throughput, 1), max(_ceiling(size / PARTITION_BYTES), 1)
 
 
 def _ceiling(amount: float) -> int:
@@ -373,7 +362,7 @@ class _Counter:
         resource = Resource(table.name, index.name if index else "")
         read, write = self.reads.get(resource, 0.0), writes.get(str(resource), 0.0)
         stored = size + items * STORED_ITEM_OVERHEAD_BYTES
-        by_throughput, by_size = partitions(read, write, size)
+        sizing = partitions_for(read, write, size)
         return ResourceUnits(
             table=table.name,
             index=index.name if index else None,
@@ -384,7 +373,7 @@ class _Counter:
             stored_bytes=stored,
             read_units=read,
             write_units=write,
-            partitions=max(by_throughput, by_size),
-            partitions_by_size=by_size,
-            partitions_by_throughput=by_throughput,
+            partitions=sizing.partitions,
+            partitions_by_size=sizing.by_storage,
+            partitions_by_throughput=sizing.by_throughput,
         )

@@ -19,6 +19,7 @@ from partita.apps.pagehits.cost import (
     read_prices,
 )
 from partita.errors import PartitaError
+from partita.prices import price_list
 
 from ... import processes
 
@@ -70,13 +71,20 @@ def test_storage_costs_55_and_85_dollars() -> None:
     assert DOCUMENT.aurora.reserved_three_years_month == 25
 
 
-def test_todays_prices_are_dated() -> None:
-    assert read_prices("today").date == "2026-11"
+def test_todays_prices_are_those_of_the_one_list() -> None:
+    today, listed = read_prices("today"), price_list.read_prices()
+    assert today.date == listed.date
+    assert today.dynamodb.read_unit_hour == listed.standard.read_unit_hour
+    assert (today.functions, today.fargate, today.aurora) == (
+        listed.functions,
+        listed.fargate,
+        listed.aurora,
+    )
 
 
 def test_prices_of_the_users_own(tmp_path: Path) -> None:
     path = tmp_path / "prices.toml"
-    text = Path(cost.__file__).with_name("prices").joinpath("today.2026-11.toml").read_text()
+    text = Path(cost.__file__).with_name("prices").joinpath(cost.DOCUMENT).read_text()
     path.write_text(text.replace("instance_hour = 0.082", "instance_hour = 1.0"))
     assert aurora_month(read_prices(path).aurora) > 700
     path.write_text(text.replace("instance_hour", "instance_minute"))

@@ -10,11 +10,12 @@ from partita.errors import PartitaError
 from partita.limits import GB
 from partita.migrate.analysis import Analysis
 from partita.migrate.bill import Bill, EstimateSettings, bill
-from partita.migrate.pricing import NEWEST, read_prices
 from partita.migrate.proposals.denormalized import denormalized
+from partita.migrate.proposals.keys import WRITE_UNIT_IN_READ_UNITS
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.units import ResourceUnits, Units, units
 from partita.migrate.volumes import Volumes
+from partita.prices.price_list import NEWEST, read_prices
 
 from .games import expected, table_4
 from .schemas import inventory, table
@@ -115,12 +116,21 @@ def test_every_figure_says_where_it_comes_from() -> None:
     prices = read_prices()
     assert f"{prices.region}.{prices.date[:7]}.toml" == NEWEST
     named = {figure.partition(".")[0] for one in prices.sources for figure in one.figures}
-    assert named == {"standard", "standard_ia", "reserved", "backup", "streams", "dax"}
+    database = {"standard", "standard_ia", "reserved", "backup", "streams", "dax"}
+    assert named == database | {"lambda", "fargate", "aurora"}
+    counted = {figure for one in prices.database_sources for figure in one.figures}
+    assert {figure.partition(".")[0] for figure in counted} == database
     assert all(one.source and one.as_of for one in prices.sources)
 
 
+def test_a_write_unit_is_taken_for_as_many_read_units_as_it_costs() -> None:
+    prices = read_prices()
+    for one in (prices.standard, prices.standard_ia):
+        assert round(one.write_unit_hour / one.read_unit_hour) == WRITE_UNIT_IN_READ_UNITS
+
+
 def test_prices_of_ones_own(tmp_path: Path) -> None:
-    newest = Path(__file__).parents[3] / "src/partita/migrate/prices" / NEWEST
+    newest = Path(__file__).parents[3] / "src/partita/prices" / NEWEST
     own = tmp_path / "mine.toml"
     own.write_text(newest.read_text().replace('region = "us-east-1"', 'region = "mars-1"'))
     assert read_prices(own).region == "mars-1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from partita.database.capacity.sizing import partitions_for
 from partita.limits import GB, KB
 from partita.migrate.analysis import Analysis
 from partita.migrate.designs import Design
@@ -12,7 +13,7 @@ from partita.migrate.mining.merging import Mine, Ran
 from partita.migrate.mining.schema import Schema
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
-from partita.migrate.units import partitions, read_units, units, write_units
+from partita.migrate.units import read_units, units, write_units
 from partita.migrate.volumes import Volumes
 
 from .games import ASSOCIATIONS, expected, games, pattern, table_4
@@ -74,7 +75,7 @@ def test_what_one_request_reads_is_added_before_it_is_rounded() -> None:
 def test_partitions_by_throughput_and_by_size(
     read: float, write: float, size_gb: float, expected_partitions: int
 ) -> None:
-    assert max(partitions(read, write, size_gb * GB)) == expected_partitions
+    assert partitions_for(read, write, size_gb * GB).partitions == expected_partitions
 
 
 def test_an_update_does_not_reach_an_index_that_does_not_hold_what_it_changes() -> None:

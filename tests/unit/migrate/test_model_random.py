@@ -17,13 +17,13 @@ from partita.migrate.designs import Design
 from partita.migrate.inventory import Column, ColumnKind, ForeignKey, Index, Inventory, Table
 from partita.migrate.model_file import to_toml
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.pricing import read_prices
 from partita.migrate.proposals.denormalized import denormalized
 from partita.migrate.proposals.settings import ModelSettings
 from partita.migrate.proposals.single_table import single_table
 from partita.migrate.relationships import relate
 from partita.migrate.units import units
 from partita.migrate.volumes import Volumes
+from partita.prices.price_list import read_prices
 
 KINDS: tuple[ColumnKind, ...] = (
     "string",

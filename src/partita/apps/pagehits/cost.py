@@ -17,8 +17,12 @@ import msgspec
 from msgspec import Struct
 
 from partita.errors import PartitaError
+from partita.prices import price_list
+from partita.prices.price_list import MONTH_HOURS, AuroraPrices, FargatePrices, LambdaPrices
 
-PRICE_FILES = {"document": "document.2020.toml", "today": "today.2026-11.toml"}
+DOCUMENT = "document.2020.toml"
+PRICES = ("document", "today")
+"""Of 2020, and of the price list that comes with Partita."""
 MILLION = 1_000_000
 HOUR_SECONDS = 3_600
 MONTH_SECONDS = 30 * 24 * HOUR_SECONDS
@@ -37,36 +41,11 @@ STORED_GB = 3
 AURORA_IO_SECOND = 50
 
 
-class LambdaPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a function with 128 MB."""
-
-    execution: float
-    execution_ms: int
-    """What one `execution` lasts; a started one is paid in full."""
-    requests_million: float
-
-
-class FargatePrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    vcpu_hour: float
-    gb_hour: float
-    seconds_min: int
-
-
 class DynamoDBPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     write_unit_hour: float
     read_unit_hour: float
     storage_gb_month: float
-    month_hours: int
-
-
-class AuroraPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a db.t3.medium."""
-
-    instance_hour: float
-    io_million: float
-    storage_gb_month: float
-    month_hours: int
-    reserved_three_years_month: float | None = None
+    month_hours: int = MONTH_HOURS
 
 
 class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,17 +59,38 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_prices(name: str | Path) -> Prices:
-    """One of PRICE_FILES, or a file of the user's."""
+    """One of PRICES, or a file of the user's."""
+    if name == "today":
+        return _todays_prices()
     try:
         if isinstance(name, Path):
             text = name.read_text()
         else:
-            text = (resources.files(__package__) / "prices" / PRICE_FILES[name]).read_text()
+            text = (resources.files(__package__) / "prices" / DOCUMENT).read_text()
         return msgspec.convert(tomllib.loads(text), Prices)
     except OSError as error:
         raise PartitaError(f"Cannot read the prices in {name}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise PartitaError(f"The prices in {name} are wrong: {error}.") from error
+
+
+def _todays_prices() -> Prices:
+    listed = price_list.read_prices()
+    assert listed.functions and listed.fargate and listed.aurora
+    units = listed.standard
+    return Prices(
+        name="today",
+        date=listed.date,
+        note=f"{listed.region}; Lambda with 128 MB, DynamoDB provisioned, Aurora on a db.t3.medium",
+        functions=listed.functions,
+        fargate=listed.fargate,
+        dynamodb=DynamoDBPrices(
+            write_unit_hour=units.write_unit_hour,
+            read_unit_hour=units.read_unit_hour,
+            storage_gb_month=units.storage_gb_month,
+        ),
+        aurora=listed.aurora,
+    )
 
 
 # Computing

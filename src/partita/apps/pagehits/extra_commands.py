@@ -229,10 +229,10 @@ def _compared(result: Result) -> Iterable[str]:
 @_json
 def cost(price_name: str | None, as_json: bool) -> None:
     """What designs cost on AWS: Lambda or Fargate, DynamoDB or Aurora."""
-    from partita.apps.pagehits.cost import PRICE_FILES, read_prices
+    from partita.apps.pagehits.cost import PRICES, read_prices
     from partita.apps.pagehits.cost import compare as compared
 
-    names = [price_name] if price_name else list(PRICE_FILES)
+    names = [price_name] if price_name else list(PRICES)
     found = [read_prices(_price_name(name)) for name in names]
     if as_json:
         _print_json(
@@ -252,9 +252,9 @@ def cost(price_name: str | None, as_json: bool) -> None:
 
 
 def _price_name(text: str) -> str | Path:
-    from partita.apps.pagehits.cost import PRICE_FILES
+    from partita.apps.pagehits.cost import PRICES
 
-    return text if text in PRICE_FILES else Path(text)
+    return text if text in PRICES else Path(text)
 
 
 # AWS

@@ -13,7 +13,7 @@ from partita.database.capacity.insights import Insights, Key
 from partita.database.capacity.partitions import Partitions
 from partita.database.capacity.peaks import PreviousPeak
 from partita.database.capacity.refusals import KEY_RANGE, ON_DEMAND_MAXIMUM, PROVISIONED
-from partita.database.capacity.sizing import partitions_for
+from partita.database.capacity.sizing import on_demand_partitions_for, partitions_for
 from partita.database.item.keys import KeyAttribute, key_bytes, partition_hash
 from partita.database.item.values import Item
 
@@ -33,6 +33,17 @@ class Entitlement(NamedTuple):
     write_maximum: float | None = None
     since: float = 0.0
     """When the units were set; what was not used since then is saved up."""
+    partitions_min: int = 1
+    """What was there before: partitions are never joined."""
+
+    def partitions(self, size_bytes: int = 0) -> int:
+        """How many serve these units and hold so much."""
+        needed = partitions_for(self.read_units, self.write_units, size_bytes)
+        if self.is_on_demand:
+            by_units = on_demand_partitions_for(self.read_units, self.write_units)
+        else:
+            by_units = needed.by_throughput
+        return max(by_units, needed.by_storage, self.partitions_min)
 
 
 class Side:
@@ -156,21 +167,21 @@ class Account:
         self.read = Side(is_write=False)
         self.write = Side(is_write=True)
         self.insights: Insights | None = None
-        self.partitions = Partitions(_partition_count(entitlement), now)
+        self.partitions = Partitions(entitlement.partitions(), now)
         self.entitle(entitlement, now)
 
     def entitle(self, entitlement: Entitlement, now: float) -> None:
         self.is_on_demand = entitlement.is_on_demand
         self.read.entitle(entitlement, now)
         self.write.entitle(entitlement, now)
-        self.partitions.grow(_partition_count(entitlement), now)
+        self.partitions.grow(entitlement.partitions(), now)
 
     def follow_peak(self, is_write: bool, now: float) -> None:
         """Let an on-demand table have the partitions for twice its previous peak."""
         side = self.side(is_write)
         if side.follow_peak(now):
             read_units, write_units = self.read.rate(now), self.write.rate(now)
-            self.partitions.grow(_on_demand_partitions(read_units, write_units), now)
+            self.partitions.grow(on_demand_partitions_for(read_units, write_units), now)
 
     def key_of(self, item: Item) -> Key:
         """An item's key in this table or index, as it is shown."""
@@ -204,16 +215,3 @@ def _shown(item: Item, attributes: tuple[KeyAttribute, ...]) -> str:
         only: str = item[name][kind]
         return only
     return ", ".join(item[name][kind] for name, kind in attributes)
-
-
-def _partition_count(entitlement: Entitlement) -> int:
-    read_units, write_units = entitlement.read_units, entitlement.write_units
-    if entitlement.is_on_demand:
-        return _on_demand_partitions(read_units, write_units)
-    return partitions_for(read_units, write_units, 0).partitions
-
-
-def _on_demand_partitions(read_units: float, write_units: float) -> int:
-    """12,000 read or 4,000 write units, in any mix, are what four partitions serve."""
-    by_reads = partitions_for(read_units, 0, 0).partitions
-    return max(by_reads, partitions_for(0, write_units, 0).partitions)

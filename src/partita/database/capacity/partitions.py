@@ -14,17 +14,20 @@ from itertools import pairwise
 
 from partita.database.capacity.buckets import Bucket
 from partita.database.capacity.contributors import Contributor, Contributors
-from partita.limits import PARTITION_BYTES_MAX, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from partita.database.capacity.sizing import HASHES, even_starts
+from partita.limits import (
+    PARTITION_BYTES_MAX,
+    PARTITION_READ_UNITS,
+    PARTITION_WRITE_UNITS,
+    PARTITIONS_MAX,
+)
 
-HASHES = 1 << 64
 MINUTE_SECONDS = 60
 HOT_LOAD = 0.8
 """The share of its limits from which on a partition is hot, over a whole minute."""
 ISOLATED_SHARE = 0.5
 """The share of a partition's load from which on a key gets a partition of its own."""
 KEYS_KEPT = 10
-PARTITIONS_MAX = 1024
-"""Ours, so that a figure in a request cannot fill the memory: enough for a million write units."""
 
 HotKey = tuple[int, str]
 """A partition key: its hash, and how it is shown."""
@@ -110,8 +113,7 @@ def _middle(weighted: list[tuple[int, float]], partition: Partition) -> int:
 
 class Partitions:
     def __init__(self, count: int, now: float) -> None:
-        count = min(count, PARTITIONS_MAX)
-        edges = [HASHES * number // count for number in range(count + 1)]
+        edges = [*even_starts(count), HASHES]
         self._set([Partition(*edge, now) for edge in pairwise(edges)])
 
     def __len__(self) -> int:
@@ -119,6 +121,10 @@ class Partitions:
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions)
+
+    @property
+    def starts(self) -> list[int]:
+        return self._starts
 
     def at(self, place: int) -> Partition:
         return self._partitions[bisect_right(self._starts, place) - 1]

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-from partita.limits import KB
-
-READ_UNIT_BYTES: Final = 4 * KB
-WRITE_UNIT_BYTES: Final = 1 * KB
+from partita.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 
 
 def write_units(size_bytes: int) -> int:

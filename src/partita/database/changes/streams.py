@@ -1,8 +1,9 @@
 """Streams and their shards: how they open, roll over, split and close.
 
-A shard has the changes of a range of partition hashes, for a few hours: then all open shards of a
-stream close, and each goes on in a child, or in two when there was much to write. So a reader that
-finishes parents before their children sees the changes of every item in order.
+A stream opens with one shard for each partition of its table. A shard has the changes of a range of
+partition hashes, for a few hours: then all open shards of a stream close, and each goes on in a
+child, or in several when there was much to write or the table has got more partitions. So a reader
+that finishes parents before their children sees the changes of every item in order.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from partita.database.changes import layout
 from partita.database.storage.engine import Reader, Snapshot, prefix_end
 from partita.database.storage.group_commit import WriteBatch
 from partita.errors import StorageError
-from partita.limits import SHARD_CHANGES_MAX, SHARD_SECONDS_MAX, SHARDS_AT_FIRST, SHARDS_OPEN_MAX
+from partita.limits import SHARD_CHANGES_MAX, SHARD_SECONDS_MAX, SHARDS_BY_LOAD_MAX
 
 HASH_BYTES = 256
-"""Ranges are those of the first byte of a partition's hash."""
+"""Ranges are those of the first byte of a partition's hash, and there are no more shards."""
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +98,7 @@ def open_stream(
     now: float,
     *,
     is_from_the_start: bool,
+    partitions: int,
 ) -> OpenStream:
     stream = Stream(
         number=number,
@@ -107,7 +109,7 @@ def open_stream(
         created_at=now,
         is_from_the_start=is_from_the_start,
     )
-    return _with_children(write_batch, stream, [None] * SHARDS_AT_FIRST, first=1)
+    return _with_children(write_batch, stream, [None] * min(partitions, HASH_BYTES), first=1)
 
 
 def close_stream(write_batch: WriteBatch, table_name: str, opened: OpenStream) -> None:
@@ -119,19 +121,26 @@ def close_stream(write_batch: WriteBatch, table_name: str, opened: OpenStream) -
     )
 
 
-def roll_over(write_batch: WriteBatch, table_name: str, opened: OpenStream) -> OpenStream | None:
-    """The stream with new shards, when those that are open have had their time or their fill."""
-    written = last_sequence(write_batch, opened.number) - opened.first + 1
-    is_full = written > SHARD_CHANGES_MAX * len(opened.shards)
-    if not is_full and write_batch.now() < opened.opened_at + SHARD_SECONDS_MAX:
+def roll_over(
+    write_batch: WriteBatch, table_name: str, opened: OpenStream, partitions: int
+) -> OpenStream | None:
+    """The stream with new shards: those that are open had their time or their fill, or are too few.
+
+    All of them go on in as many children, so that none has two parents.
+    """
+    count = len(opened.shards)
+    is_full = last_sequence(write_batch, opened.number) - opened.first >= SHARD_CHANGES_MAX * count
+    children = 2 if is_full and 2 * count <= SHARDS_BY_LOAD_MAX else 1
+    children = max(children, min(-(-partitions // count), HASH_BYTES // count))
+    is_old = write_batch.now() >= opened.opened_at + SHARD_SECONDS_MAX
+    if children == 1 and not is_full and not is_old:
         return None
     stream = read_stream(write_batch, table_name, opened.label)
     assert stream is not None
     parents = stream.open_shards
-    is_split = is_full and 2 * len(parents) <= SHARDS_OPEN_MAX
     stream = _with_shards_closed(write_batch, stream)
     first = last_sequence(write_batch, opened.number) + 1
-    parent_ids = [parent.shard_id for parent in parents for _ in range(1 + is_split)]
+    parent_ids = [parent.shard_id for parent in parents for _ in range(children)]
     return _with_children(write_batch, stream, parent_ids, first)
 
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from partita.database.capacity.accounts import Account, Entitlement
+from partita.database.capacity.accounts import Account
 from partita.database.capacity.insights import rule_kinds
 from partita.database.capacity.ledger import OFF, Charge, TableAccounts
-from partita.database.capacity.units import Consumed, write_units
+from partita.database.capacity.sizing import even_starts
+from partita.database.capacity.units import write_units
 from partita.database.item.values import AttributeValue, Item
 from partita.database.operations.context import Service, WriteContext
-from partita.database.operations.control_plane.definitions import warm_throughput
 from partita.database.operations.data_plane import actions
 from partita.database.operations.data_plane.actions import Action, KeyedAction, Put
+from partita.database.storage.engine import Reader
 from partita.database.tables.read import load
-from partita.database.tables.schema import PAY_PER_REQUEST, Index, Table
+from partita.database.tables.schema import Index, Table
+from partita.database.tables.throughput import entitlement, partition_count
 from partita.database.tables.write import Written
 from partita.errors import (
     ConditionalCheckFailedException,
@@ -93,22 +95,37 @@ def write_charges(
 def page_charges(
     service: Service,
     table: Table,
-    consumed: Consumed,
-    place: bytes,
+    index: Index | None,
+    visits: Sequence[tuple[bytes, float]],
+    fetched_units: float,
     partition: Sequence[AttributeValue],
 ) -> list[Charge]:
-    """What a page of a Query or Scan costs: all of it where the page begins."""
+    """What a page of a Query or Scan costs: each partition that it visits, where that begins.
+
+    What is fetched from the table besides is charged where the page begins.
+    """
     accounts = accounts_of(service, table)
     contents = [str(content) for value in partition for content in value.values()]
     key = (", ".join(contents),) if contents else None
-    position = int.from_bytes(place, "big")
-    charges = []
-    own_units = consumed.table + sum(consumed.local_indexes.values())
-    if own_units:
-        charges.append(Charge(accounts.table, False, own_units, position, key))
-    for name, units in consumed.global_indexes.items():
-        charges.append(Charge(accounts.indexes[name], False, units, position, key))
+    read = accounts.table if index is None or index.is_local else accounts.indexes[index.name]
+    charges = [
+        Charge(read, False, units, int.from_bytes(place, "big"), key) for place, units in visits
+    ]
+    if fetched_units:
+        charges.append(Charge(accounts.table, False, fetched_units, charges[0].place, key))
     return charges
+
+
+def partition_starts(
+    service: Service, reader: Reader, table: Table, index: Index | None
+) -> list[int]:
+    """The first hashes of the partitions of a table or an index; local ones lie in the table's."""
+    own = None if index is None or index.is_local else index
+    if service.ledger.is_on:
+        account = accounts_of(service, table).find(own.name if own else None)
+        assert account is not None
+        return account.partitions.starts
+    return even_starts(partition_count(reader, table, own))
 
 
 def accounts_of(service: Service, table: Table) -> TableAccounts:
@@ -120,7 +137,7 @@ def accounts_of(service: Service, table: Table) -> TableAccounts:
     now, arn = ledger.clock(), service.table_arn(table.name)
     if found is None:
         keys = (table.partition,), table.sort_attributes
-        account = Account(table.name, None, arn, keys, _entitlement(table), now)
+        account = Account(table.name, None, arn, keys, entitlement(table), now)
         found = TableAccounts(table, account)
         ledger.tables[table.number] = found
     found.source = table
@@ -132,7 +149,7 @@ def accounts_of(service: Service, table: Table) -> TableAccounts:
             index.name,
             f"{arn}/index/{index.name}",
             (index.partition, index.sort),
-            _entitlement(table, index),
+            entitlement(table, index),
             now,
         )
         for index in table.global_indexes
@@ -144,35 +161,13 @@ def accounts_of(service: Service, table: Table) -> TableAccounts:
 
 def _bring_up_to_date(account: Account, table: Table, owner: Table | Index, now: float) -> None:
     index = owner if isinstance(owner, Index) else None
-    account.entitle(_entitlement(table, index), now)
+    account.entitle(entitlement(table, index), now)
     insights = owner.insights
     if insights is None or not insights.is_enabled:
         account.watch_keys([], None)
     else:
         kinds = rule_kinds(insights.mode, has_sort_key=bool(owner.sort))
         account.watch_keys(kinds, insights.since)
-
-
-def _entitlement(table: Table, index: Index | None = None) -> Entitlement:
-    owner = index or table
-    warm = warm_throughput(table.billing_mode, owner.throughput, owner.warm_throughput)
-    if table.billing_mode == PAY_PER_REQUEST:
-        maximums = owner.on_demand_throughput or {}
-        return Entitlement(
-            True,
-            warm["ReadUnitsPerSecond"],
-            warm["WriteUnitsPerSecond"],
-            _maximum(maximums.get("MaxReadRequestUnits")),
-            _maximum(maximums.get("MaxWriteRequestUnits")),
-        )
-    units = owner.throughput
-    since = max(table.created_at, units.increased_at or 0.0, units.decreased_at or 0.0)
-    return Entitlement(False, units.read_units, units.write_units, since=since)
-
-
-def _maximum(units: int | None) -> int | None:
-    """-1 takes a maximum away (guide)."""
-    return None if units is None or units < 0 else units
 
 
 def _indexed(index: Index, written: Written) -> Item:

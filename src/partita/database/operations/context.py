@@ -40,6 +40,8 @@ class Service:
     """Where requests are charged, while it is on."""
     event_streams: EventStreams
     new_id: Callable[[], str] = _random_id
+    is_lenient: bool = False
+    """Whether tables are created that the service refuses and clients of DynamoDB Local ask for."""
     address: str = "localhost:8000"
     """Where clients reach the database, once it listens."""
 

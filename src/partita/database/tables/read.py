@@ -27,13 +27,18 @@ LARGE_ITEM_BYTES: Final = 4 * KB
 class Page:
     """Items as JSON bytes, what was evaluated for them, and where to go on."""
 
-    __slots__ = ("items", "last_evaluated", "scanned_bytes", "scanned_count")
+    __slots__ = ("items", "last_evaluated", "scanned_bytes", "scanned_count", "visits")
 
     def __init__(self) -> None:
         self.items: list[bytes] = []
         self.scanned_count = 0
         self.scanned_bytes = 0
         self.last_evaluated: bytes | None = None
+        self.visits: list[tuple[bytes, int]] = []
+        """For the partitions that were visited: where their reading began, and its bytes.
+
+        Only known when somebody asks what the page cost.
+        """
 
 
 def load(reader: Reader, key: bytes) -> Stored | None:

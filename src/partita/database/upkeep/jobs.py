@@ -26,6 +26,7 @@ from partita.database.tables.indexes import entry_of
 from partita.database.tables.read import load
 from partita.database.tables.schema import ACTIVE, CREATING, DELETING, Index, Table
 from partita.database.tables.stored import Stored
+from partita.database.tables.throughput import partition_count
 from partita.database.tables.write import replace_entry, write_item
 from partita.limits import CLIENT_TOKEN_SECONDS, EXPIRED_SECONDS_MAX
 
@@ -190,10 +191,12 @@ class Jobs:
         return bool(old)
 
     def _roll_shards(self, write_batch: WriteBatch) -> bool:
-        """Let the shards go on in children that have had their time or their fill."""
+        """Let the shards go on in children that had their time or their fill, or are too few."""
         for table in self._catalog:
-            rolled = table.stream and roll_over(write_batch, table.name, table.stream)
-            if rolled:
+            if table.stream is None:
+                continue
+            partitions = partition_count(write_batch, table)
+            if rolled := roll_over(write_batch, table.name, table.stream, partitions):
                 self._catalog.save(write_batch, replace(table, stream=rolled))
                 return True
         return False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, TRANSACTION_FACTOR
 from partita.migrate.checks.finding import Finding, Rule, error, warning
 from partita.migrate.designs import (
     Access,
@@ -19,14 +20,7 @@ from partita.migrate.designs import (
     template_fields,
 )
 from partita.migrate.patterns import AccessPattern
-from partita.migrate.units import (
-    PARTITION_READ_UNITS,
-    PARTITION_WRITE_UNITS,
-    TRANSACTION_FACTOR,
-    PatternUnits,
-    units,
-    write_units,
-)
+from partita.migrate.units import PatternUnits, units, write_units
 
 
 class Serving(Rule):

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.limits import KB
+from partita.limits import (
+    PARTITION_READ_UNITS,
+    PARTITION_WRITE_UNITS,
+    READ_UNIT_BYTES,
+    WRITE_UNIT_BYTES,
+)
 from partita.migrate.analysis import KeySkew
 from partita.migrate.designs import Ref
 from partita.migrate.inventory import Table
 from partita.migrate.patterns import AccessPattern
-
-PARTITION_WRITE_UNITS = 1000
-PARTITION_READ_UNITS = 3000
-"""A second (guide, "Burst and adaptive capacity")."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ def _demand(
             if not names.issubset(pattern.equality):
                 continue
             reads += pattern.calls_per_second
-            units = math.ceil(items * item_bytes / (4 * KB)) or 1
+            units = math.ceil(items * item_bytes / READ_UNIT_BYTES) or 1
             weight = 1.0 if pattern.is_consistent else 0.5
             read_units += pattern.calls_per_second * units * weight
         else:
             writes += pattern.calls_per_second
-            written = pattern.calls_per_second * items * (math.ceil(item_bytes / KB) or 1)
+            written = (
+                pattern.calls_per_second * items * (math.ceil(item_bytes / WRITE_UNIT_BYTES) or 1)
+            )
             write_units += written
             if pattern.operation == "insert":
                 insert_units += written

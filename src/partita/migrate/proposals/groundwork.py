@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from partita.limits import KB
+from partita.limits import PARTITION_WRITE_UNITS, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
 from partita.migrate.designs import Access, DesignKind, LeftOut, Ref, Unique
 from partita.migrate.patterns import KEY_MUST_HOLD, AccessPattern
 from partita.migrate.proposals.assigning import Assigner
@@ -13,7 +13,6 @@ from partita.migrate.proposals.keys import Key, KeyChooser, KeyPlan
 from partita.migrate.proposals.needs import Reader
 from partita.migrate.proposals.schema import Schema
 from partita.migrate.proposals.settings import ModelSettings, unique_name
-from partita.migrate.units import PARTITION_WRITE_UNITS, TRANSACTION_FACTOR
 from partita.migrate.volumes import Volumes
 
 SHARD_LOAD = 0.5
@@ -121,7 +120,7 @@ class Groundwork:
         """How many keys one partition key must become, with the reason."""
         share, which = self._top_share(entity, refs)
         # A transaction, for versions and unique values, doubles what an item costs.
-        units = math.ceil(self.volumes.row_bytes(entity) / KB) * TRANSACTION_FACTOR
+        units = math.ceil(self.volumes.row_bytes(entity) / WRITE_UNIT_BYTES) * TRANSACTION_FACTOR
         load = (
             share
             * units

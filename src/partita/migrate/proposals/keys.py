@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from partita.limits import KB
+from partita.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from partita.migrate.designs import Ref
 from partita.migrate.naming import of_table
 from partita.migrate.proposals.needs import Need, Write
@@ -286,7 +286,7 @@ class KeyChooser:
             # Items come in order: reading stops when enough have passed the filter.
             rows = min(rows, need.pattern.limit * 10)
         extra = max(rows - need.pattern.items, 0)
-        return need.rate * extra * self.volumes.row_bytes(self.entity) / (4 * KB) / 2
+        return need.rate * extra * self.volumes.row_bytes(self.entity) / READ_UNIT_BYTES / 2
 
     def _collection_rows(self, key: Key) -> float:
         columns = [ref.column for ref in key.partition if ref.table == self.entity]
@@ -296,7 +296,7 @@ class KeyChooser:
 
     def _index_cost(self) -> float:
         """Read units a second that one more index costs in writes."""
-        units = max(self.volumes.row_bytes(self.entity) / KB, 1)
+        units = max(self.volumes.row_bytes(self.entity) / WRITE_UNIT_BYTES, 1)
         rate = sum(write.rate * write.pattern.items for write in self.writes)
         return rate * units * WRITE_UNIT_IN_READ_UNITS
 

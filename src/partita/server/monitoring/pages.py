@@ -12,7 +12,8 @@ from typing import Any
 from partita.database.capacity.accounts import Account
 from partita.database.capacity.contributors import Contributors
 from partita.database.capacity.insights import Insights, Key
-from partita.database.capacity.partitions import HASHES, HOT_LOAD, Partition
+from partita.database.capacity.partitions import HOT_LOAD, Partition
+from partita.database.capacity.sizing import HASHES
 from partita.database.item.keys import PARTITION_HASH_BYTES
 from partita.database.operations.answers import encode
 from partita.database.operations.charges import accounts_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from partita.database.capacity.sizing import partitions_for
 from partita.errors import PartitaError
-from partita.limits import GB
+from partita.limits import GB, PARTITION_BYTES_MAX, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from partita.server.monitoring.fetching import fetch_json
 from partita.server.monitoring.wording import shown_key
 
@@ -56,9 +56,11 @@ def sizing(read_units: float, write_units: float, size_gb: float) -> Iterator[st
     result = partitions_for(read_units, write_units, size_gb * GB)
     yield (
         f"by throughput  {result.by_throughput} = "
-        f"round up({read_units:g} / 3000 + {write_units:g} / 1000)"
+        f"round up({read_units:g} / {PARTITION_READ_UNITS} + {write_units:g} / "
+        f"{PARTITION_WRITE_UNITS})"
     )
-    yield f"by storage     {result.by_storage} = round up({size_gb:g} GB / 10 GB)"
+    most = PARTITION_BYTES_MAX // GB
+    yield f"by storage     {result.by_storage} = round up({size_gb:g} GB / {most} GB)"
     yield (
         f"partitions     {result.partitions}, each with {result.read_units_each:g} RCU and "
         f"{result.write_units_each:g} WCU"

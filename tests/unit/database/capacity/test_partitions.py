@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from partita.database.capacity.partitions import HASHES, PARTITIONS_MAX, Partitions
-from partita.limits import GB
+from partita.database.capacity.partitions import Partitions
+from partita.database.capacity.sizing import HASHES
+from partita.limits import GB, PARTITIONS_MAX
 
 WHOLE = (0, HASHES)
 

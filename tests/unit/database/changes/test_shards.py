@@ -12,15 +12,16 @@ from partita import testing
 from partita.database.changes import streams as shards_module
 from partita.database.check.check import check
 from partita.database.check.findings import Folder
-from partita.limits import SHARDS_AT_FIRST
 
 TABLE = "orders"
+SHARDS_AT_FIRST = 4
+"""As many as an on-demand table has partitions."""
 
 
 class Bench:
     """A table with a stream, and its clock."""
 
-    def __init__(self, database: Any) -> None:
+    def __init__(self, database: Any, **more: Any) -> None:
         session = database.session()
         self.database = database
         self.clock = database.clock
@@ -30,8 +31,8 @@ class Bench:
             TableName=TABLE,
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+            **(more or {"BillingMode": "PAY_PER_REQUEST"}),
         )
         self.arn = self.client.describe_table(TableName=TABLE)["Table"]["LatestStreamArn"]
 
@@ -154,11 +155,64 @@ def test_full_shards_split_in_two(bench: Bench, monkeypatch: pytest.MonkeyPatch)
 
 def test_shards_do_not_split_for_ever(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards_module, "SHARD_CHANGES_MAX", 0)
-    monkeypatch.setattr(shards_module, "SHARDS_OPEN_MAX", 2 * SHARDS_AT_FIRST)
+    monkeypatch.setattr(shards_module, "SHARDS_BY_LOAD_MAX", 2 * SHARDS_AT_FIRST)
     for number in range(4):
         bench.put("a", number)
         bench.database.settle()
     assert len(bench.open_shards()) == 2 * SHARDS_AT_FIRST
+
+
+def test_a_table_with_more_partitions_has_more_shards(bench: Bench) -> None:
+    before = [shard["ShardId"] for shard in bench.open_shards()]
+    for number in range(8):
+        bench.put(f"k{number}", 1)
+    bench.client.update_table(
+        TableName=TABLE, WarmThroughput={"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 9_000}
+    )
+    bench.database.settle()
+    children = bench.open_shards()
+    # Nine partitions: every shard goes on in three, so that none has two parents.
+    assert len(children) == 3 * SHARDS_AT_FIRST
+    parents = [shard["ParentShardId"] for shard in children]
+    assert all(parents.count(parent) == 3 for parent in before)
+    for number in range(8):
+        bench.put(f"k{number}", 2)
+    shard_of: dict[str, str] = {}
+    for shard in bench.shards():
+        for record in bench.page(bench.iterator(shard["ShardId"]))["Records"]:
+            key = record["dynamodb"]["Keys"]["pk"]["S"]
+            if key in shard_of:
+                assert shard["ParentShardId"] == shard_of[key]
+            shard_of[key] = shard["ShardId"]
+    bench.database.settle()
+    assert bench.open_shards() == children
+
+
+def test_a_provisioned_table_that_goes_on_demand_has_four_shards() -> None:
+    with testing.database() as database:
+        database.clock.set(1_800_000_000)
+        units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+        small = Bench(database, ProvisionedThroughput=units)
+        assert len(small.open_shards()) == 1
+        small.put("a", 1)
+        small.client.update_table(TableName=TABLE, BillingMode="PAY_PER_REQUEST")
+        database.settle()
+        small.put("a", 2)
+        assert len(small.open_shards()) == 4
+        assert small.written() == ["a", "a"]
+        assert small.findings() == []
+
+
+def test_there_are_no_more_shards_than_ranges_of_hashes() -> None:
+    with testing.database() as database:
+        units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1_000_000}
+        large = Bench(database, ProvisionedThroughput=units)
+        count, page = 0, large.shards()
+        while page:
+            count += len(page)
+            page = large.shards(ExclusiveStartShardId=page[-1]["ShardId"])
+        assert count == shards_module.HASH_BYTES
+        assert large.findings() == []
 
 
 def test_records_are_kept_for_a_day(bench: Bench) -> None:

@@ -298,8 +298,14 @@ RECORDED: dict[str, tuple[str, dict[str, Any], str]] = {
         {"ResourceArn": "arn:x"},
         f"{ONE}Value null at 'tags' {NOT_NULL}",
     ),
-    "a short name to describe (dynalite)": (
+    "a short name to describe": (
         "DescribeTable",
+        {"TableName": "ab"},
+        f"{ONE}Value 'ab' at 'tableName' {FAILED}Member must have length greater than or equal to "
+        "3",
+    ),
+    "a short name to delete (dynalite)": (
+        "DeleteTable",
         {"TableName": "ab"},
         "TableName must be at least 3 characters long and at most 255 characters long",
     ),

@@ -18,13 +18,12 @@ from partita.database.tables.schema import (
     Table,
     Throughput,
 )
+from partita.database.tables.throughput import warm_throughput
 from partita.errors import INVALID, ValidationException
 from partita.limits import (
     GLOBAL_INDEXES_PER_TABLE_MAX,
     INDEX_KEY_ATTRIBUTES_MAX,
     LOCAL_INDEXES_PER_TABLE_MAX,
-    ON_DEMAND_READ_UNITS,
-    ON_DEMAND_WRITE_UNITS,
     PROJECTED_ATTRIBUTES_MAX,
     PROVISIONED_UNITS_MAX,
 )
@@ -84,7 +83,7 @@ def check_all_used(table: Table) -> None:
         )
     raise ValidationException(
         f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
-        f"[{', '.join(table.attribute_types)}], keys used: [{', '.join(used)}]"
+        f"{_listed(table.attribute_types)}, keys used: {_listed(used)}"
     )
 
 
@@ -244,20 +243,6 @@ def check_warm_throughput(
             )
 
 
-def warm_throughput(
-    billing_mode: str, units: Throughput, asked: dict[str, int] | None
-) -> dict[str, int]:
-    """What a table can serve at once: what was asked for, or what its billing mode starts with."""
-    if billing_mode == PROVISIONED:
-        start = {"ReadUnitsPerSecond": units.read_units, "WriteUnitsPerSecond": units.write_units}
-    else:
-        start = {
-            "ReadUnitsPerSecond": ON_DEMAND_READ_UNITS,
-            "WriteUnitsPerSecond": ON_DEMAND_WRITE_UNITS,
-        }
-    return start | (asked or {})
-
-
 def stream_view_type(specification: dict[str, Any] | None) -> str | None:
     """The view type of a stream that a new table gets, if it gets one."""
     if specification is None:
@@ -373,5 +358,10 @@ def _check_defined(names: list[str], types: dict[str, str]) -> None:
     if missing:
         raise ValidationException(
             f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
-            f"Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(types)}]"
+            f"Keys: {_listed(names)}, AttributeDefinitions: {_listed(types)}"
         )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """In alphabetical order (recorded)."""
+    return f"[{', '.join(sorted(names))}]"

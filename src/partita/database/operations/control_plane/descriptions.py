@@ -6,7 +6,6 @@ from typing import Any
 
 from partita.database.item.keys import KeyAttribute
 from partita.database.operations.context import Service
-from partita.database.operations.control_plane.definitions import warm_throughput
 from partita.database.storage.engine import Reader
 from partita.database.tables.schema import (
     ACTIVE,
@@ -18,6 +17,7 @@ from partita.database.tables.schema import (
     Throughput,
 )
 from partita.database.tables.statistics import read_statistics
+from partita.database.tables.throughput import warm_throughput
 
 Description = dict[str, Any]
 
@@ -29,15 +29,12 @@ def description_of(
     status = status or table.status(service.clock())
     statistics = read_statistics(reader, table.number)
     arn = service.table_arn(table.name)
-    description: Description = {
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": kind}
-            for name, kind in table.attribute_types.items()
-        ],
+    # A table that is being deleted has neither keys nor indexes nor an age any more (recorded).
+    design = {} if status == DELETING else _design(service, reader, table, status)
+    return {
+        **design,
         "TableName": table.name,
-        "KeySchema": _key_schema((table.partition,), table.sort_attributes),
         "TableStatus": status,
-        "CreationDateTime": _seconds(table.created_at),
         "ProvisionedThroughput": _throughput(table.throughput, service.clock()),
         "TableSizeBytes": statistics.size_bytes,
         "ItemCount": statistics.item_count,
@@ -45,16 +42,29 @@ def description_of(
         "TableId": table.table_id,
         "DeletionProtectionEnabled": table.deletion_protection,
         "WarmThroughput": _warm(table, table.throughput, table.warm_throughput, status),
+        **_settings(table, arn, status),
+    }
+
+
+def _design(service: Service, reader: Reader, table: Table, status: str) -> Description:
+    """Keys and indexes, and since when."""
+    design: Description = {
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": kind}
+            for name, kind in table.attribute_types.items()
+        ],
+        "KeySchema": _key_schema((table.partition,), table.sort_attributes),
+        "CreationDateTime": _seconds(table.created_at),
     }
     if local := table.local_indexes:
-        description["LocalSecondaryIndexes"] = [
+        design["LocalSecondaryIndexes"] = [
             _describe_index(service, reader, table, index) for index in local
         ]
-    if (global_indexes := table.global_indexes) and status != DELETING:
-        description["GlobalSecondaryIndexes"] = [
+    if global_indexes := table.global_indexes:
+        design["GlobalSecondaryIndexes"] = [
             _describe_global(service, reader, table, index, status) for index in global_indexes
         ]
-    return description | _settings(table, arn, status)
+    return design
 
 
 def _settings(table: Table, arn: str, status: str) -> Description:

@@ -19,6 +19,7 @@ from partita.database.tables.schema import (
     Table,
     Throughput,
 )
+from partita.database.tables.throughput import warm_throughput
 from partita.errors import (
     INVALID,
     LimitExceededException,
@@ -121,7 +122,7 @@ def _with_capacity(service: Service, table: Table, request: Request) -> Table:
     definitions.check_on_demand_throughput(request.get("OnDemandThroughput"), mode)
     definitions.check_warm_throughput(
         request.get("WarmThroughput"),
-        definitions.warm_throughput(table.billing_mode, table.throughput, table.warm_throughput),
+        warm_throughput(table.billing_mode, table.throughput, table.warm_throughput),
     )
     now = service.clock()
     if mode != table.billing_mode:
@@ -340,9 +341,7 @@ def _update_index(service: Service, table: Table, asked: dict[str, Any], request
         definitions.check_on_demand_throughput(maximums, table.billing_mode, f"index {index.name}")
         index = replace(index, on_demand_throughput=(index.on_demand_throughput or {}) | maximums)
     if "WarmThroughput" in asked:
-        current = definitions.warm_throughput(
-            table.billing_mode, index.throughput, index.warm_throughput
-        )
+        current = warm_throughput(table.billing_mode, index.throughput, index.warm_throughput)
         definitions.check_warm_throughput(asked["WarmThroughput"], current, f"index {index.name}")
         index = replace(index, warm_throughput=current | asked["WarmThroughput"])
     return table.with_index(index)

@@ -19,6 +19,7 @@ from partita.database.operations.control_plane import definitions, table_changes
 from partita.database.operations.control_plane.descriptions import description_of
 from partita.database.operations.control_plane.encryption import check_sse, sse_description
 from partita.database.operations.control_plane.tags import check_tags
+from partita.database.operations.leniency import without_surplus
 from partita.database.storage.group_commit import WriteBatch
 from partita.database.tables.catalog import next_table_number
 from partita.database.tables.schema import (
@@ -31,6 +32,7 @@ from partita.database.tables.schema import (
     Index,
     Table,
 )
+from partita.database.tables.throughput import partition_count, warm_throughput
 from partita.errors import ResourceInUseException, ValidationException
 from partita.limits import LIST_TABLES_PAGE_MAX
 
@@ -38,6 +40,8 @@ from partita.limits import LIST_TABLES_PAGE_MAX
 def create_table(context: WriteContext, request: Request) -> bytes:
     definitions.refuse_what_is_not_built(request)
     service = context.service
+    if service.is_lenient:
+        request = without_surplus(request)
     name = request["TableName"]
     billing_mode = request.get("BillingMode", PROVISIONED)
     definitions.check_throughput(billing_mode, request.get("ProvisionedThroughput"))
@@ -119,6 +123,7 @@ def _with_stream_as_asked(
             table.key_names,
             now,
             is_from_the_start=is_new,
+            partitions=partition_count(write_batch, table),
         )
         return replace(table, stream=stream, stream_label=stream.label)
     if table.stream_view_type is None and table.stream is not None:
@@ -166,7 +171,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
     check_sse(request.get("SSESpecification"))
     throughput = definitions.throughput(request.get("ProvisionedThroughput"))
     definitions.check_warm_throughput(
-        request.get("WarmThroughput"), definitions.warm_throughput(billing_mode, throughput, None)
+        request.get("WarmThroughput"), warm_throughput(billing_mode, throughput, None)
     )
     now = service.clock()
     table = Table(

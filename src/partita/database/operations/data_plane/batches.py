@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Hashable, Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from partita.database.operations.data_plane.expression_parameters import (
     read_expressions,
 )
 from partita.database.tables import layout
-from partita.database.tables.keys import check_key
+from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import pack
@@ -55,8 +55,10 @@ class TableGets:
     projection: Projection | None
     consistent: bool
     asked: dict[str, Any]
-    places: list[bytes] = field(default_factory=list)
-    """Where the items lie, once the table is known."""
+    texts: list[bytes]
+    """The keys as they were sent: these must differ."""
+    keys_by_place: dict[bytes, Item] = field(default_factory=dict)
+    """By where the items lie, once the table is known."""
 
 
 def batch_get_item(context: ReadContext, request: Request) -> bytes:
@@ -70,8 +72,18 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
     gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
     tables = [context.service.table(one.name) for one in gets]
     for one, table in zip(gets, tables, strict=True):
-        one.places = [_checked_key(table, key) for key in one.keys]
-    _refuse_repeats([place for one in gets for place in one.places])
+        places = [_checked_key(table, key) for key in one.keys]
+        # A number that is written in two ways names one item, which is read once (recorded).
+        one.keys_by_place = dict(zip(places, one.keys, strict=True))
+        if one.projection:
+            check_scalar_paths(table, one.projection.paths)
+    _refuse_repeats(
+        [
+            (table.number, text)
+            for one, table in zip(gets, tables, strict=True)
+            for text in one.texts
+        ]
+    )
     responses: list[bytes] = []
     unprocessed: dict[str, Any] = {}
     reports = []
@@ -84,7 +96,7 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
         if left:
             unprocessed[one.name] = one.asked | {"Keys": left}
         reports.append(consumed.report(table.name, request.get("ReturnConsumedCapacity")))
-    asked = _count(one.keys for one in gets)
+    asked = _count(one.keys_by_place for one in gets)
     if throttled and _count(part["Keys"] for part in unprocessed.values()) == asked:
         raise throttled[0]
     members = [
@@ -133,16 +145,17 @@ def _checked_key(table: Table, key: Item) -> bytes:
     return layout.item_key(table, key)
 
 
-def _refuse_repeats(keys: list[bytes]) -> None:
+def _refuse_repeats(keys: Sequence[Hashable]) -> None:
     if len(set(keys)) < len(keys):
         raise ValidationException(DUPLICATES)
 
 
 def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
     keys = [normalize_item(key) for key in asked["Keys"]]
-    expressions = read_expressions(asked, GET)
-    _refuse_repeats([dumps(key, option=OPT_SORT_KEYS) for key in keys])
-    return TableGets(name, keys, expressions.projection, asked.get("ConsistentRead", False), asked)
+    projection = read_expressions(asked, GET).projection
+    texts = [dumps(key, option=OPT_SORT_KEYS) for key in asked["Keys"]]
+    _refuse_repeats(texts)
+    return TableGets(name, keys, projection, asked.get("ConsistentRead", False), asked, texts)
 
 
 def _get_all(
@@ -156,11 +169,12 @@ def _get_all(
     items: list[bytes] = []
     left: list[Item] = []
     consumed, used_bytes = Consumed(), 0
-    for position, key in enumerate(gets.keys):
-        stored = load(context.snapshot, gets.places[position])
+    keys = list(gets.keys_by_place.values())
+    for position, (place, key) in enumerate(gets.keys_by_place.items()):
+        stored = load(context.snapshot, place)
         size = stored.size if stored else 0
         if used_bytes + size > room_bytes:
-            return items, left + gets.keys[position:], consumed, room_bytes
+            return items, left + keys[position:], consumed, room_bytes
         units = read_units(size, consistent=gets.consistent)
         if context.service.ledger.is_on:
             try:

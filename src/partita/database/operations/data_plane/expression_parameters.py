@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from heapq import nsmallest
 from typing import Any, Final
 
 from partita.database.expressions import legacy
@@ -318,13 +318,14 @@ def _check_used(
             unused_names -= expression.names_used
             unused_values -= expression.values_used
     if unused_names:
-        raise _unused("ExpressionAttributeNames", names, unused_names)
+        raise _unused("ExpressionAttributeNames", unused_names)
     if unused_values:
-        raise _unused("ExpressionAttributeValues", values, unused_values)
+        raise _unused("ExpressionAttributeValues", unused_values)
 
 
-def _unused(parameter: str, given: Mapping[str, Any], unused: set[str]) -> ValidationException:
-    keys = ", ".join(islice((key for key in given if key in unused), UNUSED_SHOWN_MAX))
+def _unused(parameter: str, unused: set[str]) -> ValidationException:
+    """In alphabetical order, as everywhere where the service lists names (recorded)."""
+    keys = ", ".join(nsmallest(UNUSED_SHOWN_MAX, unused))
     return ValidationException(
         f"Value provided in {parameter} unused in expressions: keys: {{{keys}}}"
     )

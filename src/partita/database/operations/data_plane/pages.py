@@ -12,7 +12,8 @@ from partita.database.item.values import AttributeValue, Item, normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.database.operations.context import ReadContext, Request
-from partita.database.operations.data_plane.expression_parameters import ENVELOPE, Expressions
+from partita.database.operations.data_plane.expression_parameters import Expressions
+from partita.database.operations.partition_meter import PartitionMeter
 from partita.database.storage.engine import Snapshot
 from partita.database.tables import layout
 from partita.database.tables.indexes import projected_names
@@ -46,6 +47,11 @@ class Source:
         if self.index:
             return layout.entries_prefix(self.table.number, self.index.number)
         return layout.items_prefix(self.table.number)
+
+    @property
+    def has_one_item_per_partition(self) -> bool:
+        """A table without a sort key; an index without one can have many items under a key."""
+        return self.index is None and not self.sort
 
     @property
     def start_key_attributes(self) -> dict[str, str]:
@@ -89,39 +95,61 @@ def find_source(context: ReadContext, request: Request) -> Source:
     return Source(table, index)
 
 
-def check_select(request: Request) -> None:
-    """Select must agree with the attributes that are asked for, and with the source."""
+def check_select(request: Request, envelope: str) -> None:
+    """Select must agree with the attributes that are asked for, and with the source.
+
+    What a Query is told of it comes in the envelope, what a Scan is told does not (recorded in
+    us-east-1).
+    """
+    if problem := _select_problem(request):
+        raise ValidationException(envelope + problem)
+
+
+def _select_problem(request: Request) -> str | None:
     select = request.get("Select")
     asked = next(
         (name for name in ("ProjectionExpression", "AttributesToGet") if name in request), None
     )
     if select == "SPECIFIC_ATTRIBUTES" and asked is None:
-        # Of the texts for Select only this one has the envelope (recorded).
-        raise ValidationException(
-            f"{ENVELOPE}Must specify the AttributesToGet or ProjectionExpression when choosing to "
-            "get SPECIFIC_ATTRIBUTES"
+        return (
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
+            "SPECIFIC_ATTRIBUTES"
         )
     if select not in (None, "SPECIFIC_ATTRIBUTES") and asked is not None:
         chosen = "only the Count" if select == "COUNT" else select
-        raise ValidationException(f"Cannot specify the {asked} when choosing to get {chosen}")
+        return f"Cannot specify the {asked} when choosing to get {chosen}"
     if select == "ALL_PROJECTED_ATTRIBUTES" and "IndexName" not in request:
-        raise ValidationException(
-            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
-        )
+        return "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
+    return None
 
 
 class Selection:
     """Which items of a page are shown, and how: filtered, projected, fetched from the table."""
 
-    __slots__ = ("expressions", "fetched_bytes", "fetches", "snapshot", "source")
+    __slots__ = (
+        "expressions",
+        "fetched_bytes",
+        "fetches",
+        "filters_fetched",
+        "snapshot",
+        "source",
+    )
 
     def __init__(
-        self, snapshot: Snapshot, source: Source, expressions: Expressions, fetches: bool
+        self,
+        snapshot: Snapshot,
+        source: Source,
+        expressions: Expressions,
+        fetches: bool = False,
+        filters_fetched: bool = False,
     ) -> None:
         self.snapshot = snapshot
         self.source = source
         self.expressions = expressions
         self.fetches = fetches
+        """Whether the items of the table are shown, not the entries of the index."""
+        self.filters_fetched = filters_fetched
+        """Whether the filter looks at attributes that only the items of the table have."""
         self.fetched_bytes = 0
 
     @property
@@ -133,10 +161,12 @@ class Selection:
     def _keep(self, body: bytes) -> bytes | None:
         condition, projection = self.expressions.filter, self.expressions.projection
         item = decode(body)
-        if condition and not condition.holds(item, self.expressions.values):
+        stored = self._fetch(item) if self.filters_fetched else None
+        filtered = stored.item if stored else item
+        if condition and not condition.holds(filtered, self.expressions.values):
             return None
         if self.fetches:
-            stored = self._fetch(item)
+            stored = stored or self._fetch(item)
             body, item = stored.body, stored.item
         return encode(projection.project(item)) if projection else body
 
@@ -157,10 +187,11 @@ def select(
     if expressions.filter:
         check_scalar_paths(table, expressions.filter.paths)
     if index is None or index.projection_type == ALL:
-        return Selection(context.snapshot, source, expressions, fetches=False)
+        return Selection(context.snapshot, source, expressions)
     projected = projected_names(table, index)
     missing = sorted({str(path[0]) for path in _projection_paths(expressions)} - projected)
     if not index.is_local:
+        # A filter finds nothing that the index does not have.
         if request.get("Select") == "ALL_ATTRIBUTES":
             raise ValidationException(
                 f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index "
@@ -171,8 +202,11 @@ def select(
                 f"{INVALID}Global secondary index {index.name} does not project "
                 f"[{', '.join(missing)}]"
             )
+        return Selection(context.snapshot, source, expressions)
     fetches = bool(missing) or request.get("Select") == "ALL_ATTRIBUTES"
-    return Selection(context.snapshot, source, expressions, fetches)
+    filtered = expressions.filter.attributes if expressions.filter else frozenset()
+    filters_fetched = not filtered <= projected
+    return Selection(context.snapshot, source, expressions, fetches, filters_fetched)
 
 
 def check_projected(source: Source, attributes: Iterable[str]) -> None:
@@ -228,6 +262,8 @@ def read(
 ) -> bytes:
     """Read one page between two keys, and answer it; a Query's is of one partition."""
     page = read_charged(context, request, selection, start, stop, partition)
+    if partition and selection.source.has_one_item_per_partition:
+        page.last_evaluated = None
     return _answer(request, selection, page)
 
 
@@ -240,15 +276,33 @@ def read_charged(
     partition: tuple[AttributeValue, ...] = (),
 ) -> Page:
     """One page between two keys, paid for."""
+    source, service, snapshot = selection.source, context.service, context.snapshot
     forward = request.get("ScanIndexForward", True)
-    pairs = context.snapshot.range(start, stop, reverse=not forward)
+    pairs: Iterable[tuple[bytes, bytes]] = snapshot.range(start, stop, reverse=not forward)
+    meter = None
+    is_scan = not partition
+    if is_scan and (service.ledger.is_on or "ReturnConsumedCapacity" in request):
+        starts = charges.partition_starts(service, snapshot, source.table, source.index)
+        meter = PartitionMeter(source.prefix, starts, start, stop)
+        pairs = meter.watch(pairs)
     page = read_page(pairs, request.get("Limit"), selection.keep)
-    if context.service.ledger.is_on:
-        source = selection.source
-        consumed = consumed_by_page(request, selection, page)
-        place = layout.hash_part(source.prefix, start)
-        asked = charges.page_charges(context.service, source.table, consumed, place, partition)
-        charges.charge(context.service, asked)
+    if meter is None:
+        page.visits = [(start, page.scanned_bytes)]
+    else:
+        page.visits = list(zip(meter.visited_keys(), meter.visited_bytes, strict=True))
+    if service.ledger.is_on:
+        asked = charges.page_charges(
+            service,
+            source.table,
+            source.index,
+            [
+                (layout.hash_part(source.prefix, place), _units(request, size))
+                for place, size in page.visits
+            ],
+            _fetched_units(request, selection),
+            partition,
+        )
+        charges.charge(service, asked)
     return page
 
 
@@ -270,13 +324,18 @@ def _answer(request: Request, selection: Selection, page: Page) -> bytes:
 
 def consumed_by_page(request: Request, selection: Selection, page: Page) -> Consumed:
     """An index read is charged to the index; what it fetches besides, to the table."""
-    consistent = bool(request.get("ConsistentRead"))
-    units = read_units(page.scanned_bytes, consistent=consistent)
+    units = sum(_units(request, size) for _, size in page.visits)
     index = selection.source.index
     if index is None:
         return Consumed(units)
-    consumed = Consumed()
-    if selection.fetched_bytes:
-        consumed.table = read_units(selection.fetched_bytes, consistent=consistent)
+    consumed = Consumed(_fetched_units(request, selection))
     consumed.add_index(index.name, units, is_local=index.is_local)
     return consumed
+
+
+def _fetched_units(request: Request, selection: Selection) -> float:
+    return _units(request, selection.fetched_bytes) if selection.fetched_bytes else 0.0
+
+
+def _units(request: Request, size_bytes: int) -> float:
+    return read_units(size_bytes, consistent=bool(request.get("ConsistentRead")))

@@ -9,6 +9,7 @@ from partita.database.expressions.key_condition import KeyRange
 from partita.database.item.values import Item
 from partita.database.operations.context import ReadContext, Request
 from partita.database.operations.data_plane.expression_parameters import (
+    ENVELOPE,
     QUERY,
     check_parameters,
     compile_expressions,
@@ -31,12 +32,13 @@ OUTSIDE: Final = (
     "The provided starting key is outside query boundaries based on provided conditions"
 )
 NOT_IN_RANGE: Final = "The provided starting key does not match the range key predicate"
+NOTHING_AFTER_IT: Final = "The provided exclusive start key is invalid"
 ONE_ROW: Final = "The query can return at most one row and cannot be restarted"
 
 
 def query(context: ReadContext, request: Request) -> bytes:
     check_parameters(request, QUERY)
-    check_select(request)
+    check_select(request, ENVELOPE)
     start_key = start_values(request)
     expressions = compile_expressions(request, QUERY)
     source = find_source(context, request)
@@ -88,6 +90,9 @@ def _check_filter(source: Source, attributes: frozenset[str], request: Request) 
 
 
 def _check_start_range(source: Source, keys: KeyRange, start_key: Item) -> None:
+    if source.has_one_item_per_partition:
+        # No answer of such a query has a LastEvaluatedKey (both recorded).
+        raise ValidationException(NOTHING_AFTER_IT)
     partition = tuple(start_key[name] for name, _ in source.partition)
     has_sort_condition = bool(keys.equal or keys.comparison)
     if has_sort_condition:

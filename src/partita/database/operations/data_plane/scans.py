@@ -23,7 +23,7 @@ from partita.errors import ValidationException
 
 def scan(context: ReadContext, request: Request) -> bytes:
     check_parameters(request, SCAN)
-    check_select(request)
+    check_select(request, "")
     start_key = start_values(request)
     _check_segments(request)
     expressions = compile_expressions(request, SCAN)

@@ -47,7 +47,7 @@ from partita.database.operations.data_plane.expression_parameters import (
 )
 from partita.database.storage.group_commit import WriteBatch
 from partita.database.tables import layout
-from partita.database.tables.keys import check_key
+from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import Stored, pack
@@ -62,9 +62,12 @@ from partita.errors import (
     TransactionCanceledException,
     ValidationException,
 )
-from partita.limits import CLIENT_TOKEN_SECONDS, ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
-
-TRANSACTION_FACTOR: Final = 2
+from partita.limits import (
+    CLIENT_TOKEN_SECONDS,
+    ITEM_BYTES_MAX,
+    TRANSACTION_BYTES_MAX,
+    TRANSACTION_FACTOR,
+)
 
 NO_ACTION: Final = (
     "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
@@ -83,6 +86,9 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
     gets = [one["Get"] for one in request["TransactItems"]]
     asked = [(normalize_item(get["Key"]), read_expressions(get, GET).projection) for get in gets]
     tables = [context.service.table(get["TableName"]) for get in gets]
+    for table, (_, projection) in zip(tables, asked, strict=True):
+        if projection:
+            check_scalar_paths(table, projection.paths)
     items, members = read_together(context, request, tables, asked)
     # An item of which the projection leaves nothing is as if it were not there (recorded).
     responses = [

@@ -292,6 +292,8 @@ def _read_ranges(
         "ScanIndexForward": plan.is_forward,
         "ConsistentRead": request.get("ConsistentRead", False),
     }
+    if mode := request.get("ReturnConsumedCapacity"):
+        asked["ReturnConsumedCapacity"] = mode
     for part, (start, stop) in enumerate(_bounds(source, plan, position), position.part):
         if limit is not None:
             asked["Limit"] = limit - count

@@ -12,6 +12,10 @@ from msgspec import Struct, field
 from partita.errors import PartitaError
 
 NEWEST = "us-east-1.2026-11.toml"
+COMPARED = ("lambda", "fargate", "aurora")
+"""What DynamoDB is compared with: a list of one's own may leave it out."""
+MONTH_HOURS = 730
+"""As AWS's calculator has them."""
 
 
 class ClassPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +55,31 @@ class StreamPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     kinesis_units_million: float
 
 
+class LambdaPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of a function with 128 MB."""
+
+    execution: float
+    execution_ms: int
+    """What one `execution` lasts; a started one is paid in full."""
+    requests_million: float
+
+
+class FargatePrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    vcpu_hour: float
+    gb_hour: float
+    seconds_min: int
+
+
+class AuroraPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of a db.t3.medium."""
+
+    instance_hour: float
+    io_million: float
+    storage_gb_month: float
+    month_hours: int = MONTH_HOURS
+    reserved_three_years_month: float | None = None
+
+
 class PriceSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     figures: list[str]
     source: str
@@ -68,7 +97,19 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     streams: StreamPrices
     dax: dict[str, float] = field(default_factory=dict)
     """A node's price an hour, by its type."""
+    functions: LambdaPrices | None = field(name="lambda", default=None)
+    fargate: FargatePrices | None = None
+    aurora: AuroraPrices | None = None
     sources: list[PriceSource] = field(default_factory=list)
+
+    @property
+    def database_sources(self) -> list[PriceSource]:
+        """Of what DynamoDB costs."""
+        return [
+            one
+            for one in self.sources
+            if not all(figure.partition(".")[0] in COMPARED for figure in one.figures)
+        ]
 
 
 def read_prices(path: Path | None = None) -> Prices:
@@ -78,7 +119,7 @@ def read_prices(path: Path | None = None) -> Prices:
         if path:
             text = path.read_text()
         else:
-            text = (resources.files("partita.migrate") / "prices" / NEWEST).read_text()
+            text = (resources.files(__package__) / NEWEST).read_text()
         return msgspec.convert(tomllib.loads(text), Prices)
     except OSError as error:
         raise PartitaError(f"Cannot read the prices in {where}: {error.strerror}.") from error

@@ -1,0 +1,72 @@
+"""What `partita local` takes and the service refuses: members of CreateTable that mean nothing.
+
+Whole test suites of clients that have only met DynamoDB Local, of one release or another, send
+them. They are left out, and the log says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from partita.database.operations.context import Request
+from partita.database.tables.schema import PAY_PER_REQUEST
+
+logger = logging.getLogger(__name__)
+
+Leave = Callable[[Request], Iterator[str]]
+"""Takes out what means nothing, and tells what that was."""
+
+
+def without_surplus(request: Request) -> Request:
+    """A CreateTable request as the service would take it."""
+    kept = dict(request)
+    for leave in _SURPLUS:
+        for surplus in leave(kept):
+            logger.warning(
+                "CreateTable of %s: %s left out; Amazon DynamoDB refuses such a request.",
+                request.get("TableName"),
+                surplus,
+            )
+    return kept
+
+
+def _unused_definitions(request: Request) -> Iterator[str]:
+    indexes = [
+        index
+        for member in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
+        for index in request.get(member, ())
+    ]
+    used = {
+        element["AttributeName"] for keyed in (request, *indexes) for element in keyed["KeySchema"]
+    }
+    given = request["AttributeDefinitions"]
+    kept = [one for one in given if one["AttributeName"] in used]
+    if len(kept) < len(given):
+        names = ", ".join(one["AttributeName"] for one in given if one not in kept)
+        request["AttributeDefinitions"] = kept
+        yield f"definitions of attributes that no key uses ({names}) are"
+
+
+def _units_on_demand(request: Request) -> Iterator[str]:
+    if request.get("BillingMode") != PAY_PER_REQUEST:
+        return
+    if request.pop("ProvisionedThroughput", None) is not None:
+        yield "provisioned units of a table on demand are"
+    indexes: list[dict[str, Any]] = request.get("GlobalSecondaryIndexes", [])
+    if any("ProvisionedThroughput" in index for index in indexes):
+        request["GlobalSecondaryIndexes"] = [
+            {name: member for name, member in index.items() if name != "ProvisionedThroughput"}
+            for index in indexes
+        ]
+        yield "provisioned units of indexes on demand are"
+
+
+def _no_local_indexes(request: Request) -> Iterator[str]:
+    if request.get("LocalSecondaryIndexes") == []:
+        del request["LocalSecondaryIndexes"]
+        yield "an empty list of LocalSecondaryIndexes is"
+
+
+_SURPLUS: Final[tuple[Leave, ...]] = (_no_local_indexes, _unused_definitions, _units_on_demand)

@@ -1,0 +1,1 @@
+"""What AWS asks for: the one price list of everything that counts in dollars."""
