@@ -28,8 +28,7 @@ from partita.database.expressions.resolution import (
     kept,
     run_checks,
 )
-from partita.database.item.keys import KeyAttribute
-from partita.database.item.values import AttributeValue
+from partita.database.item.keys import KeyAttribute, KeyRange
 from partita.errors import INVALID, ValidationException
 
 PARAMETER: Final = "KeyConditionExpression"
@@ -48,16 +47,6 @@ class KeyTest(NamedTuple):
     attribute: str
     operator: str
     operands: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """One partition, of whose items the sort keys begin with `equal` and satisfy one comparison."""
-
-    partition: tuple[AttributeValue, ...]
-    equal: tuple[AttributeValue, ...] = ()
-    comparison: str | None = None
-    operands: tuple[AttributeValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

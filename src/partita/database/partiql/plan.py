@@ -16,7 +16,6 @@ from partita.database.expressions.key_condition import (
     MIRRORED,
     RANGE_OPERATORS,
     TYPE_MISMATCH,
-    KeyRange,
     KeyTest,
 )
 from partita.database.expressions.parse import (
@@ -29,7 +28,7 @@ from partita.database.expressions.parse import (
     ValueNode,
 )
 from partita.database.expressions.resolution import Values
-from partita.database.item.keys import KeyAttribute, key_bytes
+from partita.database.item.keys import KeyAttribute, KeyRange, key_bytes
 from partita.database.item.values import AttributeValue, Item
 from partita.database.partiql.compile import ConditionalStatement, SelectStatement, conjunction
 from partita.database.partiql.nodes import refusal

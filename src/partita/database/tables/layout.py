@@ -27,8 +27,13 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
-from partita.database.expressions.key_condition import KeyRange
-from partita.database.item.keys import PARTITION_HASH_BYTES, key_bytes, partition_hash, terminated
+from partita.database.item.keys import (
+    PARTITION_HASH_BYTES,
+    KeyRange,
+    key_bytes,
+    partition_hash,
+    terminated,
+)
 from partita.database.item.values import AttributeValue, Item
 from partita.database.storage.engine import prefix_end
 from partita.database.tables.schema import Index, Table

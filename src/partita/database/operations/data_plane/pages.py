@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from partita.database.capacity.units import Consumed, read_units
-from partita.database.expressions.key_condition import KeyRange
-from partita.database.item.keys import KeyAttribute
+from partita.database.item.keys import KeyAttribute, KeyRange
 from partita.database.item.values import AttributeValue, Item, normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import answer, encode, member, raw_list, raw_member
