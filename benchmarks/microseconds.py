@@ -18,6 +18,7 @@ from benchmarks import dataset
 from benchmarks.operations import OPERATIONS, batch_put
 from benchmarks.wire import headers
 from partita.assembly import open_engine
+from partita.clock import system_clock
 from partita.compiled import is_used
 from partita.database.database import Database
 from partita.registry import ONLY_READS, READS, WRITES
@@ -55,6 +56,7 @@ class Bench:
             call_soon=self.later.append,
             call_from_thread=self.later.append,
             call_later=lambda seconds, function: None,
+            clock=system_clock,
         )
         self.validators = compile_validators([*READS, *WRITES])
 

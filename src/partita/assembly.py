@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from partita.clock import system_clock
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.database import Database
@@ -62,6 +63,7 @@ def serve(
             call_soon=loop.call_soon,
             call_from_thread=loop.call_soon_threadsafe,
             call_later=loop.call_later,
+            clock=system_clock,
             transient_seconds=transient_seconds,
             capacity=capacity,
             schedules=schedules,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from partita.clock import Clock, system_clock
+from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
@@ -22,14 +22,15 @@ from partita.database.operations.context import (
 )
 from partita.database.response_cache import ResponseCache
 from partita.database.storage.engine import Changes, Engine
-from partita.database.storage.group_commit import CallSoon, GroupCommit, WriteBatch
+from partita.database.storage.group_commit import CallSoon, GroupCommit
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog, check_format
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
 from partita.database.upkeep.jobs import Jobs
 from partita.database.upkeep.keeper import CallLater, Keeper
 from partita.database.upkeep.scaling import Scaling
-from partita.errors import DynamoDBError
+from partita.errors import DynamoDBError, InternalServerError, StorageError
 
 CACHED_OPERATIONS = ("GetItem", "Query")
 
@@ -42,7 +43,8 @@ class Database:
         call_soon: CallSoon,
         call_from_thread: CallSoon,
         call_later: CallLater,
-        clock: Clock = system_clock,
+        clock: Clock,
+        stopwatch: Stopwatch = system_stopwatch,
         region: str = "us-east-1",
         account_id: str = "123456789012",
         transient_seconds: float = 0.0,
@@ -59,13 +61,15 @@ class Database:
         scaling = Scaling(catalog, snapshot, clock, ledger, schedules)
         events = EventJobs(event_streams, snapshot, clock)
         destinations = DestinationJobs(catalog, event_streams, snapshot, region)
-        jobs = Jobs(catalog, snapshot, clock, [scaling.work, events.work, destinations.work])
+        more_jobs = [scaling.work, events.work, destinations.work]
+        jobs = Jobs(catalog, snapshot, clock, stopwatch, more_jobs)
 
-        def forget_lost_commit() -> None:
+        def forget_lost_commit(failure: StorageError) -> InternalServerError:
             catalog.reload()
             event_streams.reload()
             self._take_catalog()
             jobs.start_again()
+            return InternalServerError(str(failure))
 
         self._commits = GroupCommit(
             engine,
@@ -78,10 +82,18 @@ class Database:
         )
         self._keeper = Keeper(jobs, self._commits, call_soon, call_later)
         self.service = Service(
-            catalog, clock, region, account_id, transient_seconds, ledger, event_streams
+            catalog,
+            clock,
+            stopwatch,
+            region,
+            account_id,
+            transient_seconds,
+            ledger,
+            event_streams,
         )
         self.service.meter()
-        self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
+        self._is_held = self._commits.is_held
+        self.reads = ReadContext(self.service, snapshot, self._is_held)
         catalog.on_change = self._see_catalog_change
         event_streams.on_change = self._keeper.wake
 
@@ -122,7 +134,7 @@ class Database:
         self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]
     ) -> None:
         def decide(write_batch: WriteBatch) -> bytes:
-            return handler(WriteContext(self.service, write_batch), request)
+            return handler(WriteContext(self.service, write_batch, self._is_held), request)
 
         self._commits.write(decide, done)
 

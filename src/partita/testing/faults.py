@@ -139,8 +139,7 @@ def _contend(handler: Handler) -> Handler:
     def contended(context: ReadContext | WriteContext, request: Request) -> bytes:
         if isinstance(context, ReadContext):
             return handler(ReadContext(context.service, context.snapshot, _always), request)
-        context.write_batch.is_contended = True
-        return handler(context, request)
+        return handler(WriteContext(context.service, context.write_batch, _always), request)
 
     return contended
 

@@ -18,7 +18,7 @@ from partita.database.changes.log import EXPIRE, INSERT, MODIFY, REMOVE, Change
 from partita.database.changes.streams import OpenStream
 from partita.database.item.sizes import item_size
 from partita.database.item.values import Item
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 SHARD = 1
 """The only one: changes are forwarded in their order."""

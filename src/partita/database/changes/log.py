@@ -16,7 +16,7 @@ from partita.database.changes import layout
 from partita.database.changes.streams import HASH_BYTES, OpenStream, next_sequence
 from partita.database.item.values import Item
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 NEW_IMAGES = frozenset(("NEW_IMAGE", "NEW_AND_OLD_IMAGES"))
 OLD_IMAGES = frozenset(("OLD_IMAGE", "NEW_AND_OLD_IMAGES"))

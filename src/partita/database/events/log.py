@@ -22,7 +22,7 @@ from partita.database.events.sequence_numbers import STEP, sequence_number
 from partita.database.events.shards import HASH_KEY_BYTES, Shard
 from partita.database.events.streams import EventStream
 from partita.database.storage.engine import Reader, Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.limits import KB
 
 BATCH_BYTES_MAX = 64 * KB

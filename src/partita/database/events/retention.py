@@ -14,7 +14,7 @@ from partita.database.events.log import Batch, unpack_batch
 from partita.database.events.shards import Shard
 from partita.database.events.streams import EventStream, EventStreams
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 HOUR = 3600
 

@@ -14,7 +14,7 @@ import msgspec
 from partita.database.events import layout
 from partita.database.events.shards import HASH_KEY_BYTES, Shard, open_shards
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.errors import StorageError
 
 PROVISIONED, ON_DEMAND = "PROVISIONED", "ON_DEMAND"

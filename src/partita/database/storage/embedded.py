@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from time import perf_counter
 from typing import Final
 
+from partita.clock import Stopwatch, system_stopwatch
 from partita.database.storage.engine import Changes, Snapshot
 from partita.database.storage.lmdb import LmdbEngine, cannot_open, cannot_write, opened_tree
 from partita.database.storage.overlay import Overlay, Pair
@@ -116,8 +116,16 @@ class Checkpoint:
 class EmbeddedEngine:
     """One data folder; if it is `durable`, a commit is on disk when `commit` returns."""
 
-    def __init__(self, folder: Path, *, durable: bool = True, fold_bytes: int = FOLD_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        durable: bool = True,
+        fold_bytes: int = FOLD_BYTES,
+        stopwatch: Stopwatch = system_stopwatch,
+    ) -> None:
         self._folder = folder
+        self._stopwatch = stopwatch
         self._tree = LmdbEngine(folder, durable=durable)
         try:
             contents = _read_journals(folder)
@@ -160,7 +168,7 @@ class EmbeddedEngine:
     def commit(self, changes: Changes) -> None:
         if not changes:
             return
-        started = perf_counter()
+        started = self._stopwatch()
         try:
             if self._journal.is_in_doubt:
                 self.settle()
@@ -172,7 +180,7 @@ class EmbeddedEngine:
         self._unseen.append(changes)
         if self._slow_commits_ahead:
             self._slow_commits_ahead -= 1
-        elif perf_counter() - started > QUICK_SECONDS:
+        elif self._stopwatch() - started > QUICK_SECONDS:
             self._slow_commits_ahead = COMMITS_AFTER_A_SLOW_ONE
 
     def refresh(self) -> None:

@@ -17,9 +17,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
-from partita.clock import Clock, system_clock
+from partita.clock import Clock
 from partita.database.storage.engine import Changes, Engine
-from partita.errors import DynamoDBError, InternalServerError, StorageError
+from partita.database.storage.write_batch import LatestState, WriteBatch
+from partita.errors import PartitaError, RequestError, StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -29,46 +30,6 @@ CallLater = Callable[[float, Callable[[], None]], object]
 
 GATHER_SECONDS: Final = 0.001
 """How long those who were just answered are waited for, where the disk takes longer than that."""
-
-
-class WriteBatch:
-    """One write in the making: its own changes over everything decided before it."""
-
-    __slots__ = ("_commits", "changes", "holds", "is_contended", "then")
-
-    def __init__(self, commits: GroupCommit) -> None:
-        self._commits = commits
-        self.changes: dict[bytes, bytes | None] = {}
-        self.holds: list[bytes] = []
-        self.then: list[Callable[[], None]] = []
-        self.is_contended = False
-        """Whether every item counts as part of another transaction; tests ask for that."""
-
-    def get(self, key: bytes) -> bytes | None:
-        if key in self.changes:
-            return self.changes[key]
-        return self._commits.get(key)
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self.changes[key] = value
-
-    def delete(self, key: bytes) -> None:
-        self.changes[key] = None
-
-    def now(self) -> float:
-        """The time at which this is decided."""
-        return self._commits.clock()
-
-    def after_merge(self, function: Callable[[], None]) -> None:
-        """What to do in memory as soon as this write counts; never, if it is refused."""
-        self.then.append(function)
-
-    def hold(self, key: bytes) -> None:
-        """Mark an item as part of a transaction until that transaction is committed."""
-        self.holds.append(key)
-
-    def is_held(self, key: bytes) -> bool:
-        return self.is_contended or self._commits.is_held(key)
 
 
 class _Batch:
@@ -81,7 +42,7 @@ class _Batch:
         self.failure: StorageError | None = None
 
 
-class GroupCommit:
+class GroupCommit(LatestState):
     """The single writer. All of it runs on one thread, but for the waiting for the disk.
 
     `call_soon` runs a function soon on that thread, `call_later` after some seconds, and
@@ -96,10 +57,10 @@ class GroupCommit:
         call_from_thread: CallSoon,
         call_later: CallLater,
         on_commit: Callable[[Changes], None],
-        on_lost_commit: Callable[[], None],
-        clock: Clock = system_clock,
+        on_lost_commit: Callable[[StorageError], PartitaError],
+        clock: Clock,
     ) -> None:
-        self.clock = clock
+        super().__init__(clock)
         self._engine = engine
         self._snapshot = engine.snapshot()
         self._call_soon = call_soon
@@ -135,7 +96,7 @@ class GroupCommit:
         write_batch = WriteBatch(self)
         try:
             outcome = decide(write_batch)
-        except DynamoDBError as error:
+        except RequestError as error:
             # Without its traceback, which would keep this frame and the whole request alive.
             outcome = error.with_traceback(None)
             outcome.__context__ = None
@@ -169,8 +130,8 @@ class GroupCommit:
         if write_batch.changes:
             self._gathering.changes.update(write_batch.changes)
             self._gathering.holds.update(write_batch.holds)
-        for function in write_batch.then:
-            function()
+        for callback in write_batch.callbacks:
+            callback()
 
     def _start_after_turn(self) -> None:
         """With what has come meanwhile: where many write, a commit is better for more of them."""
@@ -245,8 +206,6 @@ class GroupCommit:
         logger.error("%s The writes that waited for it were refused.", failure)
         lost = batch.waiting + self._gathering.waiting
         self._gathering = _Batch()
-        self._on_lost_commit()
+        error = self._on_lost_commit(failure)
         for done, outcome in lost:
-            done(
-                outcome if isinstance(outcome, DynamoDBError) else InternalServerError(str(failure))
-            )
+            done(outcome if isinstance(outcome, RequestError) else error)

@@ -14,7 +14,7 @@ import msgspec
 from partita.database.changes.captures import capture_prefixes
 from partita.database.changes.streams import close_stream
 from partita.database.storage.engine import Engine, Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.schema import CREATING, DELETING, Table
 from partita.errors import ResourceNotFoundException, StorageError

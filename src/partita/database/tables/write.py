@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from partita.database.capacity.units import write_units
 from partita.database.changes.log import log_change
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.expiry import expires_at
 from partita.database.tables.indexes import Entry, entry_of

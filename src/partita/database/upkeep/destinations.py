@@ -20,7 +20,7 @@ from partita.database.changes.log import Change, read_changes
 from partita.database.events.log import NewRecord, append_records
 from partita.database.events.streams import CREATING, DELETING, EventStreams
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import Table
 from partita.limits import MB, STREAM_RETENTION_SECONDS

@@ -6,7 +6,7 @@ from partita.clock import Clock
 from partita.database.events.retention import remove_deleted, trim_stream
 from partita.database.events.streams import DELETING, EventStreams
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 PIECE_KEYS = 200
 """A piece of work ends after so many keys."""

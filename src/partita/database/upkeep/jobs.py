@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from time import monotonic
 
 from msgspec.structs import replace
 
-from partita.clock import Clock
+from partita.clock import Clock, Stopwatch
 from partita.database.changes.retention import trim_stream
 from partita.database.changes.streams import all_streams, roll_over
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.expiry import expires_at
@@ -40,11 +39,13 @@ class Jobs:
         catalog: Catalog,
         snapshot: Snapshot,
         clock: Clock,
+        stopwatch: Stopwatch,
         more: Sequence[Callable[[WriteBatch], bool]] = (),
     ) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
         self._clock = clock
+        self._stopwatch = stopwatch
         self._more = more
         self._looked_at: dict[tuple[int, str], bytes] = {}
 
@@ -213,7 +214,7 @@ class Jobs:
         last = self._looked_at.pop((table.number, job), None)
         start = prefix if last is None else last + b"\x00"
         pairs = islice(self._snapshot.range(start, prefix_end(prefix)), PIECE_KEYS)
-        deadline = monotonic() + PIECE_SECONDS
+        deadline = self._stopwatch() + PIECE_SECONDS
         looked_at = None
         for key, _ in pairs:
             # The write batch knows of writes that the snapshot does not show yet.
@@ -221,7 +222,7 @@ class Jobs:
             if stored:
                 look(key, stored)
             looked_at = key
-            if monotonic() > deadline:
+            if self._stopwatch() > deadline:
                 break
         if looked_at is not None:
             self._looked_at[table.number, job] = looked_at

@@ -15,7 +15,7 @@ from partita.database.capacity.ledger import Ledger
 from partita.database.capacity.scaling import ScalingPolicy, scaled_units
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import ACTIVE, PROVISIONED, Index, Table
 from partita.database.tables.statistics import read_statistics

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partita.clock import system_clock
 from partita.database.database import Database
 from partita.database.events import log
 from partita.database.events.log import NewRecord, append_records, read_page, read_tail
@@ -43,6 +44,7 @@ class Log:
             call_soon=self.calls.append,
             call_from_thread=self.calls.append,
             call_later=lambda seconds, call: None,
+            clock=system_clock,
         )
         self.stream = EventStream(
             number=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from partita.clock import system_clock
 from partita.database.database import Database
 from partita.database.operations.context import Request, WriteHandler
 from partita.database.operations.control_plane.contributor_insights import (
@@ -44,6 +45,7 @@ class Opened:
             call_soon=self.turns.call_soon,
             call_from_thread=self.turns.call_soon,
             call_later=self.turns.call_later,
+            clock=system_clock,
         )
 
     def write(self, handler: WriteHandler, request: Request) -> list[bytes | DynamoDBError]:

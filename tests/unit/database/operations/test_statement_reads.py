@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from partita.clock import system_clock
 from partita.database.database import Database
 from partita.database.storage.branch import BranchEngine
 from partita.registry import ONLY_READS, READS, WRITES
@@ -36,6 +37,7 @@ class Opened:
             call_soon=self.turns.call_soon,
             call_from_thread=self.turns.call_soon,
             call_later=self.turns.call_later,
+            clock=system_clock,
         )
         self.dispatcher = Dispatcher(database, READS, WRITES, ONLY_READS)
         self.ask("CreateTable", TABLE)

@@ -19,7 +19,7 @@ from partita.database.operations.control_plane import definitions, table_changes
 from partita.database.operations.control_plane.descriptions import description_of
 from partita.database.operations.control_plane.encryption import check_sse, sse_description
 from partita.database.operations.control_plane.tags import check_tags
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import next_table_number
 from partita.database.tables.schema import (
     ACTIVE,

@@ -241,7 +241,7 @@ def read_charged(
     """One page between two keys, paid for."""
     forward = request.get("ScanIndexForward", True)
     pairs = context.snapshot.range(start, stop, reverse=not forward)
-    page = read_page(pairs, request.get("Limit"), selection.keep)
+    page = read_page(pairs, request.get("Limit"), selection.keep, context.service.stopwatch)
     if context.service.ledger.is_on:
         source = selection.source
         consumed = consumed_by_page(request, selection, page)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from partita.database.capacity.ledger import Charge
+from partita.database.capacity.refusals import Refusal
 from partita.database.capacity.units import Consumed, read_units
 from partita.database.expressions.projection import Projection
 from partita.database.item.values import TOO_LARGE, Item, normalize_item
@@ -27,7 +27,7 @@ from partita.database.operations.answers import (
     raw_list,
     raw_member,
 )
-from partita.database.operations.context import ReadContext, Request, Service, WriteContext
+from partita.database.operations.context import ReadContext, Request, WriteContext
 from partita.database.operations.data_plane.actions import (
     CONFLICT,
     Action,
@@ -45,7 +45,7 @@ from partita.database.operations.data_plane.expression_parameters import (
     Expressions,
     read_expressions,
 )
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.keys import check_key
 from partita.database.tables.read import load
@@ -114,8 +114,8 @@ def read_together(
     _refuse_repeats(keys)
     items: list[bytes | None] = []
     consumed, total_bytes = _PerTable(), 0
-    groups: list[list[Charge]] = []
-    for table, key_bytes, (key, projection) in zip(tables, keys, asked, strict=True):
+    units_read: list[float] = []
+    for table, key_bytes, (_, projection) in zip(tables, keys, asked, strict=True):
         stored = load(context.snapshot, key_bytes)
         size = stored.size if stored else 0
         total_bytes += size
@@ -125,11 +125,12 @@ def read_together(
             )
         units = read_units(size, consistent=True) * TRANSACTION_FACTOR
         consumed.of(table).table += units
-        if context.service.ledger.is_on:
-            groups.append(charges.read_charges(context.service, table, key, units))
+        units_read.append(units)
         items.append(projected(stored, projection) if stored else None)
-    if groups:
-        _charge(context.service, groups)
+    item_keys = [key for key, _ in asked]
+    _cancel_if_throttled(
+        charges.charge_transaction_reads(context.service, tables, item_keys, units_read)
+    )
     return items, consumed.members(request, "ReadCapacityUnits")
 
 
@@ -155,18 +156,13 @@ def write_together(
             return replay
     keys = _keys(tables, actions)
     _refuse_repeats(keys)
-    decided = _decide(context.write_batch, tables, actions, keys)
+    decided = _decide(context, tables, actions, keys)
     written = _apply(context.write_batch, tables, keys, decided)
-    if context.service.ledger.is_on:
-        _charge(
-            context.service,
-            [
-                charges.write_charges(
-                    context.service, table, charges.key_of(action), one, TRANSACTION_FACTOR
-                )
-                for table, action, one in zip(tables, actions, written, strict=True)
-            ],
+    _cancel_if_throttled(
+        charges.charge_transaction_writes(
+            context.service, tables, actions, written, TRANSACTION_FACTOR
         )
+    )
     if token is not None:
         _remember(context, asked, token)
     members = []
@@ -256,15 +252,15 @@ _Decided = tuple[Stored | None, Stored | None]
 
 
 def _decide(
-    write_batch: WriteBatch, tables: list[Table], actions: Sequence[Action], keys: list[bytes]
+    context: WriteContext, tables: list[Table], actions: Sequence[Action], keys: list[bytes]
 ) -> list[_Decided]:
     """The new items, or a cancellation that gives each action's reason in order."""
     decided, reasons = [], []
     for table, action, key in zip(tables, actions, keys, strict=True):
         reason = NO_REASON
-        old = load(write_batch, key)
+        old = load(context.write_batch, key)
         try:
-            if write_batch.is_held(key):
+            if context.is_held(key):
                 reason = {"Code": "TransactionConflict", "Message": CONFLICT}
             else:
                 action.check_condition(old)
@@ -300,10 +296,11 @@ def _apply(
     return written
 
 
-def _charge(service: Service, groups: list[list[Charge]]) -> None:
-    """Charge all actions or none; the throttled ones cancel the transaction."""
-    refusals = service.ledger.admit_all(groups)
-    cancel_if_any([refusal.cancellation_reason() if refusal else NO_REASON for refusal in refusals])
+def _cancel_if_throttled(refusals: list[Refusal | None]) -> None:
+    if refusals:
+        cancel_if_any(
+            [refusal.cancellation_reason() if refusal else NO_REASON for refusal in refusals]
+        )
 
 
 def cancel_if_any(reasons: list[Reason]) -> None:
