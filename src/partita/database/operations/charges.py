@@ -16,7 +16,7 @@ from partita.database.capacity.ledger import OFF, Charge, TableAccounts
 from partita.database.capacity.refusals import Refusal
 from partita.database.capacity.units import Consumed, read_units, write_units
 from partita.database.item.values import AttributeValue, Item
-from partita.database.operations.context import Service, WriteContext
+from partita.database.operations.context import Request, Service, WriteContext
 from partita.database.operations.control_plane.definitions import warm_throughput
 from partita.database.operations.data_plane import actions
 from partita.database.operations.data_plane.actions import Action, KeyedAction, Put
@@ -67,10 +67,11 @@ def key_of(action: Action) -> Item:
 
 
 def charge_read(
-    service: Service, table: Table, key: Item, stored: Stored | None, *, consistent: bool
+    service: Service, table: Table, key: Item, stored: Stored | None, request: Request
 ) -> None:
-    """Charge the reading of one item, whether it was there or not."""
+    """Charge the reading of one item, whether it was there or not, as consistent as requested."""
     if service.ledger.is_on:
+        consistent = request.get("ConsistentRead", False)
         units = read_units(stored.size if stored else 0, consistent=consistent)
         charge(service, read_charges(service, table, key, units))
 

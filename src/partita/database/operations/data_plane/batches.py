@@ -163,7 +163,7 @@ def _get_all(
             return items, left + gets.keys[position:], consumed, room_bytes
         units = read_units(size, consistent=gets.consistent)
         try:
-            charges.charge_read(context.service, table, key, stored, consistent=gets.consistent)
+            charges.charge_read(context.service, table, key, stored, gets.asked)
         except charges.THROTTLED as error:
             left.append(key)
             throttled.append(error)

@@ -52,12 +52,12 @@ def get_item(context: ReadContext, request: Request) -> bytes:
     item_key = layout.item_key(table, key)
     context.partition = layout.partition_of(item_key)
     stored = load(context.snapshot, item_key)
-    consistent = request.get("ConsistentRead", False)
-    charges.charge_read(context.service, table, key, stored, consistent=consistent)
+    charges.charge_read(context.service, table, key, stored, request)
     members = []
     if stored:
         members.append(raw_member("Item", projected(stored, expressions.projection)))
     if mode := request.get("ReturnConsumedCapacity"):
+        consistent = request.get("ConsistentRead", False)
         consumed = Consumed(read_units(stored.size if stored else 0, consistent=consistent))
         if report := consumed.report(table.name, mode):
             members.append(member("ConsumedCapacity", report))

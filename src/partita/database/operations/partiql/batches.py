@@ -167,9 +167,10 @@ def _batch_response(
 def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
     assert isinstance(one.statement, SelectStatement) and one.table and one.key and one.place
     stored = load(context.snapshot, one.place)
-    consistent = one.request.get("ConsistentRead", False)
-    charges.charge_read(context.service, one.table, one.key, stored, consistent=consistent)
-    units = read_units(stored.size if stored else 0, consistent=consistent)
+    units = read_units(
+        stored.size if stored else 0, consistent=one.request.get("ConsistentRead", False)
+    )
+    charges.charge_read(context.service, one.table, one.key, stored, one.request)
     return Consumed(units), projected(stored, one.statement.columns) if stored else None
 
 
