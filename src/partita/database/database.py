@@ -20,7 +20,11 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
-from partita.database.response_cache import ResponseCache
+from partita.database.response_cache import (
+    RESPONSE_CACHE_BYTES,
+    ResponseCache,
+    response_caches,
+)
 from partita.database.storage.engine import Changes, Engine
 from partita.database.storage.group_commit import CallSoon, GroupCommit
 from partita.database.storage.write_batch import WriteBatch
@@ -31,8 +35,6 @@ from partita.database.upkeep.jobs import Jobs
 from partita.database.upkeep.keeper import CallLater, Keeper
 from partita.database.upkeep.scaling import Scaling
 from partita.errors import DynamoDBError, InternalServerError, StorageError
-
-CACHED_OPERATIONS = ("GetItem", "Query")
 
 
 class Database:
@@ -50,13 +52,14 @@ class Database:
         transient_seconds: float = 0.0,
         capacity: str = OFF,
         schedules: Sequence[ScheduledChange] = (),
+        response_cache_bytes: int = RESPONSE_CACHE_BYTES,
     ) -> None:
         check_format(engine)
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
         event_streams = EventStreams(snapshot)
         self._engine = engine
-        self.response_caches = {name: ResponseCache() for name in CACHED_OPERATIONS}
+        self.response_caches = response_caches(response_cache_bytes)
         ledger = Ledger(clock, capacity)
         scaling = Scaling(catalog, snapshot, clock, ledger, schedules)
         events = EventJobs(event_streams, snapshot, clock)
@@ -76,7 +79,7 @@ class Database:
             call_soon,
             call_from_thread,
             call_later,
-            self._forget_answers,
+            self._invalidate_responses,
             forget_lost_commit,
             clock,
         )
@@ -105,20 +108,24 @@ class Database:
         self,
         handler: ReadHandler,
         request: Request,
-        question: bytes = b"",
+        cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
-        """Read at once. Where an answer shall be known, it is kept; not if it is charged for."""
+        """Read at once; what is charged for is not cached."""
         self.reads.take_partition()
         answer = handler(self.reads, request)
         partition = self.reads.take_partition()
         if cache is not None and partition is not None and not self.service.ledger.is_on:
-            cache.keep(question, answer, partition)
+            cache.put(cache_key, answer, partition)
         return answer
 
-    def _forget_answers(self, changes: Changes) -> None:
+    def clear_response_caches(self) -> None:
         for cache in self.response_caches.values():
-            cache.forget_changed(changes)
+            cache.clear()
+
+    def _invalidate_responses(self, changes: Changes) -> None:
+        for cache in self.response_caches.values():
+            cache.invalidate(changes)
 
     def _see_catalog_change(self) -> None:
         self._take_catalog()
@@ -126,8 +133,7 @@ class Database:
 
     def _take_catalog(self) -> None:
         """What follows from the tables that there are."""
-        for cache in self.response_caches.values():
-            cache.forget_all()
+        self.clear_response_caches()
         self.service.meter()
 
     def write(

@@ -8,8 +8,7 @@ Only what time brings about waits for `settle`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from threading import Lock, local
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -60,6 +59,9 @@ class Database:
             transient_seconds=transient_seconds,
             capacity=capacity,
             schedules=schedules,
+        )
+        self._dispatcher = Dispatcher(
+            self, READS, WRITES, ONLY_READS, PAGES, self._operations.response_caches
         )
         self._operations.start()
         self._rest()
@@ -129,25 +131,32 @@ class Database:
         """The answer to a complete request, from any thread."""
         with self._lock:
             self._check_open()
-            _current.database = self
+            if self.faults.is_any_ordered:
+                # A fault strikes where an operation is called, and counts its calls.
+                self._operations.clear_response_caches()
             answers: list[HttpResponse] = []
-            _dispatcher().handle(request, answers.append)
+            self._dispatcher.handle(request, answers.append)
             self._turns.run_until(answers.__len__)
             self._rest()
         return answers[0]
 
     @property
     def metrics(self) -> Metrics:
-        """Of all databases of this process, which share their dispatcher."""
-        return _dispatcher().metrics
+        return self._dispatcher.metrics
 
     def listens_at(self, address: str) -> None:
         """What DescribeEndpoints tells."""
         self._operations.service.address = address
 
-    def read(self, handler: Handler, request: Request) -> bytes:
+    def read(
+        self,
+        handler: Handler,
+        request: Request,
+        cache_key: bytes = b"",
+        cache: ResponseCache | None = None,
+    ) -> bytes:
         spoiled = self.faults.spoiled(_NAMES[handler], handler)
-        return self._operations.read(spoiled, request)
+        return self._operations.read(spoiled, request, cache_key, cache)
 
     def write(self, handler: Handler, request: Request, done: Done) -> None:
         spoiled = self.faults.spoiled(_NAMES[handler], handler)
@@ -186,29 +195,3 @@ def _do_nothing(context: WriteContext, request: Request) -> bytes:
 _NAMES: dict[Handler, str] = {
     handler: name for handlers in (READS, WRITES, PAGES) for name, handler in handlers.items()
 }
-
-_current = local()
-
-
-class _Current:
-    """The database that this thread is asking."""
-
-    def read(
-        self,
-        handler: Handler,
-        request: Request,
-        question: bytes = b"",
-        cache: ResponseCache | None = None,
-    ) -> bytes:
-        asked: Database = _current.database
-        return asked.read(handler, request)
-
-    def write(self, handler: Handler, request: Request, done: Done) -> None:
-        asked: Database = _current.database
-        asked.write(handler, request, done)
-
-
-@cache
-def _dispatcher() -> Dispatcher:
-    """One for all databases: compiling its validators takes longer than all else of a branch."""
-    return Dispatcher(_Current(), READS, WRITES, ONLY_READS, PAGES)

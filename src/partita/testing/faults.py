@@ -99,6 +99,10 @@ class Faults:
     def clear(self) -> None:
         self._orders.clear()
 
+    @property
+    def is_any_ordered(self) -> bool:
+        return bool(self._orders)
+
     def _order(
         self,
         kind: str,

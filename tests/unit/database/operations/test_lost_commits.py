@@ -54,17 +54,17 @@ class Opened:
         return answers
 
 
-def test_an_answer_about_a_table_that_was_lost_is_not_known() -> None:
+def test_a_response_about_a_table_that_was_lost_is_not_cached() -> None:
     opened = Opened()
-    known = opened.database.response_caches["GetItem"]
+    cache = opened.database.response_caches["GetItem"]
     opened.disk.is_full = True
     answers = opened.write(create_table, CREATE)
     for _ in range(2):
-        opened.database.read(get_item, GET, b"?", known)
-    assert known.get(b"?") is not None
+        opened.database.read(get_item, GET, b"key", cache)
+    assert cache.get(b"key") is not None
     opened.turns.run_ready()
     assert isinstance(answers[0], InternalServerError)
-    assert known.get(b"?") is None
+    assert cache.get(b"key") is None
 
 
 def test_insights_that_were_lost_are_not_counted() -> None:
