@@ -32,7 +32,9 @@ GATHER_SECONDS: Final = 0.001
 """How long those who were just answered are waited for, where the disk takes longer than that."""
 
 
-class _Batch:
+class _Group:
+    """The writes that share one commit, and who waits for it."""
+
     __slots__ = ("changes", "failure", "holds", "waiting")
 
     def __init__(self) -> None:
@@ -43,7 +45,7 @@ class _Batch:
 
 
 class GroupCommit(LatestState):
-    """The single writer. All of it runs on one thread, but for the waiting for the disk.
+    """The single writer. All of it runs on one thread, except for waiting for the disk.
 
     `call_soon` runs a function soon on that thread, `call_later` after some seconds, and
     `call_from_thread` does so from another. While the engine says that it does not wait for the
@@ -68,14 +70,15 @@ class GroupCommit(LatestState):
         self._call_later = call_later
         self._on_commit = on_commit
         self._on_lost_commit = on_lost_commit
-        self._gathering = _Batch()
-        self._committing: _Batch | None = None
-        self._scheduled = False
-        self._crowd = 0
+        self._gathering = _Group()
+        self._committing: _Group | None = None
+        self._is_scheduled = False
+        self._expected_writes = 0
         """How many writes to wait for before the next commit, if any."""
-        self._is_crowded = False
+        self._was_shared = False
+        """Whether several writes shared the last commit."""
         self._is_closed = False
-        self._work: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._work: SimpleQueue[_Group | None] = SimpleQueue()
         self._writer: Thread | None = None
 
     def get(self, key: bytes) -> bytes | None:
@@ -107,15 +110,15 @@ class GroupCommit(LatestState):
             return
         # A refusal waits too: it may rest on a write whose commit is still under way.
         self._gathering.waiting.append((done, outcome))
-        if self._committing is None and not self._scheduled:
-            self._scheduled = True
-            self._call_soon(self._start_after_turn if self._is_crowded else self._start)
-        elif 0 < self._crowd <= len(self._gathering.waiting):
-            self._crowd = 0
+        if self._committing is None and not self._is_scheduled:
+            self._is_scheduled = True
+            self._call_soon(self._start_after_turn if self._was_shared else self._start)
+        elif 0 < self._expected_writes <= len(self._gathering.waiting):
+            self._expected_writes = 0
             self._call_soon(self._start)
 
     def close(self) -> None:
-        """Finish the commit under way, keep what was gathered on top of it, and stop."""
+        """Finish the commit under way, commit what was gathered on top of it, and stop."""
         self._is_closed = True
         if self._writer is not None:
             self._work.put(None)
@@ -138,21 +141,21 @@ class GroupCommit(LatestState):
         self._call_soon(self._start)
 
     def _start(self) -> None:
-        self._scheduled = False
-        self._crowd = 0
+        self._is_scheduled = False
+        self._expected_writes = 0
         if self._committing is not None or not self._gathering.waiting:
             return
-        batch, self._gathering = self._gathering, _Batch()
-        self._committing = batch
+        group, self._gathering = self._gathering, _Group()
+        self._committing = group
         if self._engine.waits_for_disk and self._has_writer():
-            self._work.put(batch)
+            self._work.put(group)
         else:
-            self._commit(batch)
-            self._finish(batch)
+            self._commit(group)
+            self._finish(group)
 
     def _has_writer(self) -> bool:
         if self._writer is None:
-            writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
+            writer = Thread(target=self._commit_groups, name="partita-writer", daemon=True)
             try:
                 writer.start()
             except RuntimeError:
@@ -161,51 +164,51 @@ class GroupCommit(LatestState):
             self._writer = writer
         return True
 
-    def _commit_batches(self) -> None:
-        while (batch := self._work.get()) is not None:
-            self._commit(batch)
+    def _commit_groups(self) -> None:
+        while (group := self._work.get()) is not None:
+            self._commit(group)
             if not self._is_closed:
-                self._call_from_thread(partial(self._finish, batch))
+                self._call_from_thread(partial(self._finish, group))
 
-    def _commit(self, batch: _Batch) -> None:
+    def _commit(self, group: _Group) -> None:
         try:
-            if batch.changes:
-                self._engine.commit(batch.changes)
+            if group.changes:
+                self._engine.commit(group.changes)
         except StorageError as error:
-            batch.failure = error
+            group.failure = error
         except Exception as error:
-            # Whatever it was, the writer must live on and those who wait must be told.
+            # Whatever it was, the writer must survive it and those who wait must hear of it.
             logger.exception("A commit failed.")
-            batch.failure = StorageError(f"The commit failed: {error!r}.")
+            group.failure = StorageError(f"The commit failed: {error!r}.")
 
-    def _finish(self, batch: _Batch) -> None:
+    def _finish(self, group: _Group) -> None:
         if self._is_closed:
             return
         self._committing = None
         self._engine.refresh()
-        if batch.failure is not None:
-            self._lose(batch, batch.failure)
+        if group.failure is not None:
+            self._lose(group, group.failure)
             return
-        self._on_commit(batch.changes)
-        self._is_crowded = len(batch.waiting) > 1
+        self._on_commit(group.changes)
+        self._was_shared = len(group.waiting) > 1
         if self._gathering.waiting:
-            self._start_next(len(batch.waiting))
-        for done, outcome in batch.waiting:
+            self._start_next(len(group.waiting))
+        for done, outcome in group.waiting:
             done(outcome)
 
     def _start_next(self, answered: int) -> None:
         """Soon, or with those who are answered now: a slow disk is better asked once for all."""
-        self._scheduled = True
+        self._is_scheduled = True
         if not self._engine.waits_for_disk:
             self._call_soon(self._start)
             return
-        self._crowd = len(self._gathering.waiting) + answered
+        self._expected_writes = len(self._gathering.waiting) + answered
         self._call_later(GATHER_SECONDS, self._start)
 
-    def _lose(self, batch: _Batch, failure: StorageError) -> None:
+    def _lose(self, group: _Group, failure: StorageError) -> None:
         logger.error("%s The writes that waited for it were refused.", failure)
-        lost = batch.waiting + self._gathering.waiting
-        self._gathering = _Batch()
+        lost = group.waiting + self._gathering.waiting
+        self._gathering = _Group()
         error = self._on_lost_commit(failure)
         for done, outcome in lost:
             done(outcome if isinstance(outcome, RequestError) else error)

@@ -21,7 +21,7 @@ from partita.errors import ResourceNotFoundException, StorageError
 
 FORMAT_VERSION = 2
 FORMATS_TAKEN_OVER = (b"1",)
-"""Format 1 had no journals beside the tree, and is the same in all else."""
+"""Format 1 had no write-ahead log in front of the tree, and is the same in all else."""
 
 LAST_KEY = b"\xff" * 1024
 """Behind every key of the layout."""
