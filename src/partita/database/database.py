@@ -32,8 +32,8 @@ from partita.database.tables.catalog import Catalog, check_format
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
 from partita.database.upkeep.jobs import Jobs
-from partita.database.upkeep.keeper import CallLater, Keeper
 from partita.database.upkeep.scaling import Scaling
+from partita.database.upkeep.worker import CallLater, Worker
 from partita.errors import DynamoDBError, InternalServerError, StorageError
 
 
@@ -64,8 +64,8 @@ class Database:
         scaling = Scaling(catalog, snapshot, clock, ledger, schedules)
         events = EventJobs(event_streams, snapshot, clock)
         destinations = DestinationJobs(catalog, event_streams, snapshot, region)
-        more_jobs = [scaling.work, events.work, destinations.work]
-        jobs = Jobs(catalog, snapshot, clock, stopwatch, more_jobs)
+        other_jobs = [scaling.work, events.work, destinations.work]
+        jobs = Jobs(catalog, snapshot, clock, stopwatch, other_jobs)
 
         def forget_lost_commit(failure: StorageError) -> InternalServerError:
             catalog.reload()
@@ -83,7 +83,7 @@ class Database:
             forget_lost_commit,
             clock,
         )
-        self._keeper = Keeper(jobs, self._commits, call_soon, call_later)
+        self._worker = Worker(jobs, self._commits, call_soon, call_later)
         self.service = Service(
             catalog,
             clock,
@@ -98,11 +98,11 @@ class Database:
         self._is_held = self._commits.is_held
         self.reads = ReadContext(self.service, snapshot, self._is_held)
         catalog.on_change = self._see_catalog_change
-        event_streams.on_change = self._keeper.wake
+        event_streams.on_change = self._worker.wake
 
     def start(self) -> None:
         """Begin the background work, on the thread that will call `read` and `write`."""
-        self._keeper.start()
+        self._worker.start()
 
     def read(
         self,
@@ -129,7 +129,7 @@ class Database:
 
     def _see_catalog_change(self) -> None:
         self._take_catalog()
-        self._keeper.wake()
+        self._worker.wake()
 
     def _take_catalog(self) -> None:
         """What follows from the tables that there are."""
@@ -145,6 +145,6 @@ class Database:
         self._commits.write(decide, done)
 
     def close(self) -> None:
-        self._keeper.stop()
+        self._worker.stop()
         self._commits.close()
         self._engine.close()

@@ -68,7 +68,7 @@ def checkpoint_key(stream: int, shard: int, trigger: str) -> bytes:
     return checkpoints_prefix(stream, shard) + trigger.encode()
 
 
-def checkpoint_parts(checkpoint_storage_key: bytes) -> tuple[int, str]:
+def parse_checkpoint_key(checkpoint_storage_key: bytes) -> tuple[int, str]:
     """The shard and the trigger."""
     _, shard = _SHARD.unpack_from(checkpoint_storage_key, 1)
     return shard, checkpoint_storage_key[1 + _SHARD.size :].decode(errors="replace")

@@ -24,8 +24,8 @@ from partita.database.expressions.resolution import (
     NameItems,
     Names,
     Values,
+    cached,
     invalid,
-    kept,
     run_checks,
 )
 from partita.database.item.keys import KeyAttribute, KeyRange
@@ -86,14 +86,14 @@ def compile_key_condition(text: str, names: Names) -> KeyCondition:
     return _compiled(text, tuple(names.items()), PARAMETER)
 
 
-@kept
+@cached
 def _compiled(text: str, names: NameItems, parameter: str) -> KeyCondition:
     scope = ConditionScope(dict(names))
     try:
         node = checked_tree(text)
     except Refusal as refusal:
         raise invalid(parameter, refusal) from None
-    scope.whole(node)
+    scope.compile(node)
     tests: tuple[KeyTest, ...] = ()
     shape_error = None
     try:

@@ -40,13 +40,13 @@ class Jobs:
         snapshot: Snapshot,
         clock: Clock,
         stopwatch: Stopwatch,
-        more: Sequence[Callable[[WriteBatch], bool]] = (),
+        other_jobs: Sequence[Callable[[WriteBatch], bool]] = (),
     ) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
         self._clock = clock
         self._stopwatch = stopwatch
-        self._more = more
+        self._other_jobs = other_jobs
         self._looked_at: dict[tuple[int, str], bytes] = {}
 
     def start_again(self) -> None:
@@ -64,7 +64,7 @@ class Jobs:
             self._forget_tokens,
             self._roll_shards,
             self._trim_streams,
-            *self._more,
+            *self._other_jobs,
         )
         return any(job(write_batch) for job in jobs)
 

@@ -31,7 +31,7 @@ from partita.streams.kinesis.resources import (
     shard_number,
     stream_arn,
     stream_name,
-    told,
+    stream_phrase,
 )
 from partita.streams.kinesis.streams import (
     INVALID_TOKEN,
@@ -94,7 +94,7 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
         stream = find_stream(service, stream_name(request))
         created_at = request.get("StreamCreationTimestamp", stream.created_at)
         if int(created_at) != int(stream.created_at):
-            raise ResourceNotFoundException(f"{told(service, stream.name)} not found.")
+            raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
         after = request.get("ExclusiveStartShardId", "")
         shard_filter = request.get("ShardFilter", {})
         return _Token(stream.name, stream.number, after, 0.0, shard_filter), stream
@@ -111,7 +111,7 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
         )
     stream = find_stream(service, token.stream)
     if stream.number != token.number:
-        raise ResourceNotFoundException(f"{told(service, stream.name)} not found.")
+        raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
     return token, stream
 
 
@@ -219,7 +219,7 @@ def _provisioned_stream(service: Service, request: Request) -> EventStream:
     stream = active_stream(service, request)
     if stream.mode == ON_DEMAND:
         raise ValidationException(
-            f"Request is invalid. {told(service, stream.name)} is in On-Demand mode."
+            f"Request is invalid. {stream_phrase(service, stream.name)} is in On-Demand mode."
         )
     return stream
 

@@ -161,7 +161,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         indexes += definitions.global_indexes(
             request["GlobalSecondaryIndexes"], types, numbers, billing_mode
         )
-    definitions.check_indexes_together(indexes)
+    definitions.check_index_set(indexes)
     definitions.check_on_demand_throughput(request.get("OnDemandThroughput"), billing_mode)
     check_sse(request.get("SSESpecification"))
     throughput = definitions.throughput(request.get("ProvisionedThroughput"))

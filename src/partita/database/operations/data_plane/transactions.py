@@ -83,7 +83,7 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
     gets = [one["Get"] for one in request["TransactItems"]]
     asked = [(normalize_item(get["Key"]), read_expressions(get, GET).projection) for get in gets]
     tables = [context.service.table(get["TableName"]) for get in gets]
-    items, members = read_together(context, request, tables, asked)
+    items, members = read_transaction(context, request, tables, asked)
     # An item of which the projection leaves nothing is as if it were not there (recorded).
     responses = [
         answer([raw_member("Item", item)]) if item not in (None, NO_ITEM) else NO_ITEM
@@ -92,7 +92,7 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
     return answer([*members, raw_member("Responses", raw_list(responses))])
 
 
-def read_together(
+def read_transaction(
     context: ReadContext,
     request: Request,
     tables: list[Table],
@@ -138,10 +138,10 @@ def transact_write_items(context: WriteContext, request: Request) -> bytes:
     actions = [_action(one) for one in request["TransactItems"]]
     check_payload(actions)
     tables = [context.service.table(action.table_name) for action in actions]
-    return answer(write_together(context, request, request["TransactItems"], tables, actions))
+    return answer(write_transaction(context, request, request["TransactItems"], tables, actions))
 
 
-def write_together(
+def write_transaction(
     context: WriteContext,
     request: Request,
     asked: list[dict[str, Any]],

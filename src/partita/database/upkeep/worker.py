@@ -16,7 +16,7 @@ CallLater = Callable[[float, Callable[[], None]], object]
 IDLE_SECONDS = 1.0
 
 
-class Keeper:
+class Worker:
     """Runs the jobs between requests, a piece at a time, through the same commits as they."""
 
     def __init__(
