@@ -13,7 +13,7 @@ from partita.database.storage.branch import BranchEngine
 from partita.database.storage.group_commit import GroupCommit
 from partita.database.storage.write_batch import Savepoint, WriteBatch
 from partita.errors import RequestError
-from partita.testing.turns import Turns
+from partita.testing.loop import ManualLoop
 
 KEYS = (b"a", b"b", b"c")
 
@@ -25,12 +25,12 @@ class Commits:
         self.engine = BranchEngine()
         self.engine.commit({b"a": b"old a", b"b": b"old b"})
         self.engine.refresh()
-        self.turns = Turns()
+        self.loop = ManualLoop()
         self.commits = GroupCommit(
             self.engine,
-            self.turns.call_soon,
-            self.turns.call_soon,
-            self.turns.call_later,
+            self.loop.call_soon,
+            self.loop.call_soon,
+            self.loop.call_later,
             lambda changes: None,
             lambda failure: RequestError(str(failure)),
             system_clock,
@@ -39,7 +39,7 @@ class Commits:
     def write(self, decide: Callable[[WriteBatch], None]) -> None:
         answers: list[Any] = []
         self.commits.write(decide, answers.append)
-        self.turns.run_ready()
+        self.loop.run_ready()
         assert answers == [None]
 
     def stored(self) -> dict[bytes, bytes | None]:
@@ -66,7 +66,7 @@ def test_what_is_rolled_back_is_not_committed() -> None:
     commits.commits.write(decide, lambda answer: None)
     assert called == ["before"]
     assert [commits.commits.is_held(key) for key in KEYS] == [True, False, False]
-    commits.turns.run_ready()
+    commits.loop.run_ready()
     assert commits.stored() == {b"a": b"new", b"b": b"old b", b"c": None}
 
 

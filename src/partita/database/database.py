@@ -70,8 +70,8 @@ class Database:
         def forget_lost_commit(failure: StorageError) -> InternalServerError:
             catalog.reload()
             event_streams.reload()
-            self._take_catalog()
-            jobs.start_again()
+            self._apply_catalog()
+            jobs.restart()
             return InternalServerError(str(failure))
 
         self._commits = GroupCommit(
@@ -97,7 +97,7 @@ class Database:
         self.service.meter()
         self._is_held = self._commits.is_held
         self.reads = ReadContext(self.service, snapshot, self._is_held)
-        catalog.on_change = self._see_catalog_change
+        catalog.on_change = self._on_catalog_change
         event_streams.on_change = self._worker.wake
 
     def start(self) -> None:
@@ -127,12 +127,12 @@ class Database:
         for cache in self.response_caches.values():
             cache.invalidate(changes)
 
-    def _see_catalog_change(self) -> None:
-        self._take_catalog()
+    def _on_catalog_change(self) -> None:
+        self._apply_catalog()
         self._worker.wake()
 
-    def _take_catalog(self) -> None:
-        """What follows from the tables that there are."""
+    def _apply_catalog(self) -> None:
+        """Adapt to the tables that there are now."""
         self.clear_response_caches()
         self.service.meter()
 

@@ -6,7 +6,7 @@
     12 stream, shard, sequence number                a change
 
 Spaces that are not here belong to `tables/layout.py` and `events/layout.py`. Streams take their
-numbers from the same count as tables, so that none comes again.
+numbers from the same counter as tables, so that none is used twice.
 """
 
 from __future__ import annotations

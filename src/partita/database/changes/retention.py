@@ -1,6 +1,6 @@
 """Retention: changes are kept for a day, then removed in small pieces, and empty shards with them.
 
-A closed stream goes with its last shard.
+A closed stream is removed with its last shard.
 """
 
 from __future__ import annotations

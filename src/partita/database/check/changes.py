@@ -193,7 +193,7 @@ def changes_lead_to_the_items(folder: Folder) -> Iterator[Finding]:
         try:
             yield from _replayed(folder, stream, table)
         except (struct.error, msgspec.MsgspecError, KeyError, ValueError):
-            # Told by the invariant before.
+            # A finding of the invariant before.
             continue
 
 

@@ -1,4 +1,4 @@
-"""Whether the items of a table are as the write path leaves them, and what is kept beside them.
+"""Whether the items of a table are as the write path leaves them, and what is stored beside them.
 
 From every item to its index entries, collection and expiry, and from each of these back to an item.
 """
@@ -45,7 +45,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An item as it lies in storage, with the size that it has in truth."""
+    """An item as it lies in storage, with its size measured anew."""
 
     key: bytes
     value: bytes
@@ -54,7 +54,7 @@ class Seen:
 
 
 class _Unreadable(Exception):
-    """A value that is no item of its table; says why."""
+    """A value that is not an item of its table; says why."""
 
 
 def items_are_right(folder: Folder, table: Table) -> Iterator[Finding]:
@@ -285,7 +285,7 @@ def _readable_items(folder: Folder, table: Table) -> Iterator[Seen]:
 
 
 def _understood(table: Table, key: bytes, value: bytes) -> Seen | None:
-    """None for what cannot be read, which is told where it lies."""
+    """None for what cannot be read, which is a finding of its own."""
     try:
         return _seen(table, key, value)
     except _Unreadable:

@@ -46,7 +46,7 @@ def sequence_number(shard: Shard, sequence: int, at: float) -> int:
 
 
 def parse_sequence_number(text: str) -> SequenceNumber | None:
-    """None for what is no sequence number."""
+    """None when the text is not a sequence number."""
     number = int(text)
     if number >> TOP_BITS != VERSION or number & 15 != VERSION:
         return None

@@ -2,7 +2,8 @@
 
 A write is a function of a `WriteBatch`: it reads, decides, and records its changes there. While one
 commit is being written to disk by the writer thread, the next writes are decided on top of it and
-gathered; when the disk is ready they follow together. A write is answered only after its commit.
+gathered; when the disk is ready, they share the next commit. A write is answered only after its
+commit.
 
 A failed write leaves no trace, because a write batch is merged only when its function returns. When
 the disk fails, everything that was decided on top of the lost commit fails with it.
@@ -29,7 +30,7 @@ CallSoon = Callable[[Callable[[], None]], object]
 CallLater = Callable[[float, Callable[[], None]], object]
 
 GATHER_SECONDS: Final = 0.001
-"""How long those who were just answered are waited for, where the disk takes longer than that."""
+"""How long to wait for the next writes of those just answered, where the disk takes longer."""
 
 
 class _Group:
@@ -137,7 +138,7 @@ class GroupCommit(LatestState):
             callback()
 
     def _start_after_turn(self) -> None:
-        """With what has come meanwhile: where many write, a commit is better for more of them."""
+        """One turn of the loop later: where many write, more of them share the commit."""
         self._call_soon(self._start)
 
     def _start(self) -> None:
@@ -159,7 +160,7 @@ class GroupCommit(LatestState):
             try:
                 writer.start()
             except RuntimeError:
-                # The system has no more threads: the one that there is does the waiting.
+                # The system has no more threads: this one waits for the disk.
                 return False
             self._writer = writer
         return True
@@ -197,7 +198,7 @@ class GroupCommit(LatestState):
             done(outcome)
 
     def _start_next(self, answered: int) -> None:
-        """Soon, or with those who are answered now: a slow disk is better asked once for all."""
+        """Soon; behind a slow disk with the next writes of those answered now, in one commit."""
         self._is_scheduled = True
         if not self._engine.waits_for_disk:
             self._call_soon(self._start)

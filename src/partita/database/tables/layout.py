@@ -114,7 +114,7 @@ def collections_prefix(table_number: int) -> bytes:
 
 
 def expiries_prefix(table: Table) -> bytes:
-    """Each time that TTL is switched on, expiries are noted anew, apart from those before."""
+    """Each time that TTL is switched on, expiries get a new prefix, apart from those before."""
     return EXPIRIES + _TABLE.pack(table.number) + _TABLE.pack(table.ttl_changes)
 
 

@@ -25,7 +25,7 @@ LARGE_ITEM_BYTES: Final = 4 * KB
 
 
 class Page:
-    """Items as JSON bytes, what was evaluated for them, and where to go on."""
+    """Items as JSON bytes, what was evaluated for them, and where the next page begins."""
 
     __slots__ = ("items", "last_evaluated", "scanned_bytes", "scanned_count")
 

@@ -1,6 +1,6 @@
 """THE write path: the only code that changes an item.
 
-`write_item` is given what is there and what shall be there. It works out index entries, counts,
+`write_item` is given the old item and the new one. It works out index entries, counts,
 collection sizes and expiry, and records all of it in one write batch. Whoever wants to change an
 item (an operation, a transaction, the TTL sweep) decides the new item and calls it, so items,
 indexes, figures and capacity can never disagree.

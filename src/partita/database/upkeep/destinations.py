@@ -76,9 +76,9 @@ class DestinationJobs:
         return found
 
     def _finish(self, write_batch: WriteBatch, table: Table, destination: Destination) -> bool:
-        """Be done with one that is disabled and has got everything."""
+        """Finish with a destination that is disabled and has received everything."""
         committed = self._catalog.committed(table)
-        # When the disk has it as disabled, it has all changes before that too.
+        # Once it is disabled on disk, all changes before that are on disk too.
         if committed is None or destination not in committed.destinations:
             return False
         if not destination.is_disabled or self._next_changes(destination):

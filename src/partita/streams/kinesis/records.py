@@ -97,7 +97,7 @@ def _new_record(stream: EventStream, entry: Request, size: int, path: str) -> Ne
 
 
 def _record_bytes(entry: Request) -> int:
-    """The key and the data, which is base64 that has been found to be well-formed."""
+    """The key and the data, which is base64 that was checked before."""
     data: str = entry["Data"]
     return len(entry["PartitionKey"].encode()) + len(data) // 4 * 3 - data.count("=")
 

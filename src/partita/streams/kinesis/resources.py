@@ -1,6 +1,6 @@
 """Which stream a request to Kinesis names, and how one that is not there is refused.
 
-Texts are those that kinesalite recorded from the service, where nothing else is said.
+Texts are those that kinesalite recorded from the service, unless noted otherwise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partita.errors import (
 )
 
 NO_BODY = b""
-"""What the operations answer that only change something."""
+"""The answer of operations that only change something."""
 NO_NAME = (
     "1 validation error detected: Value null at 'streamName' failed to satisfy constraint: "
     "Member must not be null"

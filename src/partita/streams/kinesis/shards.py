@@ -60,7 +60,7 @@ FILTER_MEMBERS = {
 
 
 class _Token(msgspec.Struct):
-    """Where a list of shards goes on."""
+    """Where the next page of a list of shards begins."""
 
     stream: str
     number: int
@@ -87,7 +87,7 @@ def list_shards(context: ReadContext, request: Request) -> bytes:
 
 
 def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
-    """What a token says, or what one would say that asks for the first page."""
+    """What a token holds, or what it would hold for the first page."""
     if "NextToken" not in request:
         if "StreamName" not in request and "StreamARN" not in request:
             raise InvalidArgumentException(TOKEN_OR_NAME)

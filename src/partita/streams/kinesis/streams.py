@@ -133,7 +133,7 @@ def in_transition(service: Service, stream: EventStream, transition: str) -> Eve
     return replace(stream, transition=transition, settles_at=settles_at)
 
 
-# What there is
+# Describing and listing
 
 
 def describe_stream(context: ReadContext, request: Request) -> bytes:

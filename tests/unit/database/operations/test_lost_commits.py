@@ -13,7 +13,7 @@ from partita.database.operations.data_plane.items import get_item
 from partita.database.storage.branch import BranchEngine
 from partita.database.storage.engine import Changes
 from partita.errors import DynamoDBError, InternalServerError, StorageError
-from partita.testing.turns import Turns
+from partita.testing.loop import ManualLoop
 
 CREATE = {
     "TableName": "notes",
@@ -35,16 +35,16 @@ class Disk(BranchEngine):
 
 
 class Opened:
-    """A database that answers when `turns` are run."""
+    """A database that answers when `loop` is run."""
 
     def __init__(self) -> None:
         self.disk = Disk()
-        self.turns = Turns()
+        self.loop = ManualLoop()
         self.database = Database(
             self.disk,
-            call_soon=self.turns.call_soon,
-            call_from_thread=self.turns.call_soon,
-            call_later=self.turns.call_later,
+            call_soon=self.loop.call_soon,
+            call_from_thread=self.loop.call_soon,
+            call_later=self.loop.call_later,
             clock=system_clock,
         )
 
@@ -62,7 +62,7 @@ def test_a_response_about_a_table_that_was_lost_is_not_cached() -> None:
     for _ in range(2):
         opened.database.read(get_item, GET, b"key", cache)
     assert cache.get(b"key") is not None
-    opened.turns.run_ready()
+    opened.loop.run_ready()
     assert isinstance(answers[0], InternalServerError)
     assert cache.get(b"key") is None
 
@@ -70,9 +70,9 @@ def test_a_response_about_a_table_that_was_lost_is_not_cached() -> None:
 def test_insights_that_were_lost_are_not_counted() -> None:
     opened = Opened()
     opened.write(create_table, CREATE)
-    opened.turns.run_ready()
+    opened.loop.run_ready()
     opened.disk.is_full = True
     opened.write(update_contributor_insights, ENABLE)
     assert opened.database.service.ledger.is_on
-    opened.turns.run_ready()
+    opened.loop.run_ready()
     assert not opened.database.service.ledger.is_on

@@ -12,7 +12,7 @@ from partita.database.database import Database
 from partita.database.storage.branch import BranchEngine
 from partita.database.tables.read import FILTER_SECONDS_MAX, ITEMS_PER_LOOK
 from partita.registry import READS, WRITES
-from partita.testing.turns import Turns
+from partita.testing.loop import ManualLoop
 
 ITEMS = 3 * ITEMS_PER_LOOK
 TABLE = {
@@ -54,13 +54,13 @@ class SlowWatch:
 
 class Opened:
     def __init__(self) -> None:
-        turns = Turns()
+        loop = ManualLoop()
         self.watch = SlowWatch()
         self.database = Database(
             BranchEngine(),
-            call_soon=turns.call_soon,
-            call_from_thread=turns.call_soon,
-            call_later=turns.call_later,
+            call_soon=loop.call_soon,
+            call_from_thread=loop.call_soon,
+            call_later=loop.call_later,
             clock=system_clock,
             stopwatch=self.watch,
         )
@@ -69,7 +69,7 @@ class Opened:
             item = {"pk": {"S": "a"}, "sk": {"N": str(number)}, "v": {"N": str(number)}}
             put = {"TableName": "notes", "Item": item}
             self.database.write(WRITES["PutItem"], put, lambda answer: None)
-        turns.run_ready()
+        loop.run_ready()
 
     def read(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         page: dict[str, Any] = json.loads(self.database.read(READS[operation], request))

@@ -1,8 +1,8 @@
 """TransactGetItems and TransactWriteItems: all or nothing, over several tables.
 
 A transaction is decided against one state of the database, like every write, so it is
-serializable. Its items are held until its commit is on disk; whatever meets them meanwhile is
-told of a conflict, as in the service.
+serializable. Its items are held until its commit is on disk; another request that meets them
+meanwhile is refused with a conflict, as in the service.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def write_transaction(
     tables: list[Table],
     actions: Sequence[Action],
 ) -> list[bytes]:
-    """Carry out all actions or none; the members of the answer that tell what it took."""
+    """Carry out all actions or none; the members of the answer that report what it consumed."""
     token = request.get("ClientRequestToken")
     if token is not None:
         replay = _replayed(context, request, token, asked, tables, actions)
