@@ -95,8 +95,7 @@ class Database:
             event_streams,
         )
         self.service.meter()
-        self._is_held = self._commits.is_held
-        self.reads = ReadContext(self.service, snapshot, self._is_held)
+        self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
         catalog.on_change = self._on_catalog_change
         event_streams.on_change = self._worker.wake
 
@@ -140,7 +139,7 @@ class Database:
         self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]
     ) -> None:
         def decide(write_batch: WriteBatch) -> bytes:
-            return handler(WriteContext(self.service, write_batch, self._is_held), request)
+            return handler(WriteContext(self.service, write_batch), request)
 
         self._commits.write(decide, done)
 

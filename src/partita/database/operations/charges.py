@@ -78,10 +78,10 @@ def charge_read(
 
 def charge_transaction_reads(
     service: Service, tables: Sequence[Table], keys: Sequence[Item], units: Sequence[float]
-) -> list[Refusal | None]:
+) -> Sequence[Refusal | None]:
     """Charge all reads of a transaction or none; says which of them are throttled, if any are."""
     if not service.ledger.is_on:
-        return []
+        return ()
     return service.ledger.admit_all(
         [
             read_charges(service, table, key, one)
@@ -96,10 +96,10 @@ def charge_transaction_writes(
     actions: Sequence[Action],
     written: Sequence[Written],
     factor: int,
-) -> list[Refusal | None]:
+) -> Sequence[Refusal | None]:
     """Charge all writes of a transaction or none; says which of them are throttled, if any are."""
     if not service.ledger.is_on:
-        return []
+        return ()
     return service.ledger.admit_all(
         [
             write_charges(service, table, key_of(action), one, factor)

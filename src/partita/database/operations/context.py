@@ -77,15 +77,24 @@ class ReadContext:
 
 
 class WriteContext:
-    __slots__ = ("is_held", "service", "write_batch")
+    __slots__ = ("_is_held", "service", "write_batch")
 
     def __init__(
-        self, service: Service, write_batch: WriteBatch, is_held: Callable[[bytes], bool]
+        self,
+        service: Service,
+        write_batch: WriteBatch,
+        is_held: Callable[[bytes], bool] | None = None,
     ) -> None:
+        """`is_held` is asked instead of the write batch, where it is given."""
         self.service = service
         self.write_batch = write_batch
-        self.is_held = is_held
+        self._is_held = is_held
+
+    def is_held(self, key: bytes) -> bool:
         """Whether an item is part of another transaction that is not committed yet."""
+        if self._is_held is not None:
+            return self._is_held(key)
+        return self.write_batch.is_held(key)
 
 
 ReadHandler = Callable[[ReadContext, Request], bytes]

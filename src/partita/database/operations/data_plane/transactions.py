@@ -296,7 +296,7 @@ def _apply(
     return written
 
 
-def _cancel_if_throttled(refusals: list[Refusal | None]) -> None:
+def _cancel_if_throttled(refusals: Sequence[Refusal | None]) -> None:
     if refusals:
         cancel_if_any(
             [refusal.cancellation_reason() if refusal else NO_REASON for refusal in refusals]
