@@ -18,7 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita import compiled
-from partita.database.storage.embedded import LOG_FILES, EmbeddedEngine, opened_for_reading
+from partita.database.storage.embedded import (
+    COMMITS_AFTER_A_SLOW_ONE,
+    LOG_FILES,
+    QUICK_SECONDS,
+    EmbeddedEngine,
+    opened_for_reading,
+)
 from partita.database.storage.engine import Changes
 from partita.database.storage.write_ahead_log import (
     CLEARED_BYTES_MAX,
@@ -317,6 +323,33 @@ def test_pages_of_a_scan_are_those_of_a_dict_while_checkpoints_begin_and_end(
             stop = page[-1][0]
         else:
             start = page[-1][0] + b"\0"
+    engine.close()
+
+
+class Watch:
+    """A stopwatch on which every look takes its time."""
+
+    def __init__(self) -> None:
+        self.seconds = self.look_seconds = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += self.look_seconds
+        return self.seconds
+
+
+def test_after_a_slow_commit_the_next_ones_are_taken_to_wait_for_the_disk(tmp_path: Path) -> None:
+    watch = Watch()
+    engine = EmbeddedEngine(tmp_path, stopwatch=watch)
+    commit(engine, {b"a": b"1"})
+    assert not engine.waits_for_disk
+    watch.look_seconds = 2 * QUICK_SECONDS
+    commit(engine, {b"a": b"2"})
+    watch.look_seconds = 0.0
+    waits = []
+    for number in range(COMMITS_AFTER_A_SLOW_ONE + 1):
+        waits.append(engine.waits_for_disk)
+        commit(engine, {b"a": b"%d" % number})
+    assert waits == [True] * COMMITS_AFTER_A_SLOW_ONE + [False]
     engine.close()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from partita.clock import Stopwatch, system_stopwatch
+from partita.clock import Stopwatch
 from partita.database.storage.engine import Reader
 from partita.database.tables.stored import HEADER_BYTES, Stored, unpack, unpack_sizes
 from partita.limits import KB, PAGE_BYTES_MAX
@@ -45,7 +45,7 @@ def read_page(
     pairs: Iterable[tuple[bytes, bytes]],
     limit: int | None,
     keep: Keep | None,
-    stopwatch: Stopwatch = system_stopwatch,
+    stopwatch: Stopwatch,
 ) -> Page:
     page = Page()
     items, size, page_bytes, count = page.items, 0, 0, 0
