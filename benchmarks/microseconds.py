@@ -18,6 +18,7 @@ from benchmarks import dataset
 from benchmarks.operations import OPERATIONS, batch_put
 from benchmarks.wire import headers
 from partita.assembly import open_engine
+from partita.clock import system_clock
 from partita.compiled import is_used
 from partita.database.database import Database
 from partita.registry import ONLY_READS, READS, WRITES
@@ -55,12 +56,15 @@ class Bench:
             call_soon=self.later.append,
             call_from_thread=self.later.append,
             call_later=lambda seconds, function: None,
+            clock=system_clock,
         )
         self.validators = compile_validators([*READS, *WRITES])
 
-    def connect(self, *, knows: bool) -> Connection:
-        known = self.database.response_caches if knows else {}
-        dispatcher = Dispatcher(self.database, READS, WRITES, ONLY_READS, response_caches=known)
+    def connect(self, *, caches: bool) -> Connection:
+        response_caches = self.database.response_caches if caches else {}
+        dispatcher = Dispatcher(
+            self.database, READS, WRITES, ONLY_READS, response_caches=response_caches
+        )
         return self.listen(dispatcher.handle, dispatcher)
 
     def listen(self, handle: Callable[..., None], dispatcher: Dispatcher) -> Connection:
@@ -112,7 +116,7 @@ def microseconds(work: Callable[[], None], after: Callable[[], None]) -> float:
 
 
 def measure(bench: Bench, name: str) -> tuple[dict[str, float], float]:
-    """The stages of an operation, and the whole when its answer is known."""
+    """The stages of an operation, and the whole when its response is cached."""
     operation = next(one for one in OPERATIONS if one.name == name)
     bodies = operation.bodies()
     heads = headers(operation.target)
@@ -141,13 +145,13 @@ def measure(bench: Bench, name: str) -> tuple[dict[str, float], float]:
     def nothing() -> None:
         pass
 
-    whole = microseconds(through(bench.connect(knows=False)), bench.run_later)
-    known = through(bench.connect(knows=True))
-    # Twice: an answer is kept when it is asked for a second time.
+    whole = microseconds(through(bench.connect(caches=False)), bench.run_later)
+    cached = through(bench.connect(caches=True))
+    # Twice: a response is admitted on the second miss.
     for _ in range(2 * len(bodies)):
-        known()
+        cached()
         bench.run_later()
-    seen = microseconds(known, bench.run_later)
+    seen = microseconds(cached, bench.run_later)
     http = microseconds(through(alone), bench.run_later)
     json = microseconds(stage(codec.decode), nothing)
     checked = microseconds(stage(lambda body: validate(codec.decode(body))), nothing) - json
@@ -172,7 +176,7 @@ def main() -> None:
     bench.prepare()
     say = sys.stdout.write
     say(f"Microseconds of one request, {'compiled' if is_used() else 'plain Python'}\n\n")
-    say("| operation | whole | " + " | ".join(STAGES) + " | whole, answer known |\n")
+    say("| operation | whole | " + " | ".join(STAGES) + " | whole, response cached |\n")
     say("| --- " * (len(STAGES) + 3) + "|\n")
     for name in NAMES:
         stages, seen = measure(bench, name)

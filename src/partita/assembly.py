@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from partita.clock import system_clock
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.database import Database
+from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
@@ -44,6 +46,7 @@ def serve(
     is_lenient: bool = False,
     durable: bool = True,
     capacity: str = OFF,
+    response_cache_bytes: int | None = None,
     schedules: Sequence[ScheduledChange] = (),
     triggers: Sequence[Trigger] = (),
     functions: Sequence[Function] = (),
@@ -52,7 +55,8 @@ def serve(
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
-    `say` gets a line when requests are accepted. Functions are looked for in the folder of the
+    `say` gets a line when requests are accepted. `response_cache_bytes` bounds the response cache;
+    0 switches it off, without it there is a default. Functions are looked for in the folder of the
     settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
     creates tables that the service refuses and clients of DynamoDB Local ask for.
     """
@@ -64,10 +68,14 @@ def serve(
             call_soon=loop.call_soon,
             call_from_thread=loop.call_soon_threadsafe,
             call_later=loop.call_later,
+            clock=system_clock,
             transient_seconds=transient_seconds,
             is_lenient=is_lenient,
             capacity=capacity,
             schedules=schedules,
+            response_cache_bytes=(
+                RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
+            ),
         )
         callers = _callers(database, triggers, settings_folder)
         workflows = _workflows(database, functions, time_scale, settings_folder)

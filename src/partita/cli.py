@@ -68,6 +68,19 @@ def commands() -> None:
     """A DynamoDB-compatible database that you run yourself."""
 
 
+def _cache_bytes(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> int | None:
+    """A number of bytes; none for `off`."""
+    if text is None:
+        return None
+    if text == "off":
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise click.BadParameter(f"{text!r} is not a number of bytes, nor off.")
+    return int(text)
+
+
 def _read_config(
     context: click.Context, parameter: click.Parameter, path: Path | None
 ) -> Path | None:
@@ -119,6 +132,13 @@ def _read_config(
     help="enforce throttles as the service does, observe only counts what it would throttle.",
 )
 @click.option(
+    "--response-cache",
+    metavar="BYTES|off",
+    callback=_cache_bytes,
+    show_default="32 MB",
+    help="Memory for the responses to repeated GetItem and Query requests.",
+)
+@click.option(
     "--time-scale",
     type=click.FloatRange(0, min_open=True),
     help="Seconds that pass in workflows in one of ours: for test suites.",
@@ -131,6 +151,7 @@ def serve(
     in_memory: bool,
     durability: str,
     capacity: str,
+    response_cache: int | None,
     time_scale: float | None,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
@@ -147,6 +168,7 @@ def serve(
         None if in_memory else data,
         durable=durability == DURABLE,
         capacity=capacity,
+        response_cache_bytes=response_cache,
         schedules=scheduled_changes(loaded.capacity),
         triggers=loaded.triggers,
         functions=loaded.functions,

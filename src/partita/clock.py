@@ -1,4 +1,4 @@
-"""Time, passed in: whoever needs the hour is given a clock, so that tests can set it."""
+"""Time, passed in: whoever needs it is given a clock or a stopwatch, so that tests can set it."""
 
 from __future__ import annotations
 
@@ -8,4 +8,8 @@ from collections.abc import Callable
 Clock = Callable[[], float]
 """Seconds since the epoch."""
 
+Stopwatch = Callable[[], float]
+"""Seconds since some moment, never set back: to measure how long something takes."""
+
 system_clock: Clock = time.time
+system_stopwatch: Stopwatch = time.monotonic

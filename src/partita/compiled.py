@@ -52,6 +52,7 @@ MODULES = (
     "server/protocol/serialization.py",
     "server/protocol/validation.py",
     "database/storage/group_commit.py",
+    "database/storage/write_batch.py",
     "database/storage/write_ahead_log.py",
     "database/storage/embedded.py",
     "database/storage/lmdb.py",

@@ -22,7 +22,11 @@ class PartitaError(Exception):
     """Anything that we tell a person in words, such as a data folder that cannot be written."""
 
 
-class DynamoDBError(PartitaError):
+class RequestError(PartitaError):
+    """A request was refused: its outcome, as an answer is, and no failure of ours."""
+
+
+class DynamoDBError(RequestError):
     """An error that a client receives. Its code is its class's name, unless the class says."""
 
     code: ClassVar[str] = ""

@@ -1,6 +1,6 @@
 /* A disk that fails on demand, for LD_PRELOAD: while the folder $PARTITA_FAILING_DISK has a file
  * "sync", "meta" or "read", that is what fails with an input/output error: for data.mdb, and
- * syncs for the journals too.
+ * syncs for the write-ahead logs too.
  *
  * "meta" is the small write with which LMDB makes a commit count: of less than a page, to one of
  * the first two pages. */
@@ -26,8 +26,8 @@ static int fails(const char *what, int file) {
     ssize_t length = readlink(path, name, sizeof name - 1);
     if (length < 0) return 0;
     name[length] = '\0';
-    int is_journal = strstr(name, "/journal.") != NULL && strcmp(what, "sync") == 0;
-    if (strstr(name, "/data.mdb") == NULL && !is_journal) return 0;
+    int is_log = strstr(name, "/journal.") != NULL && strcmp(what, "sync") == 0;
+    if (strstr(name, "/data.mdb") == NULL && !is_log) return 0;
     errno = EIO;
     return 1;
 }

@@ -19,8 +19,7 @@ from random import Random
 from shutil import rmtree
 from typing import NamedTuple
 
-from partita.database.storage import embedded as journaled
-from partita.database.storage import write_ahead_log as journal
+from partita.database.storage import embedded, write_ahead_log
 from partita.database.storage.embedded import LOG_FILES, EmbeddedEngine, opened_for_reading
 from partita.database.storage.lmdb import DATA_FILE
 from partita.errors import StorageError
@@ -133,7 +132,7 @@ def run_relaxed_load(folder: Path, random: Random) -> list[Changes]:
     """Nothing of it is promised before a durable engine has it."""
     commits = [random_changes(random) for _ in range(random.choice((0, 0, 9)))]
     if commits:
-        engine = EmbeddedEngine(folder, durable=False, fold_bytes=1000)
+        engine = EmbeddedEngine(folder, durable=False, checkpoint_bytes=1000)
         for changes in commits:
             engine.commit(changes)
             engine.refresh()
@@ -145,7 +144,7 @@ def run_load(folder: Path, random: Random) -> list[Changes]:
     """Commits, some of which fail."""
     disk = ctypes.CDLL(None)
     commits = run_relaxed_load(folder, random)
-    engine = EmbeddedEngine(folder, fold_bytes=random.choice((300, 3000, 10_000)))
+    engine = EmbeddedEngine(folder, checkpoint_bytes=random.choice((300, 3000, 10_000)))
     for number in range(len(commits)):
         disk.tell(b"acknowledged", number)
     disk.tell(b"opened", 0)
@@ -234,8 +233,8 @@ def random_moment(seen: list[Event], opened: int, random: Random) -> int:
 
 
 def main(seed: int) -> None:
-    journal.CHUNK_BYTES, journal.KEPT_BYTES = PAGE, 2 * PAGE
-    journaled.PUTS_MIN, journaled.PUTS_PER_CHANGE = 1, 2
+    write_ahead_log.PREALLOCATED_BYTES, write_ahead_log.CLEARED_BYTES_MAX = PAGE, 2 * PAGE
+    embedded.PUTS_MIN, embedded.PUTS_PER_CHANGE = 1, 2
     random = Random(seed)
     left = Left({}, {})
     for _ in range(ROUNDS):

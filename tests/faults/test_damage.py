@@ -30,6 +30,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with more than one page of everything, values in overflow pages among them."""
     # Through the operations, not over HTTP: quick, and the file is the same.
     from partita.assembly import open_engine
+    from partita.clock import system_clock
     from partita.database.database import Database
     from partita.registry import WRITES
 
@@ -40,6 +41,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         call_soon=soon.append,
         call_from_thread=soon.append,
         call_later=lambda seconds, function: None,
+        clock=system_clock,
     )
 
     def write(operation: str, **request: Any) -> None:

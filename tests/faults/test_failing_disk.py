@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from partita.database.storage.embedded import FOLD_BYTES
+from partita.database.storage.embedded import CHECKPOINT_BYTES
 
 from .. import processes
 from .preloading import compiled
@@ -166,7 +166,7 @@ def test_syncs_that_fail_under_load_lose_nothing_that_was_acknowledged(
     assert_has(serve(folder).client(), expected)
 
 
-def test_what_the_tree_does_not_take_is_kept_by_the_journal(
+def test_what_the_tree_does_not_take_is_kept_by_the_write_ahead_log(
     serve: Any, tmp_path: Path, disk: Disk, assert_clean: AssertClean
 ) -> None:
     """LMDB does not know then what the disk has, and takes no write any more."""
@@ -175,7 +175,7 @@ def test_what_the_tree_does_not_take_is_kept_by_the_journal(
     client = server.client()
     text = "y" * 300_000
     with disk.failing("meta"):
-        for number in range(BEFORE, BEFORE + 4 * FOLD_BYTES // len(text)):
+        for number in range(BEFORE, BEFORE + 4 * CHECKPOINT_BYTES // len(text)):
             put(client, number, text)
             expected[number] = text[:5]
         assert_has(client, expected)
@@ -184,7 +184,7 @@ def test_what_the_tree_does_not_take_is_kept_by_the_journal(
     assert_has(client, expected)
     code, said = server.terminate()
     assert code == 0
-    assert "The journal keeps what is not in the tree." in said and "Traceback" not in said
+    assert "The write-ahead log keeps what is not in the tree." in said and "Traceback" not in said
     assert_clean(folder)
     client = serve(folder).client()
     assert_has(client, expected)
@@ -220,7 +220,7 @@ def test_a_page_that_is_lost_under_a_server_ends_it_and_no_data(
     """
     folder = tmp_path / "data"
     server, expected = filled(serve, folder, disk)
-    # What is in the journal only is not read from the file.
+    # What is in the write-ahead log only is not read from the file.
     server.terminate()
     server = serve(folder, env=disk.environment)
     copy = tmp_path / "copy.mdb"

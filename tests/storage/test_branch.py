@@ -85,5 +85,5 @@ def test_what_is_put_and_deleted_leaves_nothing_behind() -> None:
     for number in range(100):
         commit(engine, {number.to_bytes(2, "big"): b""})
         commit(engine, {number.to_bytes(2, "big"): None})
-    _, overlay = engine._snapshot.parts()
+    _, overlay = engine._snapshot.layers()
     assert (overlay.keys(), overlay.values) == ([], {})

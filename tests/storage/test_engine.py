@@ -44,7 +44,7 @@ def open_branch(folder: Path) -> Engine:
     return top.branch()
 
 
-FOLDERS: dict[str, OpenEngine] = {"lmdb": open_lmdb, "journaled": EmbeddedEngine}
+FOLDERS: dict[str, OpenEngine] = {"lmdb": open_lmdb, "embedded": EmbeddedEngine}
 ENGINES: dict[str, OpenEngine] = {**FOLDERS, "memory": open_memory, "branch": open_branch}
 
 

@@ -17,16 +17,21 @@ from typing import Any
 
 import pytest
 
+from partita.clock import system_clock
 from partita.database.storage.engine import Changes
-from partita.database.storage.group_commit import GroupCommit, WriteBatch
-from partita.errors import (
-    ConditionalCheckFailedException,
-    DynamoDBError,
-    InternalServerError,
-    StorageError,
-)
+from partita.database.storage.group_commit import GroupCommit
+from partita.database.storage.write_batch import WriteBatch
+from partita.errors import RequestError, StorageError
 
 WAIT_SECONDS = 60.0
+
+
+class Refused(RequestError):
+    """The write itself was refused."""
+
+
+class Lost(RequestError):
+    """The commit that the write waited for was lost."""
 
 
 class FakeEngine:
@@ -93,10 +98,12 @@ class Bench:
             lambda seconds, function: self.soon.append(function),
             self.seen.append,
             self._reload,
+            system_clock,
         )
 
-    def _reload(self) -> None:
+    def _reload(self, failure: StorageError) -> Lost:
         self.reloads += 1
+        return Lost(str(failure))
 
     def write(self, decide: Callable[[WriteBatch], Any]) -> None:
         self.commits.write(decide, self.answers.append)
@@ -259,20 +266,20 @@ def test_a_refused_write_leaves_no_trace(bench: Bench) -> None:
     def refuse(write_batch: WriteBatch) -> None:
         write_batch.put(b"k", b"v")
         write_batch.hold(b"k")
-        raise ConditionalCheckFailedException("no")
+        raise Refused("no")
 
     bench.write(refuse)
     assert bench.read(b"k") is None
     assert not bench.commits.is_held(b"k")
     bench.settle()
-    assert isinstance(bench.answers[0], ConditionalCheckFailedException)
+    assert isinstance(bench.answers[0], Refused)
     assert bench.engine.commits == []
 
 
 def test_a_refused_write_does_not_spoil_those_that_share_its_commit(bench: Bench) -> None:
     def refuse(write_batch: WriteBatch) -> None:
         write_batch.put(b"a", b"spoilt")
-        raise ConditionalCheckFailedException("no")
+        raise Refused("no")
 
     bench.put(b"a", b"1", answer="first")
     bench.write(refuse)
@@ -280,7 +287,7 @@ def test_a_refused_write_does_not_spoil_those_that_share_its_commit(bench: Bench
     bench.settle()
     first, second, third = bench.answers
     assert (first, third) == ("first", "third")
-    assert isinstance(second, ConditionalCheckFailedException)
+    assert isinstance(second, Refused)
     assert bench.engine.stored == {b"a": b"1", b"b": b"2"}
 
 
@@ -297,13 +304,13 @@ def test_an_answer_that_rests_on_a_pending_write_waits_for_it(bench: Bench) -> N
 
     def refuse(write_batch: WriteBatch) -> None:
         assert write_batch.get(b"k") == b"v"
-        raise ConditionalCheckFailedException("it is there")
+        raise Refused("it is there")
 
     bench.write(refuse)
     assert bench.answers == []
     bench.settle()
     assert bench.answers[0] == "put"
-    assert isinstance(bench.answers[1], ConditionalCheckFailedException)
+    assert isinstance(bench.answers[1], Refused)
 
 
 def test_an_unexpected_error_leaves_no_trace(bench: Bench) -> None:
@@ -330,7 +337,7 @@ def test_a_lost_commit_refuses_everything_decided_on_top_of_it(bench: Bench) -> 
     bench.engine.is_broken = True
     bench.settle()
     assert bench.answers[0] == "safe"
-    assert [type(answer) for answer in bench.answers[1:]] == [InternalServerError] * 3
+    assert [type(answer) for answer in bench.answers[1:]] == [Lost] * 3
     assert bench.reloads == 1
     assert [bench.read(key) for key in (b"safe", b"a", b"b", b"c")] == [b"v", None, None, None]
 
@@ -342,7 +349,7 @@ def test_writes_go_on_after_a_lost_commit(bench: Bench) -> None:
     bench.engine.is_broken = False
     bench.put(b"b", b"2", answer="kept")
     bench.settle()
-    assert isinstance(bench.answers[0], InternalServerError)
+    assert isinstance(bench.answers[0], Lost)
     assert bench.answers[1] == "kept"
     assert bench.engine.stored == {b"b": b"2"}
 
@@ -359,14 +366,14 @@ def test_the_catalog_is_read_again_before_a_lost_write_is_answered(bench: Bench)
 
 def test_a_refusal_stays_an_error_when_the_commit_it_waits_for_is_lost(bench: Bench) -> None:
     def refuse(write_batch: WriteBatch) -> None:
-        raise ConditionalCheckFailedException("no")
+        raise Refused("no")
 
     bench.engine.is_broken = True
     bench.put(b"a", b"1")
     bench.write(refuse)
     bench.settle()
-    assert isinstance(bench.answers[0], InternalServerError)
-    assert isinstance(bench.answers[1], DynamoDBError)
+    assert isinstance(bench.answers[0], Lost)
+    assert isinstance(bench.answers[1], Refused)
 
 
 def test_a_key_is_held_until_its_transaction_is_committed(bench: Bench) -> None:
@@ -417,7 +424,8 @@ def test_closing_keeps_what_was_gathered(bench: Bench) -> None:
         bench.from_thread.put,
         lambda seconds, function: None,
         bench.seen.append,
-        lambda: None,
+        lambda failure: Lost(str(failure)),
+        system_clock,
     )
 
 
@@ -457,7 +465,8 @@ class Count:
             self.from_thread.put,
             lambda seconds, function: self.later.append(function),
             lambda changes: None,
-            lambda: None,
+            lambda failure: Lost(str(failure)),
+            system_clock,
         )
 
     def add(self) -> None:
@@ -469,8 +478,8 @@ class Count:
         self.asked += 1
         self.commits.write(decide, self._hear)
 
-    def _hear(self, answer: int | DynamoDBError) -> None:
-        if isinstance(answer, DynamoDBError):
+    def _hear(self, answer: int | RequestError) -> None:
+        if isinstance(answer, RequestError):
             self.refused += 1
             return
         assert int(self.engine.stored[self.KEY]) >= answer == len(self.answers) + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from partita.clock import Clock, system_clock
+from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
@@ -20,18 +20,21 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
-from partita.database.response_cache import ResponseCache
+from partita.database.response_cache import (
+    RESPONSE_CACHE_BYTES,
+    ResponseCache,
+    response_caches,
+)
 from partita.database.storage.engine import Changes, Engine
-from partita.database.storage.group_commit import CallSoon, GroupCommit, WriteBatch
+from partita.database.storage.group_commit import CallSoon, GroupCommit
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog, check_format
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
 from partita.database.upkeep.jobs import Jobs
-from partita.database.upkeep.keeper import CallLater, Keeper
 from partita.database.upkeep.scaling import Scaling
-from partita.errors import DynamoDBError
-
-CACHED_OPERATIONS = ("GetItem", "Query")
+from partita.database.upkeep.worker import CallLater, Worker
+from partita.errors import DynamoDBError, InternalServerError, StorageError
 
 
 class Database:
@@ -42,45 +45,50 @@ class Database:
         call_soon: CallSoon,
         call_from_thread: CallSoon,
         call_later: CallLater,
-        clock: Clock = system_clock,
+        clock: Clock,
+        stopwatch: Stopwatch = system_stopwatch,
         region: str = "us-east-1",
         account_id: str = "123456789012",
         transient_seconds: float = 0.0,
         capacity: str = OFF,
         schedules: Sequence[ScheduledChange] = (),
         is_lenient: bool = False,
+        response_cache_bytes: int = RESPONSE_CACHE_BYTES,
     ) -> None:
         check_format(engine)
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
         event_streams = EventStreams(snapshot)
         self._engine = engine
-        self.response_caches = {name: ResponseCache() for name in CACHED_OPERATIONS}
+        self.response_caches = response_caches(response_cache_bytes)
         ledger = Ledger(clock, capacity)
         scaling = Scaling(catalog, snapshot, clock, ledger, schedules)
         events = EventJobs(event_streams, snapshot, clock)
         destinations = DestinationJobs(catalog, event_streams, snapshot, region)
-        jobs = Jobs(catalog, snapshot, clock, [scaling.work, events.work, destinations.work])
+        other_jobs = [scaling.work, events.work, destinations.work]
+        jobs = Jobs(catalog, snapshot, clock, stopwatch, other_jobs)
 
-        def forget_lost_commit() -> None:
+        def forget_lost_commit(failure: StorageError) -> InternalServerError:
             catalog.reload()
             event_streams.reload()
-            self._take_catalog()
-            jobs.start_again()
+            self._apply_catalog()
+            jobs.restart()
+            return InternalServerError(str(failure))
 
         self._commits = GroupCommit(
             engine,
             call_soon,
             call_from_thread,
             call_later,
-            self._forget_answers,
+            self._invalidate_responses,
             forget_lost_commit,
             clock,
         )
-        self._keeper = Keeper(jobs, self._commits, call_soon, call_later)
+        self._worker = Worker(jobs, self._commits, call_soon, call_later)
         self.service = Service(
             catalog,
             clock,
+            stopwatch,
             region,
             account_id,
             transient_seconds,
@@ -90,40 +98,43 @@ class Database:
         )
         self.service.meter()
         self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
-        catalog.on_change = self._see_catalog_change
-        event_streams.on_change = self._keeper.wake
+        catalog.on_change = self._on_catalog_change
+        event_streams.on_change = self._worker.wake
 
     def start(self) -> None:
         """Begin the background work, on the thread that will call `read` and `write`."""
-        self._keeper.start()
+        self._worker.start()
 
     def read(
         self,
         handler: ReadHandler,
         request: Request,
-        question: bytes = b"",
+        cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
-        """Read at once. Where an answer shall be known, it is kept; not if it is charged for."""
+        """Read at once; what is charged for is not cached."""
         self.reads.take_partition()
         answer = handler(self.reads, request)
         partition = self.reads.take_partition()
         if cache is not None and partition is not None and not self.service.ledger.is_on:
-            cache.keep(question, answer, partition)
+            cache.put(cache_key, answer, partition)
         return answer
 
-    def _forget_answers(self, changes: Changes) -> None:
+    def clear_response_caches(self) -> None:
         for cache in self.response_caches.values():
-            cache.forget_changed(changes)
+            cache.clear()
 
-    def _see_catalog_change(self) -> None:
-        self._take_catalog()
-        self._keeper.wake()
-
-    def _take_catalog(self) -> None:
-        """What follows from the tables that there are."""
+    def _invalidate_responses(self, changes: Changes) -> None:
         for cache in self.response_caches.values():
-            cache.forget_all()
+            cache.invalidate(changes)
+
+    def _on_catalog_change(self) -> None:
+        self._apply_catalog()
+        self._worker.wake()
+
+    def _apply_catalog(self) -> None:
+        """Adapt to the tables that there are now."""
+        self.clear_response_caches()
         self.service.meter()
 
     def write(
@@ -135,6 +146,6 @@ class Database:
         self._commits.write(decide, done)
 
     def close(self) -> None:
-        self._keeper.stop()
+        self._worker.stop()
         self._commits.close()
         self._engine.close()

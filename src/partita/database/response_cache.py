@@ -1,9 +1,9 @@
-"""Answers that still hold: what GetItem and Query said, until something in their partition changes.
+"""The response cache: what GetItem and Query answered, until something in their partition changes.
 
-Applications ask the same thing again and again, in the same bytes. Both operations read one
-partition of a table or of an index, so their answer stays right until a commit changes a key of
-that partition, or the catalog changes. An answer is kept when it is asked for a second time, for
-most questions are never repeated. What is kept is bounded; the oldest goes first.
+Applications send the same read again and again, in the same bytes. Both operations read one
+partition of a table or of an index, so a response stays right until a commit changes a key of that
+partition, or the catalog changes. A response is admitted on the second miss of its key, for most
+requests are never repeated. The cache is bounded, and evicts the least recently used.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from zlib import crc32
 from partita.database.tables import layout
 from partita.limits import KB, MB
 
-KEPT_BYTES_MAX: Final = 16 * MB
-ANSWER_BYTES_MAX: Final = 64 * KB
-ASKED_MAX: Final = 20_000
+CACHED_OPERATIONS: Final = ("GetItem", "Query")
+RESPONSE_CACHE_BYTES: Final = 32 * MB
+"""For all operations together; each has an equal share."""
+RESPONSE_BYTES_MAX: Final = 64 * KB
+"""Larger ones are not cached."""
+MISSED_KEYS_MAX: Final = 20_000
 ENTRY_BYTES: Final = 500
-"""What an entry takes besides its question and its answer, about."""
+"""What an entry takes besides its key and its body, about."""
 
 
 class CachedResponse:
@@ -33,64 +36,92 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """Of one operation, by the bytes of the request."""
+    """The responses of one operation; a key is the body of a request."""
 
-    def __init__(self) -> None:
-        # To find the oldest, a plain dict would search all places that older ones have left.
-        self._answers: OrderedDict[bytes, CachedResponse] = OrderedDict()
-        self._questions: dict[bytes, set[bytes]] = {}
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        # Ordered: to find its first entry, a plain dict passes all that were removed before it.
+        self._entries: OrderedDict[bytes, CachedResponse] = OrderedDict()
+        """The least recently used first."""
+        self._keys: dict[bytes, set[bytes]] = {}
         """By partition."""
-        self._kept_bytes = 0
-        self._asked: set[int] = set()
-        """Hashes of questions that came at least once; one taken for another does no harm."""
+        self._missed: set[int] = set()
+        """Hashes of keys that were missed at least once; one taken for another does no harm."""
+        self.size_bytes = 0
+        self.hits = 0
+        self.misses = 0
+        self.evictions = 0
 
-    def get(self, question: bytes) -> CachedResponse | None:
-        return self._answers.get(question)
+    def __len__(self) -> int:
+        return len(self._entries)
 
-    def keep(self, question: bytes, body: bytes, partition: bytes) -> None:
-        if len(question) + len(body) > ANSWER_BYTES_MAX or question in self._answers:
+    def get(self, key: bytes) -> CachedResponse | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            self.misses += 1
+            return None
+        self.hits += 1
+        self._entries.move_to_end(key)
+        return entry
+
+    def put(self, key: bytes, body: bytes, partition: bytes) -> None:
+        """The response to a key that was just missed, and the partition that it was read from."""
+        if len(key) + len(body) > RESPONSE_BYTES_MAX or key in self._entries:
             return
-        asked = hash(question)
-        if asked not in self._asked:
-            if len(self._asked) >= ASKED_MAX:
-                self._asked.clear()
-            self._asked.add(asked)
+        if not self._is_second_miss(key):
             return
-        self._answers[question] = CachedResponse(body, partition)
-        questions = self._questions.get(partition)
-        if questions is None:
-            self._questions[partition] = {question}
+        self._entries[key] = CachedResponse(body, partition)
+        keys = self._keys.get(partition)
+        if keys is None:
+            self._keys[partition] = {key}
         else:
-            questions.add(question)
-        self._kept_bytes += ENTRY_BYTES + len(question) + len(body)
-        while self._kept_bytes > KEPT_BYTES_MAX:
-            self._forget_oldest()
+            keys.add(key)
+        self.size_bytes += ENTRY_BYTES + len(key) + len(body)
+        while self.size_bytes > self._max_bytes:
+            self._evict()
 
-    def forget_changed(self, keys: Iterable[bytes]) -> None:
-        """A commit has changed these keys."""
-        if not self._answers:
+    def invalidate(self, changed_keys: Iterable[bytes]) -> None:
+        """A commit has changed these keys of storage."""
+        if not self._entries:
             return
-        for key in keys:
-            partition = layout.partition_of(key)
-            questions = self._questions.pop(partition, None) if partition is not None else None
-            if questions is not None:
-                for question in questions:
-                    self._drop(question)
+        for changed_key in changed_keys:
+            partition = layout.partition_of(changed_key)
+            keys = self._keys.pop(partition, None) if partition is not None else None
+            if keys is not None:
+                for key in keys:
+                    self._remove(key)
 
-    def forget_all(self) -> None:
-        self._answers.clear()
-        self._questions.clear()
-        self._kept_bytes = 0
+    def clear(self) -> None:
+        self._entries.clear()
+        self._keys.clear()
+        self.size_bytes = 0
 
-    def _forget_oldest(self) -> None:
-        question = next(iter(self._answers))
-        partition = self._answers[question].partition
-        questions = self._questions[partition]
-        questions.remove(question)
-        if not questions:
-            del self._questions[partition]
-        self._drop(question)
+    def _is_second_miss(self, key: bytes) -> bool:
+        hashed = hash(key)
+        if hashed in self._missed:
+            return True
+        if len(self._missed) >= MISSED_KEYS_MAX:
+            self._missed.clear()
+        self._missed.add(hashed)
+        return False
 
-    def _drop(self, question: bytes) -> None:
-        known = self._answers.pop(question)
-        self._kept_bytes -= ENTRY_BYTES + len(question) + len(known.body)
+    def _evict(self) -> None:
+        key = next(iter(self._entries))
+        partition = self._entries[key].partition
+        keys = self._keys[partition]
+        keys.remove(key)
+        if not keys:
+            del self._keys[partition]
+        self._remove(key)
+        self.evictions += 1
+
+    def _remove(self, key: bytes) -> None:
+        entry = self._entries.pop(key)
+        self.size_bytes -= ENTRY_BYTES + len(key) + len(entry.body)
+
+
+def response_caches(max_bytes: int) -> dict[str, ResponseCache]:
+    """By the names of the operations; none when there is no room for any response."""
+    if max_bytes <= 0:
+        return {}
+    return {name: ResponseCache(max_bytes // len(CACHED_OPERATIONS)) for name in CACHED_OPERATIONS}

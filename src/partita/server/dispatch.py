@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from time import perf_counter
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
@@ -54,10 +54,10 @@ class Database(Protocol):
         self,
         handler: Handler,
         request: Request,
-        question: bytes = b"",
+        cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
-        """Run a read at once; its answer is kept with those that are known, while it holds."""
+        """Run a read at once; its answer may go into the cache, under its key."""
 
     def write(self, handler: Handler, request: Request, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
@@ -96,7 +96,7 @@ QUERY_PARTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Operation:
     """One operation of the registry, ready to be called."""
 
@@ -125,10 +125,10 @@ class Dispatcher:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
         that begin with their names."""
-        self.metrics = Metrics()
+        self.metrics = Metrics(response_caches)
         self._database = database
         self._companions = companions
-        validators = compile_validators([*{**reads, **writes}])
+        validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
                 name,
@@ -162,11 +162,11 @@ class Dispatcher:
         operation = self._operations.get(asked)
         try:
             if operation is not None and operation.cache is not None:
-                cache = operation.cache.get(request.body)
-                if cache is not None:
+                cached = operation.cache.get(request.body)
+                if cached is not None:
                     check_credentials(request)
-                    response = HttpResponse(200, cache.body, content_type or JSON)
-                    response.checksum = cache.checksum
+                    response = HttpResponse(200, cached.body, content_type or JSON)
+                    response.checksum = cached.checksum
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
                     reply(response)
                     return
@@ -246,6 +246,12 @@ class Dispatcher:
         response = own()
         response.body += content
         return response
+
+
+@cache
+def _validators(operations: tuple[str, ...]) -> dict[str, Validator]:
+    """Compiled once for all dispatchers of a process: it takes longer than all else of them."""
+    return compile_validators(operations)
 
 
 @lru_cache(maxsize=256)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Final
+
+from partita.database.response_cache import ResponseCache
 
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BOUNDS: Final = (
@@ -43,8 +45,9 @@ class Observed:
 
 
 class Metrics:
-    def __init__(self) -> None:
+    def __init__(self, response_caches: Mapping[str, ResponseCache] = {}) -> None:
         self.connections = 0
+        self._response_caches = response_caches
         self._started = monotonic()
         self._observed: dict[str, Observed] = {}
 
@@ -69,6 +72,8 @@ class Metrics:
         yield "# TYPE partita_request_seconds histogram"
         for operation, observed in sorted(self._observed.items()):
             yield from _histogram(operation, observed)
+        if self._response_caches:
+            yield from _cache_lines(self._response_caches)
         yield "# HELP partita_connections Open client connections."
         yield "# TYPE partita_connections gauge"
         yield f"partita_connections {self.connections}"
@@ -88,6 +93,23 @@ def _histogram(operation: str, observed: Observed) -> Iterator[str]:
         yield f'partita_request_seconds_bucket{{operation="{operation}",le="{bound}"}} {total}'
     yield f'partita_request_seconds_sum{{operation="{operation}"}} {observed.seconds:.6f}'
     yield f'partita_request_seconds_count{{operation="{operation}"}} {total}'
+
+
+_CACHE_METRICS: Final[tuple[tuple[str, str, str, Callable[[ResponseCache], int]], ...]] = (
+    ("hits_total", "counter", "Reads answered from the response cache.", lambda one: one.hits),
+    ("misses_total", "counter", "Reads that it had no response to.", lambda one: one.misses),
+    ("evictions_total", "counter", "Responses evicted for newer ones.", lambda one: one.evictions),
+    ("entries", "gauge", "Responses in the response cache.", len),
+    ("bytes", "gauge", "Memory that they take, about.", lambda one: one.size_bytes),
+)
+
+
+def _cache_lines(caches: Mapping[str, ResponseCache]) -> Iterator[str]:
+    for name, kind, text, value in _CACHE_METRICS:
+        yield f"# HELP partita_response_cache_{name} {text}"
+        yield f"# TYPE partita_response_cache_{name} {kind}"
+        for operation, one in caches.items():
+            yield f'partita_response_cache_{name}{{operation="{operation}"}} {value(one)}'
 
 
 def _resident_bytes() -> int:

@@ -1,7 +1,7 @@
 """boto3 without a network: botocore's requests are answered where they would be sent.
 
-botocore does all else as ever: it checks parameters, signs, checks the checksum of the answer,
-parses it, raises its errors and tries again. boto3 is imported only when it is asked for.
+botocore does everything else as usual: it checks parameters, signs, checks the checksum of the
+response, parses it, raises its errors and retries. boto3 is only imported when it is needed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def resource(answer: Answer, **parameters: Any) -> Any:
 
 
 def exchangeable_resource(hook: Hook, **parameters: Any) -> Any:
-    """A resource that asks whatever its hook is told to ask."""
+    """A resource whose requests its hook answers; the hook's `answer` may be exchanged."""
     with _making:
         made = _shared_session().resource("dynamodb", **parameters)
     hook.attach(made.meta.client.meta.events)

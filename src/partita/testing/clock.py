@@ -28,7 +28,7 @@ class VirtualClock:
         self._ahead_seconds += ahead.total_seconds()
 
     def set(self, moment: float | datetime) -> None:
-        """Stand still at a moment, from which `advance` goes on."""
+        """Stand still at a moment; `advance` counts from there."""
         self._stands_at = moment.timestamp() if isinstance(moment, datetime) else float(moment)
         self._ahead_seconds = 0.0
 

@@ -18,7 +18,7 @@ from partita.testing.embedded import database as new_database
 def server(
     database: Database | None = None, *, host: str = "127.0.0.1", port: int = 0
 ) -> Iterator[str]:
-    """Serve on a port, a free one unless told, in a thread of its own; gives the endpoint's URL.
+    """Serve on a port, a free one by default, in a thread of its own; gives the endpoint's URL.
 
     Like every server, it looks once a second for what has expired.
     """
@@ -38,7 +38,7 @@ def intercept(database: Database | None = None) -> Iterator[Database]:
     """Every DynamoDB client of this process calls the database, also those made before.
 
     Also a decorator: `@intercept()`. Meanwhile the environment has made-up credentials, and a
-    region if it had none; requests to other services go out as ever.
+    region if it had none; requests to other services are sent as usual.
     """
     with _given_or_new(database) as called, boto.intercepted(called.answer):
         yield called

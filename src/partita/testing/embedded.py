@@ -1,15 +1,14 @@
 """A private database in memory, called in process: no port, no thread to wait for.
 
 Requests of several threads are answered one after the other. When an answer is given, the
-background work that it set off is done: a new index is filled, a deleted table's data is gone.
-Only what time brings about waits for `settle`.
+background work that it started is done: a new index is filled, a deleted table's data is gone.
+Only what the clock brings about waits for `settle`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from threading import Lock, local
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -27,7 +26,7 @@ from partita.server.monitoring.pages import PAGES
 from partita.testing import boto
 from partita.testing.clock import VirtualClock
 from partita.testing.faults import Faults, Handler
-from partita.testing.turns import Turns
+from partita.testing.loop import ManualLoop
 
 
 class Database:
@@ -50,19 +49,22 @@ class Database:
         self.is_closed = False
         self._parent: Database | None = None
         self._branches: set[Database] = set()
-        self._turns = Turns()
+        self._loop = ManualLoop()
         self._operations = operations.Database(
             engine,
-            call_soon=self._turns.call_soon,
-            call_from_thread=self._turns.call_soon,
-            call_later=self._turns.call_later,
+            call_soon=self._loop.call_soon,
+            call_from_thread=self._loop.call_soon,
+            call_later=self._loop.call_later,
             clock=clock,
             transient_seconds=transient_seconds,
             capacity=capacity,
             schedules=schedules,
         )
+        self._dispatcher = Dispatcher(
+            self, READS, WRITES, ONLY_READS, PAGES, self._operations.response_caches
+        )
         self._operations.start()
-        self._rest()
+        self._run_background_work()
 
     # For tests.
 
@@ -94,11 +96,11 @@ class Database:
         return branch
 
     def settle(self) -> None:
-        """Do now what the time brings about: delete expired items, forget old client tokens."""
+        """Do what is due by the clock: delete expired items, forget old client tokens."""
         with self._lock:
             self._check_open()
-            self._turns.start_later()
-            self._rest()
+            self._loop.fire_timers()
+            self._run_background_work()
 
     def close(self) -> None:
         """Also closes the branches that are still open."""
@@ -123,45 +125,52 @@ class Database:
     ) -> None:
         self.close()
 
-    # For those who bring requests.
+    # For those who send requests.
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer to a complete request, from any thread."""
         with self._lock:
             self._check_open()
-            _current.database = self
+            if self.faults.is_any_ordered:
+                # A fault strikes where an operation is called, and counts its calls.
+                self._operations.clear_response_caches()
             answers: list[HttpResponse] = []
-            _dispatcher().handle(request, answers.append)
-            self._turns.run_until(answers.__len__)
-            self._rest()
+            self._dispatcher.handle(request, answers.append)
+            self._loop.run_until(answers.__len__)
+            self._run_background_work()
         return answers[0]
 
     @property
     def metrics(self) -> Metrics:
-        """Of all databases of this process, which share their dispatcher."""
-        return _dispatcher().metrics
+        return self._dispatcher.metrics
 
     def listens_at(self, address: str) -> None:
-        """What DescribeEndpoints tells."""
+        """What DescribeEndpoints answers with."""
         self._operations.service.address = address
 
-    def read(self, handler: Handler, request: Request) -> bytes:
-        spoiled = self.faults.spoiled(_NAMES[handler], handler)
-        return self._operations.read(spoiled, request)
+    def read(
+        self,
+        handler: Handler,
+        request: Request,
+        cache_key: bytes = b"",
+        cache: ResponseCache | None = None,
+    ) -> bytes:
+        handler = self.faults.injected(_NAMES[handler], handler)
+        return self._operations.read(handler, request, cache_key, cache)
 
     def write(self, handler: Handler, request: Request, done: Done) -> None:
-        spoiled = self.faults.spoiled(_NAMES[handler], handler)
-        self._operations.write(spoiled, request, done)
+        handler = self.faults.injected(_NAMES[handler], handler)
+        self._operations.write(handler, request, done)
 
-    def _rest(self) -> None:
-        """Turn until nothing is left to do: until a write need not wait for any commit."""
+    def _run_background_work(self) -> None:
+        """Run the loop until nothing is left to do: until a write need not wait for any commit."""
         while True:
-            self._turns.run_ready()
-            passed: list[object] = []
-            self._operations.write(_do_nothing, {}, passed.append)
-            if passed and self._turns.is_idle:
+            self._loop.run_ready()
+            answered: list[object] = []
+            self._operations.write(_do_nothing, {}, answered.append)
+            if answered and self._loop.is_idle:
                 return
-            self._turns.run_until(passed.__len__)
+            self._loop.run_until(answered.__len__)
 
     def _check_open(self) -> None:
         if self.is_closed:
@@ -186,29 +195,3 @@ def _do_nothing(context: WriteContext, request: Request) -> bytes:
 _NAMES: dict[Handler, str] = {
     handler: name for handlers in (READS, WRITES, PAGES) for name, handler in handlers.items()
 }
-
-_current = local()
-
-
-class _Current:
-    """The database that this thread is asking."""
-
-    def read(
-        self,
-        handler: Handler,
-        request: Request,
-        question: bytes = b"",
-        cache: ResponseCache | None = None,
-    ) -> bytes:
-        asked: Database = _current.database
-        return asked.read(handler, request)
-
-    def write(self, handler: Handler, request: Request, done: Done) -> None:
-        asked: Database = _current.database
-        asked.write(handler, request, done)
-
-
-@cache
-def _dispatcher() -> Dispatcher:
-    """One for all databases: compiling its validators takes longer than all else of a branch."""
-    return Dispatcher(_Current(), READS, WRITES, ONLY_READS, PAGES)

@@ -1,8 +1,8 @@
-"""Faults on order: the n-th call of an operation, or a seeded share of its calls, is refused.
+"""Fault injection: the n-th call of an operation, or a seeded share of its calls, is refused.
 
 A fault strikes after the request was found valid, where the service would throttle or fail, and
-before anything is changed. A conflict is the real one: the operation is made to find its items
-held by another transaction.
+before anything is changed. A conflict is the real one: the operation finds its items held by
+another transaction.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ ON_ITEMS = (
 
 @dataclass(slots=True)
 class Fault:
-    """One order. `hits` says how often it has struck."""
+    """One injected fault. `hits` says how often it has struck."""
 
     operation: str
     nth: int | None
     share: float | None
     random: Random
-    spoil: Callable[[Handler], Handler]
+    inject: Callable[[Handler], Handler]
     calls: int = 0
     hits: int = 0
 
@@ -64,8 +64,8 @@ class Fault:
 
 @dataclass(slots=True)
 class Faults:
-    """Of each order: `nth` is counted from when it was given; without `nth` and `share`, every call
-    is hit until `clear`."""
+    """What is injected. Of each fault, `nth` is counted from when it was ordered; without `nth` and
+    `share`, every call is hit until `clear`."""
 
     seed: int = 0
     _orders: list[Fault] = field(default_factory=list)
@@ -94,10 +94,14 @@ class Faults:
             raise ValueError(
                 f"{operation} does not conflict with transactions; {', '.join(CONFLICTING)} do."
             )
-        return self._order("conflict", operation, nth, share, _contend)
+        return self._order("conflict", operation, nth, share, _conflicting)
 
     def clear(self) -> None:
         self._orders.clear()
+
+    @property
+    def is_any_ordered(self) -> bool:
+        return bool(self._orders)
 
     def _order(
         self,
@@ -105,7 +109,7 @@ class Faults:
         operation: str,
         nth: int | None,
         share: float | None,
-        spoil: Callable[[Handler], Handler],
+        inject: Callable[[Handler], Handler],
     ) -> Fault:
         if operation not in READS and operation not in WRITES:
             raise ValueError(f"There is no operation {operation!r}.")
@@ -115,17 +119,17 @@ class Faults:
             raise ValueError("The first call is nth=1.")
         if share is not None and not 0 <= share <= 1:
             raise ValueError("A share is between 0 and 1.")
-        # Of its own, so that one order does not change what another hits.
+        # One of its own, so that one fault does not change which calls another hits.
         random = Random(f"{self.seed} {kind} {operation}")
-        fault = Fault(operation, nth, share, random, spoil)
+        fault = Fault(operation, nth, share, random, inject)
         self._orders.append(fault)
         return fault
 
-    def spoiled(self, operation: str, handler: Handler) -> Handler:
-        """The handler for this call: its own, or one that the first order to strike has changed."""
+    def injected(self, operation: str, handler: Handler) -> Handler:
+        """The handler for this call: its own, or what the first fault that strikes makes of it."""
         concerned = [fault for fault in self._orders if fault.operation == operation]
         struck = [fault for fault in concerned if fault.strikes()]
-        return struck[0].spoil(handler) if struck else handler
+        return struck[0].inject(handler) if struck else handler
 
 
 def _refuse_with(kind: type[DynamoDBError], message: str) -> Callable[[Handler], Handler]:
@@ -135,14 +139,13 @@ def _refuse_with(kind: type[DynamoDBError], message: str) -> Callable[[Handler],
     return lambda handler: refuse
 
 
-def _contend(handler: Handler) -> Handler:
-    def contended(context: ReadContext | WriteContext, request: Request) -> bytes:
+def _conflicting(handler: Handler) -> Handler:
+    def conflict(context: ReadContext | WriteContext, request: Request) -> bytes:
         if isinstance(context, ReadContext):
             return handler(ReadContext(context.service, context.snapshot, _always), request)
-        context.write_batch.is_contended = True
-        return handler(context, request)
+        return handler(WriteContext(context.service, context.write_batch, _always), request)
 
-    return contended
+    return conflict
 
 
 def _always(key: bytes) -> bool:

@@ -49,7 +49,7 @@ async def _serve(
     try:
         chosen = await listener.start(host, port)
     except Exception as error:
-        # Whatever it was, the one who waits for the start must be told.
+        # Whatever it was, the one who waits for the start must hear of it.
         started.set_exception(PartitaError(f"Cannot listen on {host}:{port}: {error}."))
         return
     stop = asyncio.Event()

@@ -2,7 +2,7 @@
 
 A charge is paid by the account of its table or global index and by the partition of its key, at
 once or not at all. `observe` counts what `enforce` would refuse, and lets it pass; when capacity is
-off, the ledger only counts, and only when somebody asked it to (`is_on`).
+off, the ledger only counts, and only for tables that need it (`is_on`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A table that has a destination logs its changes once more, with both images, whatever its own
 stream shows. A change is removed from there in the write batch that puts it on the destination's
-stream, so each arrives once, in order, whatever is killed, and no position needs to be kept.
+stream, so each arrives once, in order, whatever is killed, and no position has to be stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partita.database.changes.log import EXPIRE, INSERT, MODIFY, REMOVE, Change
 from partita.database.changes.streams import OpenStream
 from partita.database.item.sizes import item_size
 from partita.database.item.values import Item
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 SHARD = 1
 """The only one: changes are forwarded in their order."""
@@ -31,7 +31,7 @@ _decode_keys = msgspec.json.Decoder(dict[str, dict[str, str]]).decode
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
-    """A Kinesis stream that gets the changes of a table, or has got them."""
+    """A Kinesis stream that receives the changes of a table, or has received them."""
 
     stream_arn: str
     stream_name: str
@@ -41,7 +41,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float
     is_disabled: bool = False
     is_over: bool = False
-    """It is disabled and has got everything, or never could be enabled."""
+    """It is disabled and has received everything, or could never be enabled."""
     failure: str | None = None
     """Why it could not be enabled."""
 
@@ -59,12 +59,12 @@ def open_capture(number: int, key_names: tuple[str, ...], now: float) -> OpenStr
 
 
 def capture_prefixes(log: int) -> list[bytes]:
-    """Where everything lies that belongs to a log."""
+    """The prefixes of everything that belongs to a log."""
     return [layout.sequence_key(log), layout.changes_prefix(log)]
 
 
 def close_capture(write_batch: WriteBatch, log: int) -> None:
-    """Forget a log from which everything has been delivered."""
+    """Remove a log from which everything has been delivered."""
     write_batch.delete(layout.sequence_key(log))
 
 

@@ -6,7 +6,7 @@
     12 stream, shard, sequence number                a change
 
 Spaces that are not here belong to `tables/layout.py` and `events/layout.py`. Streams take their
-numbers from the same count as tables, so that none comes again.
+numbers from the same counter as tables, so that none is used twice.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def checkpoint_key(stream: int, shard: int, trigger: str) -> bytes:
     return checkpoints_prefix(stream, shard) + trigger.encode()
 
 
-def checkpoint_parts(checkpoint_storage_key: bytes) -> tuple[int, str]:
+def parse_checkpoint_key(checkpoint_storage_key: bytes) -> tuple[int, str]:
     """The shard and the trigger."""
     _, shard = _SHARD.unpack_from(checkpoint_storage_key, 1)
     return shard, checkpoint_storage_key[1 + _SHARD.size :].decode(errors="replace")

@@ -1,7 +1,7 @@
-"""Changes: written in the write batch that changes the item, read in the order of that.
+"""Changes: written in the write batch that changes the item, read in the order of those.
 
 An image is the item as storage has it, so nothing is decoded or encoded but the item's key. What
-the stream's view does not show is not kept.
+the stream's view does not show is not stored.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from partita.database.changes import layout
 from partita.database.changes.streams import HASH_BYTES, OpenStream, next_sequence
 from partita.database.item.values import Item
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 NEW_IMAGES = frozenset(("NEW_IMAGE", "NEW_AND_OLD_IMAGES"))
 OLD_IMAGES = frozenset(("OLD_IMAGE", "NEW_AND_OLD_IMAGES"))
 
 INSERT, MODIFY, REMOVE, EXPIRE = range(1, 5)
-"""EXPIRE is a REMOVE that nobody asked for: time to live did."""
+"""EXPIRE is a REMOVE by time to live, not by a request."""
 NO_IMAGE = b""
 
 _HEADER = struct.Struct(">BdIII")
@@ -62,7 +62,7 @@ def log_change(
     *,
     expired: bool,
 ) -> None:
-    """Note that `old` became `new` under an item's place, which begins with its hash."""
+    """Log that `old` became `new`; `place` is where the item lies, and begins with its hash."""
     item = new or old
     assert item is not None
     content = item.item

@@ -1,6 +1,6 @@
 """Retention: changes are kept for a day, then removed in small pieces, and empty shards with them.
 
-A closed stream goes with its last shard.
+A closed stream is removed with its last shard.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from partita.database.changes import layout
 from partita.database.changes.log import created_at
 from partita.database.changes.streams import Shard, Stream, read_stream, save_stream
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.limits import STREAM_RETENTION_SECONDS
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from partita.database.changes import layout
 from partita.database.storage.engine import Reader, Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.errors import StorageError
 from partita.limits import SHARD_CHANGES_MAX, SHARD_SECONDS_MAX, SHARDS_BY_LOAD_MAX
 

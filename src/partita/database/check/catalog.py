@@ -34,7 +34,7 @@ LEFTOVER_BYTES = {
     log_layout.CHANGES: (5,),
 }
 STRAY_GROUP_BYTES = 7
-"""Strays of one space, table and index are told together."""
+"""Strays of one space, table and index are one finding."""
 
 
 def tables_are_readable(folder: Folder) -> Iterator[Finding]:
@@ -128,7 +128,7 @@ def _is_leftover(prefix: bytes) -> bool:
 
 
 class _UsedToken(msgspec.Struct):
-    """As transactions remember a token."""
+    """A token as transactions store it."""
 
     used_at: float
     digest: str

@@ -193,26 +193,26 @@ def changes_lead_to_the_items(folder: Folder) -> Iterator[Finding]:
         try:
             yield from _replayed(folder, stream, table)
         except (struct.error, msgspec.MsgspecError, KeyError, ValueError):
-            # Told by the invariant before.
+            # A finding of the invariant before.
             continue
 
 
 def _replayed(folder: Folder, stream: Stream, table: Table | None) -> Iterator[Finding]:
     count = sum(1 for _ in _in_order(folder, stream))
-    parts = 1 + count // REPLAYED_AT_ONCE
+    rounds = 1 + count // REPLAYED_AT_ONCE
     alive = 0
-    for part in range(parts):
+    for number in range(rounds):
         replay = _Replay(stream, table)
         for _, change in _in_order(folder, stream):
-            if parts == 1 or _digest(change.keys)[0] % parts == part:
+            if rounds == 1 or _digest(change.keys)[0] % rounds == number:
                 yield from _replay(replay, change)
         alive += sum(1 for image in replay.images.values() if image is not None)
         if table is not None:
             yield from _is_as_the_table(folder, replay, table)
-    is_whole = all(shard.trimmed == 0 for shard in stream.shards) and any(
+    is_untrimmed = all(shard.trimmed == 0 for shard in stream.shards) and any(
         shard.number == 1 for shard in stream.shards
     )
-    if table is not None and is_whole and stream.is_from_the_start:
+    if table is not None and is_untrimmed and stream.is_from_the_start:
         items = read_statistics(folder.snapshot, table.number).item_count
         if items != alive:
             where = _of(stream)
@@ -258,7 +258,7 @@ def checkpoints_belong_to_shards(folder: Folder) -> Iterator[Finding]:
         shards = {0, *(shard.number for shard in stream.shards)}
         last = last_sequence(folder.snapshot, stream.number)
         for key, value in folder.under(log_layout.checkpoints_prefix(stream.number)):
-            number, trigger = log_layout.checkpoint_parts(key)
+            number, trigger = log_layout.parse_checkpoint_key(key)
             position = int.from_bytes(value, "big")
             where = f"{_of(stream)}, trigger {trigger}"
             if number not in shards:

@@ -16,7 +16,7 @@ from partita.database.check.captures import capture_logs
 from partita.database.check.findings import Finding, Folder
 from partita.database.events import layout as events_layout
 from partita.database.events.log import Batch, read_batches, read_tail
-from partita.database.events.sequence_numbers import parts_of
+from partita.database.events.sequence_numbers import parse_sequence_number
 from partita.database.events.shards import HASH_KEYS, Shard
 from partita.database.events.streams import EventStream, decode_stream
 from partita.database.tables import layout
@@ -134,10 +134,10 @@ def _records_are_right(folder: Folder, shard: Shard, batch: Batch, where: str) -
         if abs(record.ApproximateArrivalTimestamp - batch.arrived_at) > 0.0005:
             yield Finding(where, "a record has another time than its batch", f"{batch.first}")
         b64decode(record.Data, validate=True)
-        parts = parts_of(record.SequenceNumber)
+        parsed = parse_sequence_number(record.SequenceNumber)
         expected = (int(shard.opened_at), shard.number, batch.first + position)
-        if parts is None or parts[:3] != expected:
-            yield Finding(where, "a sequence number is wrong", f"{expected}", f"{parts}")
+        if parsed is None or parsed[:3] != expected:
+            yield Finding(where, "a sequence number is wrong", f"{expected}", f"{parsed}")
 
 
 def _of(stream: EventStream) -> str:

@@ -28,8 +28,8 @@ class Finding:
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}"
         sides = (("expected", self.expected), ("found", self.found))
-        told = [f"{side} {_short(content)}" for side, content in sides if content]
-        return f"{text} ({', '.join(told)})" if told else text
+        details = [f"{side} {_short(content)}" for side, content in sides if content]
+        return f"{text} ({', '.join(details)})" if details else text
 
 
 @dataclass(slots=True)
@@ -53,13 +53,13 @@ class Folder:
 
 def at(table: Table, item: Item | None = None, index: Index | None = None) -> str:
     """A place that a person can find: table, index, key."""
-    parts = [f"table {table.name}"]
+    words = [f"table {table.name}"]
     if index is not None:
-        parts.append(f"index {index.name}")
+        words.append(f"index {index.name}")
     if item is not None:
         key = {name: item[name] for name in table.key_names}
-        parts.append(f"item {_short(msgspec.json.encode(key).decode())}")
-    return ", ".join(parts)
+        words.append(f"item {_short(msgspec.json.encode(key).decode())}")
+    return ", ".join(words)
 
 
 def _short(text: str) -> str:

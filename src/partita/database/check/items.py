@@ -1,4 +1,4 @@
-"""Whether the items of a table are as the write path leaves them, and what is kept beside them.
+"""Whether the items of a table are as the write path leaves them, and what is stored beside them.
 
 From every item to its index entries, collection and expiry, and from each of these back to an item.
 """
@@ -35,7 +35,7 @@ STRAYS_AT_ONCE = 100_000
 class Recount:
     items: int = 0
     size_bytes: int = 0
-    is_whole: bool = True
+    is_complete: bool = True
     """False when something could not be read, and so not be counted."""
 
     def add(self, size_bytes: int) -> None:
@@ -45,7 +45,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An item as it lies in storage, with the size that it has in truth."""
+    """An item as it lies in storage, with its size measured anew."""
 
     key: bytes
     value: bytes
@@ -54,7 +54,7 @@ class Seen:
 
 
 class _Unreadable(Exception):
-    """A value that is no item of its table; says why."""
+    """A value that is not an item of its table; says why."""
 
 
 def items_are_right(folder: Folder, table: Table) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def items_are_right(folder: Folder, table: Table) -> Iterator[Finding]:
         try:
             seen = _seen(table, key, value)
         except _Unreadable as reason:
-            recount.is_whole = False
+            recount.is_complete = False
             yield Finding(f"{at(table)}, storage key {key.hex()}", str(reason))
             continue
         recount.add(seen.stored.size)
@@ -148,7 +148,7 @@ def entries_belong_to_items(folder: Folder, table: Table) -> Iterator[Finding]:
                 try:
                     item = _read(table, value)
                 except _Unreadable as reason:
-                    recount.is_whole = False
+                    recount.is_complete = False
                     where = f"{at(table, None, index)}, storage key {key.hex()}"
                     yield Finding(where, str(reason))
                     continue
@@ -175,7 +175,7 @@ def _entry_has_an_item(
 def _counts_are_right(
     folder: Folder, table: Table, index: Index | None, recount: Recount
 ) -> Iterator[Finding]:
-    if not recount.is_whole:
+    if not recount.is_complete:
         return
     expected = Statistics(recount.items, recount.size_bytes)
     where = at(table, None, index)
@@ -285,7 +285,7 @@ def _readable_items(folder: Folder, table: Table) -> Iterator[Seen]:
 
 
 def _understood(table: Table, key: bytes, value: bytes) -> Seen | None:
-    """None for what cannot be read, which is told where it lies."""
+    """None for what cannot be read, which is a finding of its own."""
     try:
         return _seen(table, key, value)
     except _Unreadable:

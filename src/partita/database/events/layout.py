@@ -6,7 +6,7 @@
     13 stream, shard, sequence number                a batch of records, by the first one's number
 
 Spaces that are not here belong to `tables/layout.py` and `changes/layout.py`. Streams take their
-numbers from the same count as tables, so that none comes again.
+numbers from the same counter as tables, so that none is used twice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def deleted_stream(deleted_storage_key: bytes) -> int:
 
 
 def data_prefixes(stream: int) -> list[bytes]:
-    """Everything that belongs to a stream but its name."""
+    """The prefixes of everything that belongs to a stream, except its name."""
     return [_STREAM.pack(space, stream) for space in (TAILS, RECORDS)]
 
 

@@ -1,7 +1,7 @@
 """Records: appended in one write batch, read as they were stored.
 
-The records that one request brings to a shard lie together, in batches of a limited size, as the
-JSON of the wire. Within a shard they are numbered without gaps, and their times never go back. A
+The records that one request puts on a shard are stored in batches of a limited size, as the JSON of
+the wire. Within a shard they are numbered without gaps, and their times never go back. A
 page of records joins stored bytes and decodes nothing.
 """
 
@@ -22,11 +22,11 @@ from partita.database.events.sequence_numbers import STEP, sequence_number
 from partita.database.events.shards import HASH_KEY_BYTES, Shard
 from partita.database.events.streams import EventStream
 from partita.database.storage.engine import Reader, Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.limits import KB
 
 BATCH_BYTES_MAX = 64 * KB
-"""A larger batch is divided: nobody should have to read much for a little."""
+"""A larger batch is divided: to read a few records should not take reading many."""
 
 _TAIL = struct.Struct(">Qd")
 _HEADER = struct.Struct(">dI")
@@ -62,7 +62,7 @@ def read_tail(reader: Reader, stream: EventStream, shard: Shard) -> Tail:
 # Appending
 
 
-class _Growth:
+class _ShardAppend:
     """What one request adds to a shard."""
 
     __slots__ = (
@@ -118,16 +118,16 @@ def append_records(
 ) -> list[Receipt]:
     """Put records at the ends of their shards, in their order."""
     shards, first_hashes = stream.open_shards, stream.first_hashes
-    growths: dict[int, _Growth] = {}
+    appends: dict[int, _ShardAppend] = {}
     receipts = []
     for record in records:
         place = bisect_right(first_hashes, hash_of(record)) - 1
-        growth = growths.get(place)
-        if growth is None:
-            growth = growths[place] = _Growth(write_batch, stream, shards[place])
-        receipts.append(growth.add(write_batch, record))
-    for growth in growths.values():
-        growth.finish(write_batch)
+        append = appends.get(place)
+        if append is None:
+            append = appends[place] = _ShardAppend(write_batch, stream, shards[place])
+        receipts.append(append.add(write_batch, record))
+    for append in appends.values():
+        append.finish(write_batch)
     return receipts
 
 
@@ -160,7 +160,7 @@ class Batch:
         """Some of the records, joined by commas."""
         begin = self.end(start - 1) + 1 if start else 0
         base = self.bodies_start
-        # Of a damaged batch nothing: compiled, a slice that ends before it begins is an error.
+        # Nothing of a damaged batch: compiled, a slice that ends before it begins is an error.
         end = max(begin, self.end(stop - 1))
         return self.value[base + begin : base + end]
 
@@ -182,7 +182,7 @@ def unpack_batch(key: bytes, value: bytes) -> Batch:
 def read_batches(
     snapshot: Snapshot, stream: EventStream, shard: Shard, sequence: int
 ) -> Iterator[Batch]:
-    """The batches of a shard from that on in which a record is."""
+    """The batches of a shard, from the one that holds a record on."""
     start, stop = layout.batch_range(stream.number, shard.number)
     key = layout.batch_key(stream.number, shard.number, sequence + 1)
     holding = next(snapshot.range(start, key, reverse=True), None)

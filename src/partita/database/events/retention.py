@@ -1,6 +1,6 @@
-"""Retention: records go when their time is over, closed shards with their last ones.
+"""Retention: records are removed when they are too old, closed shards with their last records.
 
-What a deleted stream leaves behind goes too. All of it in small pieces.
+So is what a deleted stream leaves behind. All of it in small pieces.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from partita.database.events.log import Batch, unpack_batch
 from partita.database.events.shards import Shard
 from partita.database.events.streams import EventStream, EventStreams
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 HOUR = 3600
 
@@ -64,7 +64,7 @@ def _is_over(shard: Shard, horizon: float) -> bool:
 
 
 def remove_deleted(write_batch: WriteBatch, snapshot: Snapshot, keys_max: int) -> bool:
-    """Remove the next of what a deleted stream has left; whether there was any such stream."""
+    """Remove a piece of what a deleted stream has left; whether there was any such stream."""
     deleted = next(snapshot.range(layout.DELETED, prefix_end(layout.DELETED)), None)
     if deleted is None:
         return False

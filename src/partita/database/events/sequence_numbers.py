@@ -26,7 +26,7 @@ STEP = 1 << SEQUENCE_BITS
 """From the number of a record to that of the next in the same second."""
 
 
-class Parts(NamedTuple):
+class SequenceNumber(NamedTuple):
     opened_second: int
     shard: int
     sequence: int
@@ -45,20 +45,20 @@ def sequence_number(shard: Shard, sequence: int, at: float) -> int:
     )
 
 
-def parts_of(text: str) -> Parts | None:
-    """None for what is no sequence number."""
+def parse_sequence_number(text: str) -> SequenceNumber | None:
+    """None when the text is not a sequence number."""
     number = int(text)
     if number >> TOP_BITS != VERSION or number & 15 != VERSION:
         return None
-    parts = Parts(
+    parsed = SequenceNumber(
         number >> OPENED_BITS & SECONDS,
         number >> SHARD_BITS & SHARDS,
         number >> SEQUENCE_BITS & SEQUENCES,
         number >> TIME_BITS & SECONDS,
     )
-    is_sound = parts.shard & 15 == number >> NIBBLE_BITS & 15
-    is_small = parts.shard <= LAST_SHARD and parts.sequence <= LAST_SEQUENCE
-    return parts if is_sound and is_small else None
+    is_sound = parsed.shard & 15 == number >> NIBBLE_BITS & 15
+    is_small = parsed.shard <= LAST_SHARD and parsed.sequence <= LAST_SEQUENCE
+    return parsed if is_sound and is_small else None
 
 
 def starting_number(shard: Shard) -> str:

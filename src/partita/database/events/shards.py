@@ -1,8 +1,8 @@
 """Shards: the ranges of hash keys that a stream is cut into, and how they split and merge.
 
 A record belongs to the open shard in whose range the hash of its partition key lies. A shard that
-is split or merged closes, and its children go on: a reader that finishes parents before children
-sees the records of every partition key in order.
+is split or merged closes, and its children continue it: a reader that finishes parents before
+children sees the records of every partition key in order.
 """
 
 from __future__ import annotations
@@ -90,21 +90,21 @@ class Cut:
         return tuple(self._shards.values())
 
     def split(self, shard: Shard, hash_key: int) -> None:
-        """Let two shards go on where there was one, the second from a hash key on."""
+        """Replace a shard by two, the second of which begins at a hash key."""
         first, after = shard.first_hash_key, shard.last_hash_key + 1
         self._close(shard)
         self._add(first, hash_key, parent=shard.number)
         self._add(hash_key, after, parent=shard.number)
 
     def merge(self, lower: Shard, upper: Shard) -> None:
-        """Let one shard go on where there were two beside each other."""
+        """Replace two adjacent shards by one."""
         first, after = lower.first_hash_key, upper.last_hash_key + 1
         self._close(lower)
         self._close(upper)
         self._add(first, after, parent=lower.number, adjacent_parent=upper.number)
 
     def resize(self, count: int) -> None:
-        """As many shards as asked for, of one size, by splits and merges."""
+        """Split and merge until there are `count` shards of one size."""
         bounds = even_bounds(count)
         for bound in bounds:
             shard = self._holding(bound)

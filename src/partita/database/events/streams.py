@@ -1,4 +1,4 @@
-"""Streams: what is kept of them, and the list of those that there are.
+"""Event streams: what is stored of each, and the list of them.
 
 As with tables, a change counts for the requests behind it as soon as it is decided; its own answer
 waits for the commit. When a commit is lost, the list is read again from what the disk has.
@@ -14,7 +14,7 @@ import msgspec
 from partita.database.events import layout
 from partita.database.events.shards import HASH_KEY_BYTES, Shard, open_shards
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.errors import StorageError
 
 PROVISIONED, ON_DEMAND = "PROVISIONED", "ON_DEMAND"
@@ -67,7 +67,7 @@ class EventStreams:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._streams: dict[str, EventStream] = {}
-        self.on_change: Callable[[], None] = _nobody_listens
+        self.on_change: Callable[[], None] = _ignore
         self.reload()
 
     def reload(self) -> None:
@@ -91,7 +91,7 @@ class EventStreams:
         write_batch.after_merge(partial(self._set, stream.name, stream))
 
     def remove(self, write_batch: WriteBatch, stream: EventStream) -> None:
-        """Forget a stream; its records are removed in the background."""
+        """Remove a stream; its records are removed in the background."""
         write_batch.delete(layout.stream_key(stream.name))
         write_batch.put(layout.deleted_key(stream.number), b"")
         write_batch.after_merge(partial(self._set, stream.name, None))
@@ -104,7 +104,7 @@ class EventStreams:
         self.on_change()
 
 
-def _nobody_listens() -> None:
+def _ignore() -> None:
     pass
 
 

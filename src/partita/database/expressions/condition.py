@@ -29,6 +29,7 @@ from partita.database.expressions.resolution import (
     Names,
     Scope,
     Values,
+    cached,
     check_count,
     check_document_path,
     check_function,
@@ -37,7 +38,6 @@ from partita.database.expressions.resolution import (
     check_size,
     incorrect_type,
     invalid,
-    kept,
     misused,
     refuser,
     run_checks,
@@ -84,7 +84,7 @@ def compile_condition(text: str, names: Names, parameter: str = "ConditionExpres
     return _compiled(text, tuple(names.items()), parameter)
 
 
-@kept
+@cached
 def _compiled(text: str, names: NameItems, parameter: str) -> Condition:
     try:
         node = checked_tree(text)
@@ -96,7 +96,7 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Condition:
 def condition_of(node: ConditionNode, names: Names, parameter: str) -> Condition:
     """The condition that a tree stands for, whose functions and names are right."""
     scope = ConditionScope(names)
-    predicate = scope.whole(node)
+    predicate = scope.compile(node)
     return Condition(
         parameter,
         frozenset(scope.names_used),
@@ -109,7 +109,7 @@ def condition_of(node: ConditionNode, names: Names, parameter: str) -> Condition
 
 def checked_tree(text: str) -> ConditionNode:
     """The tree of a condition whose functions and names are right, whatever they stand for."""
-    check_size(text, is_told=True)
+    check_size(text, shows_size=True)
     node, operator_count = parse_condition(text)
     check_operator_count(operator_count)
     _check_condition(node)
@@ -151,7 +151,7 @@ class ConditionScope(Scope):
         super().__init__(names)
         self.paths: set[Path] = set()
 
-    def whole(self, node: ConditionNode) -> Predicate:
+    def compile(self, node: ConditionNode) -> Predicate:
         """The predicate; a refusal that depends on no value waits its turn among those that do."""
         try:
             return self.condition(node)

@@ -24,12 +24,11 @@ from partita.database.expressions.resolution import (
     NameItems,
     Names,
     Values,
+    cached,
     invalid,
-    kept,
     run_checks,
 )
-from partita.database.item.keys import KeyAttribute
-from partita.database.item.values import AttributeValue
+from partita.database.item.keys import KeyAttribute, KeyRange
 from partita.errors import INVALID, ValidationException
 
 PARAMETER: Final = "KeyConditionExpression"
@@ -48,16 +47,6 @@ class KeyTest(NamedTuple):
     attribute: str
     operator: str
     operands: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """One partition, of whose items the sort keys begin with `equal` and satisfy one comparison."""
-
-    partition: tuple[AttributeValue, ...]
-    equal: tuple[AttributeValue, ...] = ()
-    comparison: str | None = None
-    operands: tuple[AttributeValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +86,14 @@ def compile_key_condition(text: str, names: Names) -> KeyCondition:
     return _compiled(text, tuple(names.items()), PARAMETER)
 
 
-@kept
+@cached
 def _compiled(text: str, names: NameItems, parameter: str) -> KeyCondition:
     scope = ConditionScope(dict(names))
     try:
         node = checked_tree(text)
     except Refusal as refusal:
         raise invalid(parameter, refusal) from None
-    scope.whole(node)
+    scope.compile(node)
     tests: tuple[KeyTest, ...] = ()
     shape_error = None
     try:

@@ -91,7 +91,7 @@ class UpdateNode:
 def parse_condition(text: str) -> tuple[ConditionNode, int]:
     """The tree of a condition, and how many operators and functions it has."""
     parser = _Parser(text)
-    node = parser.nested(_Conditions(is_whole=True))
+    node = parser.nested(_Conditions(is_outermost=True))
     parser.finish()
     assert isinstance(node, ConditionNode)
     return node, parser.operator_count
@@ -130,7 +130,7 @@ def _action(parser: _Parser, section: str) -> ActionNode:
     if section != "SET":
         return ActionNode(section, target, parser.value())
     parser.expect("=")
-    value = parser.nested(_Sum(is_whole=True))
+    value = parser.nested(_Sum(is_outermost=True))
     parser.settle()
     assert isinstance(value, Assigned)
     return ActionNode(section, target, value)
@@ -197,9 +197,9 @@ class _Parser:
     def value(self) -> ValueNode:
         return ValueNode(self.take(Kind.VALUE))
 
-    def nested(self, whole: _Level) -> Node:
+    def nested(self, outermost: _Level) -> Node:
         """Reads a term, then lets the innermost open level decide what its next token means."""
-        levels = [whole]
+        levels = [outermost]
         while True:
             opened = self._opened(levels[-1])
             if opened:
@@ -295,8 +295,8 @@ class _Call(_Operands):
 class _Sum(_Level):
     """What SET assigns: an operand, or two with a sign between them; parentheses around either."""
 
-    def __init__(self, is_whole: bool = False) -> None:
-        self.is_whole = is_whole
+    def __init__(self, is_outermost: bool = False) -> None:
+        self.is_outermost = is_outermost
         self.left: Operand | None = None
         self.operator = ""
 
@@ -312,14 +312,14 @@ class _Sum(_Level):
             self.left, self.operator = node, parser.token.sign
             parser.position += 1
             return None
-        return node if self.is_whole else parser.close(node, is_wrapped)
+        return node if self.is_outermost else parser.close(node, is_wrapped)
 
 
 class _Conditions(_Level):
     """Tests joined by AND and OR; in parentheses it can turn out to be a mere operand."""
 
-    def __init__(self, is_whole: bool = False) -> None:
-        self.is_whole = is_whole
+    def __init__(self, is_outermost: bool = False) -> None:
+        self.is_outermost = is_outermost
         self.alternatives: list[list[ConditionNode]] = [[]]
         self.negations = 0
         self.operator = ""
@@ -354,7 +354,7 @@ class _Conditions(_Level):
                 parser.position += 1
                 return None
             elif not isinstance(node, CallNode):
-                if self.is_whole or self.negations or self.alternatives != [[]]:
+                if self.is_outermost or self.negations or self.alternatives != [[]]:
                     parser.refuse()
                 return parser.close(node, is_wrapped)
         assert isinstance(node, ConditionNode)
@@ -376,8 +376,8 @@ class _Conditions(_Level):
             self.alternatives.append([])
             return None
         terms = tuple(_junction("AND", terms) for terms in self.alternatives)
-        whole = _junction("OR", terms)
-        return whole if self.is_whole else parser.close(whole, is_wrapped and is_alone)
+        condition = _junction("OR", terms)
+        return condition if self.is_outermost else parser.close(condition, is_wrapped and is_alone)
 
 
 def _junction(operator: str, terms: Sequence[ConditionNode]) -> ConditionNode:

@@ -12,10 +12,10 @@ from partita.database.expressions.resolution import (
     NameItems,
     Names,
     Scope,
+    cached,
     check_path,
     check_size,
     invalid,
-    kept,
 )
 from partita.database.item.values import AttributeValue, Item
 
@@ -57,11 +57,11 @@ def attributes_projection(attributes: Sequence[str]) -> Projection:
     return Projection(paths, frozenset(), shape_of(paths))
 
 
-@kept
+@cached
 def _compiled(text: str, names: NameItems, parameter: str) -> Projection:
     scope = Scope(dict(names))
     try:
-        check_size(text, is_told=False)
+        check_size(text, shows_size=False)
         nodes = parse_projection(text)
         for node in nodes:
             check_path(node)

@@ -42,10 +42,10 @@ Compiled = TypeVar("Compiled")
 Compile = Callable[[str, NameItems, str], Compiled]
 """From an expression's text, the names it may use, and the parameter that it is given in."""
 
-KEPT_CHARS_MAX: Final = 256 * KB
-"""How much text the expressions of each kind that are kept may have; they take 100 times more."""
-KEPT_CHARS_EACH: Final = 100
-KEPT_CHARS_ONE_MAX: Final = 8 * KB
+CACHED_CHARS_MAX: Final = 256 * KB
+"""How much text the cached expressions of each kind may have; they take 100 times more."""
+CACHED_CHARS_EACH: Final = 100
+CACHED_CHARS_ONE_MAX: Final = 8 * KB
 
 LONG_NAME: Final = (
     f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
@@ -64,8 +64,8 @@ CONDITION_FUNCTIONS: Final = frozenset(
 )
 
 
-def kept(compile_one: Compile[Compiled]) -> Compile[Compiled]:
-    """Keeps what has been compiled; when there is too much of it, the oldest goes."""
+def cached(compile_one: Compile[Compiled]) -> Compile[Compiled]:
+    """Caches what has been compiled; when there is too much of it, the oldest is evicted."""
     expressions: dict[tuple[str, NameItems, str], Compiled] = {}
     chars = 0
 
@@ -75,21 +75,21 @@ def kept(compile_one: Compile[Compiled]) -> Compile[Compiled]:
         expression = expressions.get(key)
         if expression is None:
             expression = compile_one(text, names, parameter)
-            size = _kept_chars(text, names)
-            if size <= KEPT_CHARS_ONE_MAX:
+            size = _cached_chars(text, names)
+            if size <= CACHED_CHARS_ONE_MAX:
                 expressions[key] = expression
                 chars += size
-            while chars > KEPT_CHARS_MAX:
+            while chars > CACHED_CHARS_MAX:
                 oldest = next(iter(expressions))
                 del expressions[oldest]
-                chars -= _kept_chars(oldest[0], oldest[1])
+                chars -= _cached_chars(oldest[0], oldest[1])
         return expression
 
     return compiled
 
 
-def _kept_chars(text: str, names: NameItems) -> int:
-    return KEPT_CHARS_EACH + len(text) + sum(len(key) + len(name) for key, name in names)
+def _cached_chars(text: str, names: NameItems) -> int:
+    return CACHED_CHARS_EACH + len(text) + sum(len(key) + len(name) for key, name in names)
 
 
 class Scope:
@@ -176,14 +176,14 @@ def check_defined(name: str, values: Values) -> None:
         )
 
 
-def check_size(text: str, *, is_told: bool) -> None:
-    """Some parameters tell how long the expression was, some do not (recorded)."""
+def check_size(text: str, *, shows_size: bool) -> None:
+    """Some refusals show how long the expression was, some do not (recorded)."""
     if not text:
         raise Refusal("The expression can not be empty;")
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     if size > EXPRESSION_BYTES_MAX:
-        told = f" expression size: {size}" if is_told else ""
-        raise Refusal(f"Expression size has exceeded the maximum allowed size;{told}")
+        shown_size = f" expression size: {size}" if shows_size else ""
+        raise Refusal(f"Expression size has exceeded the maximum allowed size;{shown_size}")
 
 
 def check_path(node: PathNode) -> None:

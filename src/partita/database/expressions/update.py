@@ -34,6 +34,7 @@ from partita.database.expressions.resolution import (
     Names,
     Scope,
     Values,
+    cached,
     check_count,
     check_document_path,
     check_function,
@@ -41,7 +42,6 @@ from partita.database.expressions.resolution import (
     check_path,
     check_size,
     invalid,
-    kept,
     misused,
     refuser,
     run_checks,
@@ -161,10 +161,10 @@ def compile_update(text: str, names: Names) -> Update:
     return _compiled(text, tuple(names.items()), PARAMETER)
 
 
-@kept
+@cached
 def _compiled(text: str, names: NameItems, parameter: str) -> Update:
     try:
-        check_size(text, is_told=False)
+        check_size(text, shows_size=False)
         update = parse_update(text)
         check_operator_count(update.operator_count)
         _check_update(update)
@@ -213,18 +213,18 @@ def _check_update(update: UpdateNode) -> None:
         seen.add(section)
 
 
-def _check_assigned(node: Assigned, *, is_whole: bool = True) -> None:
+def _check_assigned(node: Assigned, *, is_outermost: bool = True) -> None:
     if isinstance(node, PathNode):
         check_path(node)
     elif isinstance(node, SumNode):
         for operand in node.operands:
-            _check_assigned(operand, is_whole=False)
+            _check_assigned(operand, is_outermost=False)
     elif isinstance(node, CallNode):
         check_function(node.function, UPDATE_FUNCTIONS, "an update expression")
-        if node.function == "list_append" and not is_whole:
+        if node.function == "list_append" and not is_outermost:
             raise misused(node.function)
         for operand in node.operands:
-            _check_assigned(operand, is_whole=False)
+            _check_assigned(operand, is_outermost=False)
 
 
 class _UpdateScope(Scope):

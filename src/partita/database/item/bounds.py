@@ -1,4 +1,4 @@
-"""Whether an item keeps to its size and its depth, told without looking at more than it may have.
+"""Whether an item keeps to its size and its depth, without looking at more than it may have.
 
 An update can make an item of a thousand copies of another; this stops at the first byte too many.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from partita.database.item import numbers
@@ -22,6 +23,16 @@ class KeyAttribute(NamedTuple):
 
     name: str
     type: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """One partition, of whose items the sort keys begin with `equal` and satisfy one comparison."""
+
+    partition: tuple[AttributeValue, ...]
+    equal: tuple[AttributeValue, ...] = ()
+    comparison: str | None = None
+    operands: tuple[AttributeValue, ...] = ()
 
 
 try:

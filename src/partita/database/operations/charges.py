@@ -1,8 +1,8 @@
 """What requests consume, charged to the ledger: from tables, keys and writes to accounts and units.
 
-Operations come here only when the ledger is on. A write is decided, charged, and dropped when its
-table, an index or a partition cannot pay for it; a read is paid for when it is done, as in the
-service.
+Every operation comes here; while the ledger is off, nothing is worked out and nothing charged. A
+write is decided, charged, and rolled back when its table, an index or a partition cannot pay for
+it; a read is paid for when it is done, as in the service.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Final
 from partita.database.capacity.accounts import Account
 from partita.database.capacity.insights import rule_kinds
 from partita.database.capacity.ledger import OFF, Charge, TableAccounts
+from partita.database.capacity.refusals import Refusal
 from partita.database.capacity.sizing import even_starts
-from partita.database.capacity.units import write_units
+from partita.database.capacity.units import read_units, write_units
 from partita.database.item.values import AttributeValue, Item
-from partita.database.operations.context import Service, WriteContext
+from partita.database.operations.context import Request, Service, WriteContext
 from partita.database.operations.data_plane import actions
 from partita.database.operations.data_plane.actions import Action, KeyedAction, Put
 from partita.database.storage.engine import Reader
 from partita.database.tables.read import load
 from partita.database.tables.schema import Index, Table
+from partita.database.tables.stored import Stored
 from partita.database.tables.throughput import entitlement, partition_count
 from partita.database.tables.write import Written
 from partita.errors import (
@@ -35,22 +37,25 @@ THROTTLED: Final = (ProvisionedThroughputExceededException, ThrottlingException)
 
 
 def carry_out(context: WriteContext, table: Table, action: Action) -> Written:
-    """As `actions.carry_out`, and charged; a throttled action leaves nothing in the write batch."""
+    """Carry out one action, charged; a throttled one leaves nothing in the write batch."""
+    if not context.service.ledger.is_on:
+        return actions.carry_out(context, table, action)
+    return _carry_out_charged(context, table, action)
+
+
+def _carry_out_charged(context: WriteContext, table: Table, action: Action) -> Written:
     service, write_batch = context.service, context.write_batch
-    before = (
-        (dict(write_batch.changes), list(write_batch.then)) if service.ledger.is_enforced else None
-    )
+    savepoint = write_batch.savepoint()
     key = key_of(action)
     try:
-        written = actions.carry_out(write_batch, table, action)
+        written = actions.carry_out(context, table, action)
     except (ConditionalCheckFailedException, DuplicateItemException):
         old = load(write_batch, action.key(table))
         refused = Written(old, old, write_units(old.size if old else 0))
         charge(service, write_charges(service, table, key, refused))
         raise
     if refusal := service.ledger.admit(write_charges(service, table, key, written)):
-        assert before is not None
-        write_batch.changes, write_batch.then = before
+        write_batch.rollback_to(savepoint)
         raise refusal.error()
     return written
 
@@ -61,6 +66,48 @@ def key_of(action: Action) -> Item:
         return action.item.item
     assert isinstance(action, KeyedAction)
     return action.item_key
+
+
+def charge_read(
+    service: Service, table: Table, key: Item, stored: Stored | None, request: Request
+) -> None:
+    """Charge the reading of one item, whether it was there or not, as consistent as requested."""
+    if service.ledger.is_on:
+        consistent = request.get("ConsistentRead", False)
+        units = read_units(stored.size if stored else 0, consistent=consistent)
+        charge(service, read_charges(service, table, key, units))
+
+
+def charge_transaction_reads(
+    service: Service, tables: Sequence[Table], keys: Sequence[Item], units: Sequence[float]
+) -> Sequence[Refusal | None]:
+    """Charge all reads of a transaction or none; says which of them are throttled, if any are."""
+    if not service.ledger.is_on:
+        return ()
+    return service.ledger.admit_all(
+        [
+            read_charges(service, table, key, one)
+            for table, key, one in zip(tables, keys, units, strict=True)
+        ]
+    )
+
+
+def charge_transaction_writes(
+    service: Service,
+    tables: Sequence[Table],
+    actions: Sequence[Action],
+    written: Sequence[Written],
+    factor: int,
+) -> Sequence[Refusal | None]:
+    """Charge all writes of a transaction or none; says which of them are throttled, if any are."""
+    if not service.ledger.is_on:
+        return ()
+    return service.ledger.admit_all(
+        [
+            write_charges(service, table, key_of(action), one, factor)
+            for table, action, one in zip(tables, actions, written, strict=True)
+        ]
+    )
 
 
 def charge(service: Service, charges: Sequence[Charge]) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from partita.clock import Clock
+from partita.clock import Clock, Stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.events.streams import EventStreams
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import Table
 
@@ -32,6 +32,7 @@ class Service:
 
     catalog: Catalog
     clock: Clock
+    stopwatch: Stopwatch
     region: str
     account_id: str
     transient_seconds: float
@@ -78,11 +79,24 @@ class ReadContext:
 
 
 class WriteContext:
-    __slots__ = ("service", "write_batch")
+    __slots__ = ("_is_held", "service", "write_batch")
 
-    def __init__(self, service: Service, write_batch: WriteBatch) -> None:
+    def __init__(
+        self,
+        service: Service,
+        write_batch: WriteBatch,
+        is_held: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        """`is_held` is asked instead of the write batch, where it is given."""
         self.service = service
         self.write_batch = write_batch
+        self._is_held = is_held
+
+    def is_held(self, key: bytes) -> bool:
+        """Whether an item is part of another transaction that is not committed yet."""
+        if self._is_held is not None:
+            return self._is_held(key)
+        return self.write_batch.is_held(key)
 
 
 ReadHandler = Callable[[ReadContext, Request], bytes]

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from partita.database.expressions.key_condition import KeyRange, KeyTest
+from partita.database.expressions.key_condition import KeyTest
 from partita.database.expressions.parse import (
     ComparisonNode,
     ConditionNode,
@@ -23,7 +23,7 @@ from partita.database.expressions.parse import (
     ValueNode,
 )
 from partita.database.expressions.resolution import Values
-from partita.database.item.keys import KeyAttribute, key_bytes
+from partita.database.item.keys import KeyAttribute, KeyRange, key_bytes
 from partita.database.item.values import AttributeValue
 from partita.database.partiql.compile import ConditionalStatement
 from partita.database.partiql.key_tests import check_key_type, key_test

@@ -15,7 +15,7 @@ from partita.database.expressions.parse import ConditionNode, JunctionNode, Refu
 from partita.database.expressions.paths import Path as DocumentPath
 from partita.database.expressions.paths import disjoint
 from partita.database.expressions.projection import Columns, shape_of
-from partita.database.expressions.resolution import NameItems, Values, kept
+from partita.database.expressions.resolution import NameItems, Values, cached
 from partita.database.expressions.update import Update as UpdateExpression
 from partita.database.expressions.update import update_of
 from partita.database.item.values import AttributeValue
@@ -177,7 +177,7 @@ def compile_statement(text: str) -> Statement:
     return _compiled(text, (), "")
 
 
-@kept
+@cached
 def _compiled(text: str, names: NameItems, parameter: str) -> Statement:
     node = parse(text)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partita.database.expressions.resolution import NameItems, kept
+from partita.database.expressions.resolution import NameItems, cached
 from partita.database.partiql.keywords import JOINS, SELECT_PRECEDENCE
 from partita.database.partiql.nodes import (
     Assignment,
@@ -40,7 +40,7 @@ def parse(text: str) -> Node:
     return _parsed(text, (), "")
 
 
-@kept
+@cached
 def _parsed(text: str, names: NameItems, parameter: str) -> Node:
     parser = StatementParser(text)
     node = parser.expression()

@@ -13,7 +13,6 @@ from partita.database.expressions.condition import Condition
 from partita.database.expressions.key_condition import (
     RANGE_OPERATORS,
     TYPE_MISMATCH,
-    KeyRange,
     KeyTest,
 )
 from partita.database.expressions.parse import (
@@ -26,7 +25,7 @@ from partita.database.expressions.parse import (
     ValueNode,
 )
 from partita.database.expressions.resolution import Values
-from partita.database.item.keys import KeyAttribute, key_bytes
+from partita.database.item.keys import KeyAttribute, KeyRange, key_bytes
 from partita.database.item.values import AttributeValue, Item
 from partita.database.partiql.branches import check_branches
 from partita.database.partiql.compile import ConditionalStatement, SelectStatement, conjunction

@@ -1,8 +1,8 @@
 """An engine in memory, over the snapshot of another: copy-on-write branches.
 
-What lies below is read and never changed. Changes go to an overlay of the engine's own, in which
-None hides what is below. To branch, the overlay so far is put below both engines, and each goes on
-with an empty one; items are not copied, and without changes since the last branch, nothing is.
+What lies below is read and never changed. Changes go to an overlay of the engine's own. To branch,
+the overlay so far is put below both engines, and each gets an empty one; items are not copied, and
+without changes since the last branch, nothing is.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from partita.database.storage.overlay import Overlay, Pair
 from partita.errors import StorageError
 
 
-class Nothing:
-    """The snapshot below an engine that begins empty."""
+class EmptySnapshot:
+    """What lies below an engine that begins empty."""
 
     def get(self, key: bytes) -> bytes | None:
         return None
@@ -25,7 +25,7 @@ class Nothing:
         return iter(())
 
 
-NOTHING = Nothing()
+EMPTY = EmptySnapshot()
 
 
 class BranchSnapshot:
@@ -50,13 +50,13 @@ class BranchSnapshot:
                 self._overlay.put(key, value)
 
     def freeze(self) -> Snapshot:
-        """What is shown now, for ever; this snapshot goes on over it."""
+        """What is shown now, for good; this snapshot gets an empty overlay over it."""
         if self._overlay.values:
             self._below = _stacked(self._below, self._overlay)
             self._overlay = Overlay({})
         return self._below
 
-    def parts(self) -> tuple[Snapshot, Overlay]:
+    def layers(self) -> tuple[Snapshot, Overlay]:
         return self._below, self._overlay
 
 
@@ -65,7 +65,7 @@ class BranchEngine:
 
     waits_for_disk = False
 
-    def __init__(self, below: Snapshot = NOTHING) -> None:
+    def __init__(self, below: Snapshot = EMPTY) -> None:
         self._snapshot = BranchSnapshot(below, Overlay({}))
         self._unseen: deque[Changes] = deque()
 
@@ -91,9 +91,9 @@ class BranchEngine:
 
 
 def _stacked(below: Snapshot, overlay: Overlay) -> Snapshot:
-    """Each overlay stays less than half as large as the one below it, so that few lie on a heap."""
+    """Each overlay is less than half as large as the one below it, so that the stack stays low."""
     while isinstance(below, BranchSnapshot):
-        lowest, lower = below.parts()
+        lowest, lower = below.layers()
         if len(lower.values) > 2 * len(overlay.values):
             break
         below, overlay = lowest, Overlay({**lower.values, **overlay.values})

@@ -1,15 +1,17 @@
-"""The engine of a data folder: a journal in front of the tree.
+"""The engine of a data folder: a write-ahead log in front of the tree.
 
 A commit of LMDB writes every page that it touches and waits for the disk twice. So a commit goes to
-a journal first, in one write and one sync, and is safe then. Its changes are kept in memory over
-the tree until there are enough of them to be *folded* into it in one commit of LMDB; only then is
-their journal cleared. Two journals take turns: one is written while the other is folded.
+a write-ahead log first, in one write and one sync, and is safe then. Its changes stay in memory, in
+an overlay over the tree, until there are enough of them for a *checkpoint*, which puts them into
+the tree in one commit of LMDB; only then is their log cleared. There are two logs and two overlays:
+while a checkpoint is made of the older ones, the newer ones take the commits.
 
-After a crash the journals say what the tree may lack. Folding twice does no harm.
+After a crash the logs are replayed: they have what the tree may lack, and a checkpoint that is made
+twice does no harm.
 
 `commit` may run on another thread than the rest; `refresh` follows before the next one. The pairs
-of a fold are put into the tree by `refresh`, some after every commit, and LMDB's commit waits for
-the disk on a thread of its own. (py-lmdb lets go of Python's lock at every put: beside a busy
+of a checkpoint are put into the tree by `refresh`, some after every commit, and LMDB's commit waits
+for the disk on a thread of its own. (py-lmdb releases Python's lock at every put: beside a busy
 thread, each put of another one would wait for its turn.)
 """
 
@@ -21,9 +23,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from time import perf_counter
 from typing import Final
 
+from partita.clock import Stopwatch, system_stopwatch
 from partita.database.storage.engine import Changes, Snapshot
 from partita.database.storage.lmdb import LmdbEngine, cannot_open, cannot_write, opened_tree
 from partita.database.storage.overlay import Overlay, Pair
@@ -33,49 +35,50 @@ from partita.errors import StorageError
 logger = logging.getLogger(__name__)
 
 LOG_FILES: Final = ("journal.0", "journal.1")
-FOLD_BYTES: Final = 8 << 20
-FOLDS_BEHIND_MAX: Final = 8
-"""How many times as much is kept in memory while a fold does not come to its end."""
+CHECKPOINT_BYTES: Final = 8 << 20
+CHECKPOINTS_BEHIND_MAX: Final = 8
+"""How many times as much is kept in memory while a checkpoint does not come to its end."""
 PUTS_MIN, PUTS_PER_CHANGE = 64, 4
-"""How much of a fold follows a commit: it is ready long before the next one is due."""
+"""How many pairs of a checkpoint follow a commit: it ends long before the next one is due."""
 QUICK_SECONDS: Final = 0.001
 COMMITS_AFTER_A_SLOW_ONE: Final = 16
 """So many are taken to wait for the disk too. Handing a commit to another thread and back costs
 more than a quick disk takes."""
+LOG_KEEPS_IT: Final = "%s The write-ahead log keeps what is not in the tree."
 
 
 class EmbeddedSnapshot:
-    """The tree, what is being folded into it, and over both what came later."""
+    """The tree, the frozen overlay that a checkpoint is made of, and over both the active one."""
 
     def __init__(self, tree: Snapshot) -> None:
         self._tree = tree
-        self.folding = Overlay({})
-        self.newest = Overlay({})
+        self.frozen = Overlay({})
+        self.active = Overlay({})
 
     def get(self, key: bytes) -> bytes | None:
-        newest = self.newest.values
-        return newest[key] if key in newest else self.folding.get_over(self._tree, key)
+        active = self.active.values
+        return active[key] if key in active else self.frozen.get_over(self._tree, key)
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
         pairs = self._tree.range(start, stop, reverse=reverse)
-        pairs = self.folding.range_over(pairs, start, stop, reverse=reverse)
-        return self.newest.range_over(pairs, start, stop, reverse=reverse)
+        pairs = self.frozen.range_over(pairs, start, stop, reverse=reverse)
+        return self.active.range_over(pairs, start, stop, reverse=reverse)
 
 
 class Checkpoint:
     """Changes on their way into the tree: first their pairs, then on its own thread the commit."""
 
-    def __init__(self, tree: LmdbEngine, overlay: Overlay, journal: WriteAheadLog) -> None:
+    def __init__(self, tree: LmdbEngine, overlay: Overlay, log: WriteAheadLog) -> None:
         self._commit = tree.begin_commit()
-        self._journal = journal
+        self._log = log
         self._values = overlay.values
         self._keys = overlay.keys()
         self._place = 0
         self._finishing: Thread | None = None
         self.failure: Exception | None = None
 
-    def go_on(self, puts: int) -> bool:
-        """Do a part of the work; whether the fold has come to its end."""
+    def advance(self, puts: int) -> bool:
+        """Put the next pairs; whether the checkpoint has come to its end."""
         if self._finishing is not None:
             return not self._finishing.is_alive()
         keys = self._keys[self._place : self._place + puts]
@@ -97,7 +100,7 @@ class Checkpoint:
         self.wait()
 
     def _start_finishing(self) -> Thread:
-        finishing = Thread(target=self._finish, name="partita-fold", daemon=True)
+        finishing = Thread(target=self._finish, name="partita-checkpoint", daemon=True)
         try:
             finishing.start()
         except RuntimeError as error:
@@ -107,21 +110,29 @@ class Checkpoint:
     def _finish(self) -> None:
         try:
             self._commit.finish()
-            self._journal.clear()
+            self._log.clear()
         except Exception as error:
-            # Whatever it was: only what has come to its end may be forgotten.
+            # Whatever it was: only what has come to its end may leave memory.
             self.failure = error
 
 
 class EmbeddedEngine:
     """One data folder; if it is `durable`, a commit is on disk when `commit` returns."""
 
-    def __init__(self, folder: Path, *, durable: bool = True, fold_bytes: int = FOLD_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        durable: bool = True,
+        checkpoint_bytes: int = CHECKPOINT_BYTES,
+        stopwatch: Stopwatch = system_stopwatch,
+    ) -> None:
         self._folder = folder
+        self._stopwatch = stopwatch
         self._tree = LmdbEngine(folder, durable=durable)
         try:
-            contents = _read_journals(folder)
-            self._journals = [
+            contents = _read_logs(folder)
+            self._logs = [
                 WriteAheadLog(folder / name, content, durable=durable)
                 for name, content in zip(LOG_FILES, contents, strict=True)
             ]
@@ -132,22 +143,25 @@ class EmbeddedEngine:
             raise cannot_open(folder, error) from error
         older, newer = sorted(contents)
         self._snapshot = EmbeddedSnapshot(self._tree.snapshot())
-        self._snapshot.folding.update(_changes(older))
-        self._newest_bytes = self._snapshot.newest.update(_changes(newer))
+        self._snapshot.frozen.update(_changes(older))
+        self._active_bytes = self._snapshot.active.update(_changes(newer))
         self._generation = newer.generation or 1
-        self._journal = self._journals[self._generation % 2]
+        self._log = self._logs[self._generation % 2]
         if not newer.commits:
             # Never in the older one: the tree may lack what it has.
-            self._journal.begin(self._generation)
+            self._log.begin(self._generation)
         self._unseen: list[Changes] = []
-        self._fold: Checkpoint | None = None
-        self._fold_bytes = fold_bytes
-        """How much is folded at a time."""
-        self._next_fold_bytes = fold_bytes
+        """Commits since the last refresh."""
+        self._checkpoint: Checkpoint | None = None
+        self._checkpoint_bytes = checkpoint_bytes
+        self._next_checkpoint_bytes = checkpoint_bytes
+        """How large the active overlay grows before the next checkpoint begins."""
         self._failure: Exception | None = None
-        """Why the last fold did not come to its end, if it did not."""
+        """Why the last checkpoint did not come to its end, if it did not."""
         self._is_tree_ahead = False
-        self._is_settled = False
+        """Whether the tree has commits that its snapshot does not show yet."""
+        self._is_tree_complete = False
+        """Whether the tree has everything, and the overlays are to be emptied."""
         self._slow_commits_ahead = 0
 
     @property
@@ -160,19 +174,19 @@ class EmbeddedEngine:
     def commit(self, changes: Changes) -> None:
         if not changes:
             return
-        started = perf_counter()
+        started = self._stopwatch()
         try:
-            if self._journal.is_in_doubt:
-                self.settle()
-            if self._newest_bytes > FOLDS_BEHIND_MAX * self._fold_bytes:
-                self._wait_for_fold()
-            self._journal.append(changes)
+            if self._log.is_in_doubt:
+                self._checkpoint_everything()
+            if self._active_bytes > CHECKPOINTS_BEHIND_MAX * self._checkpoint_bytes:
+                self._wait_for_checkpoint()
+            self._log.append(changes)
         except OSError as error:
             raise cannot_write(self._folder, error) from error
         self._unseen.append(changes)
         if self._slow_commits_ahead:
             self._slow_commits_ahead -= 1
-        elif perf_counter() - started > QUICK_SECONDS:
+        elif self._stopwatch() - started > QUICK_SECONDS:
             self._slow_commits_ahead = COMMITS_AFTER_A_SLOW_ONE
 
     def refresh(self) -> None:
@@ -180,96 +194,96 @@ class EmbeddedEngine:
         if self._is_tree_ahead:
             self._tree.refresh()
             self._is_tree_ahead = False
-        if self._is_settled:
-            snapshot.folding, snapshot.newest = Overlay({}), Overlay({})
-            self._newest_bytes, self._next_fold_bytes = 0, self._fold_bytes
+        if self._is_tree_complete:
+            snapshot.frozen, snapshot.active = Overlay({}), Overlay({})
+            self._active_bytes, self._next_checkpoint_bytes = 0, self._checkpoint_bytes
             self._failure = None
-            self._is_settled = False
+            self._is_tree_complete = False
         count = 0
         for changes in self._unseen:
             count += len(changes)
-            self._newest_bytes += snapshot.newest.update(changes)
+            self._active_bytes += snapshot.active.update(changes)
         self._unseen.clear()
-        self._go_on_folding(count)
+        self._advance_checkpoint(count)
 
-    def settle(self) -> None:
-        """Put everything into the tree at once, and clear the journals."""
-        if self._fold is not None:
-            self._fold.stop()
-            self._fold = None
-        changes = {**self._snapshot.folding.values, **self._snapshot.newest.values}
+    def close(self) -> None:
+        try:
+            self._checkpoint_everything()
+        except StorageError as error:
+            logger.error(LOG_KEEPS_IT, error)
+        for log in self._logs:
+            log.close()
+        self._tree.close()
+
+    def _checkpoint_everything(self) -> None:
+        """Put both overlays into the tree at once, and clear both logs."""
+        if self._checkpoint is not None:
+            self._checkpoint.stop()
+            self._checkpoint = None
+        changes = {**self._snapshot.frozen.values, **self._snapshot.active.values}
         for unseen in self._unseen:
             changes.update(unseen)
         self._is_tree_ahead = True
         self._tree.commit(changes)
         try:
             # The older one first: its commits must not come back over those of the newer.
-            for turn in (self._generation + 1, self._generation):
-                self._journals[turn % 2].clear()
+            for generation in (self._generation + 1, self._generation):
+                self._logs[generation % 2].clear()
         except OSError as error:
             raise cannot_write(self._folder, error) from error
-        self._turn_journals()
-        self._is_settled = True
+        self._switch_logs()
+        self._is_tree_complete = True
 
-    def close(self) -> None:
-        try:
-            self.settle()
-        except StorageError as error:
-            logger.error("%s The journal keeps what is not in the tree.", error)
-        for journal in self._journals:
-            journal.close()
-        self._tree.close()
-
-    def _turn_journals(self) -> None:
+    def _switch_logs(self) -> None:
         self._generation += 1
-        self._journal = self._journals[self._generation % 2]
-        self._journal.begin(self._generation)
+        self._log = self._logs[self._generation % 2]
+        self._log.begin(self._generation)
 
-    def _go_on_folding(self, count: int) -> None:
+    def _advance_checkpoint(self, count: int) -> None:
         failure: Exception | None = None
         try:
-            fold = self._fold
-            if fold is None:
-                if self._newest_bytes < self._next_fold_bytes or self._journal.is_in_doubt:
+            checkpoint = self._checkpoint
+            if checkpoint is None:
+                if self._active_bytes < self._next_checkpoint_bytes or self._log.is_in_doubt:
                     return
-                fold = self._begin_fold()
-            if not fold.go_on(max(PUTS_MIN, PUTS_PER_CHANGE * count)):
+                checkpoint = self._begin_checkpoint()
+            if not checkpoint.advance(max(PUTS_MIN, PUTS_PER_CHANGE * count)):
                 return
-            failure = fold.failure
+            failure = checkpoint.failure
         except StorageError as error:
             failure = error
-        self._end_fold(failure)
+        self._end_checkpoint(failure)
 
-    def _begin_fold(self) -> Checkpoint:
+    def _begin_checkpoint(self) -> Checkpoint:
         snapshot = self._snapshot
-        if not snapshot.folding.values:
-            snapshot.folding, snapshot.newest = snapshot.newest, Overlay({})
-            self._newest_bytes = 0
-            self._turn_journals()
-        full = self._journals[1 - self._generation % 2]
-        self._fold = Checkpoint(self._tree, snapshot.folding, full)
-        return self._fold
+        if not snapshot.frozen.values:
+            snapshot.frozen, snapshot.active = snapshot.active, Overlay({})
+            self._active_bytes = 0
+            self._switch_logs()
+        full = self._logs[1 - self._generation % 2]
+        self._checkpoint = Checkpoint(self._tree, snapshot.frozen, full)
+        return self._checkpoint
 
-    def _end_fold(self, failure: Exception | None) -> None:
+    def _end_checkpoint(self, failure: Exception | None) -> None:
         self._failure = failure
-        if self._fold is not None:
-            self._fold.stop()
-            self._fold = None
+        if self._checkpoint is not None:
+            self._checkpoint.stop()
+            self._checkpoint = None
         self._tree.refresh()
         if failure is None:
-            self._snapshot.folding = Overlay({})
-            self._next_fold_bytes = self._fold_bytes
+            self._snapshot.frozen = Overlay({})
+            self._next_checkpoint_bytes = self._checkpoint_bytes
         else:
             if isinstance(failure, OSError):
                 failure = cannot_write(self._folder, failure)
-            logger.error("%s The journal keeps what is not in the tree.", failure)
-            self._next_fold_bytes = self._newest_bytes + self._fold_bytes
+            logger.error(LOG_KEEPS_IT, failure)
+            self._next_checkpoint_bytes = self._active_bytes + self._checkpoint_bytes
 
-    def _wait_for_fold(self) -> None:
-        if self._fold is not None:
-            self._fold.wait()
+    def _wait_for_checkpoint(self) -> None:
+        if self._checkpoint is not None:
+            self._checkpoint.wait()
         elif self._failure is not None:
-            self._next_fold_bytes = 0
+            self._next_checkpoint_bytes = 0
             raise StorageError(
                 "The commit could not be written: what was written before does not get into the "
                 f"tree of {self._folder}; the server's log says why."
@@ -281,16 +295,16 @@ def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
     """What a folder holds, all of its pages looked at first; nothing in it is changed or made."""
     with opened_tree(folder) as tree:
         try:
-            older, newer = sorted(_read_journals(folder))
+            older, newer = sorted(_read_logs(folder))
         except StorageError as error:
             raise cannot_open(folder, error) from error
         snapshot = EmbeddedSnapshot(tree)
-        snapshot.folding.update(_changes(older))
-        snapshot.newest.update(_changes(newer))
+        snapshot.frozen.update(_changes(older))
+        snapshot.active.update(_changes(newer))
         yield snapshot
 
 
-def _read_journals(folder: Path) -> list[Contents]:
+def _read_logs(folder: Path) -> list[Contents]:
     contents = [read_log(folder / name) for name in LOG_FILES]
     for number, content in enumerate(contents):
         if content.commits and content.generation % 2 != number:
@@ -308,7 +322,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _changes(contents: Contents) -> dict[bytes, bytes | None]:
-    """What all commits of a journal come to."""
+    """What all commits of a log come to."""
     changes: dict[bytes, bytes | None] = {}
     for commit in contents.commits:
         changes.update(commit)

@@ -1,4 +1,4 @@
-"""What the rooms above know of an engine: reads from a snapshot, and one atomic commit.
+"""The interface of an engine: reads from a snapshot, and one atomic commit.
 
 Keys are ordered bytes of any length. A snapshot shows what was committed when it was taken; its
 iterators are valid until the next `refresh`.

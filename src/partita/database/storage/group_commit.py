@@ -2,7 +2,8 @@
 
 A write is a function of a `WriteBatch`: it reads, decides, and records its changes there. While one
 commit is being written to disk by the writer thread, the next writes are decided on top of it and
-gathered; when the disk is ready they follow together. A write is answered only after its commit.
+gathered; when the disk is ready, they share the next commit. A write is answered only after its
+commit.
 
 A failed write leaves no trace, because a write batch is merged only when its function returns. When
 the disk fails, everything that was decided on top of the lost commit fails with it.
@@ -17,9 +18,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
-from partita.clock import Clock, system_clock
+from partita.clock import Clock
 from partita.database.storage.engine import Changes, Engine
-from partita.errors import DynamoDBError, InternalServerError, StorageError
+from partita.database.storage.write_batch import LatestState, WriteBatch
+from partita.errors import PartitaError, RequestError, StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -28,50 +30,12 @@ CallSoon = Callable[[Callable[[], None]], object]
 CallLater = Callable[[float, Callable[[], None]], object]
 
 GATHER_SECONDS: Final = 0.001
-"""How long those who were just answered are waited for, where the disk takes longer than that."""
+"""How long to wait for the next writes of those just answered, where the disk takes longer."""
 
 
-class WriteBatch:
-    """One write in the making: its own changes over everything decided before it."""
+class _Group:
+    """The writes that share one commit, and who waits for it."""
 
-    __slots__ = ("_commits", "changes", "holds", "is_contended", "then")
-
-    def __init__(self, commits: GroupCommit) -> None:
-        self._commits = commits
-        self.changes: dict[bytes, bytes | None] = {}
-        self.holds: list[bytes] = []
-        self.then: list[Callable[[], None]] = []
-        self.is_contended = False
-        """Whether every item counts as part of another transaction; tests ask for that."""
-
-    def get(self, key: bytes) -> bytes | None:
-        if key in self.changes:
-            return self.changes[key]
-        return self._commits.get(key)
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self.changes[key] = value
-
-    def delete(self, key: bytes) -> None:
-        self.changes[key] = None
-
-    def now(self) -> float:
-        """The time at which this is decided."""
-        return self._commits.clock()
-
-    def after_merge(self, function: Callable[[], None]) -> None:
-        """What to do in memory as soon as this write counts; never, if it is refused."""
-        self.then.append(function)
-
-    def hold(self, key: bytes) -> None:
-        """Mark an item as part of a transaction until that transaction is committed."""
-        self.holds.append(key)
-
-    def is_held(self, key: bytes) -> bool:
-        return self.is_contended or self._commits.is_held(key)
-
-
-class _Batch:
     __slots__ = ("changes", "failure", "holds", "waiting")
 
     def __init__(self) -> None:
@@ -81,8 +45,8 @@ class _Batch:
         self.failure: StorageError | None = None
 
 
-class GroupCommit:
-    """The single writer. All of it runs on one thread, but for the waiting for the disk.
+class GroupCommit(LatestState):
+    """The single writer. All of it runs on one thread, except for waiting for the disk.
 
     `call_soon` runs a function soon on that thread, `call_later` after some seconds, and
     `call_from_thread` does so from another. While the engine says that it does not wait for the
@@ -96,10 +60,10 @@ class GroupCommit:
         call_from_thread: CallSoon,
         call_later: CallLater,
         on_commit: Callable[[Changes], None],
-        on_lost_commit: Callable[[], None],
-        clock: Clock = system_clock,
+        on_lost_commit: Callable[[StorageError], PartitaError],
+        clock: Clock,
     ) -> None:
-        self.clock = clock
+        super().__init__(clock)
         self._engine = engine
         self._snapshot = engine.snapshot()
         self._call_soon = call_soon
@@ -107,14 +71,15 @@ class GroupCommit:
         self._call_later = call_later
         self._on_commit = on_commit
         self._on_lost_commit = on_lost_commit
-        self._gathering = _Batch()
-        self._committing: _Batch | None = None
-        self._scheduled = False
-        self._crowd = 0
+        self._gathering = _Group()
+        self._committing: _Group | None = None
+        self._is_scheduled = False
+        self._expected_writes = 0
         """How many writes to wait for before the next commit, if any."""
-        self._is_crowded = False
+        self._was_shared = False
+        """Whether several writes shared the last commit."""
         self._is_closed = False
-        self._work: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._work: SimpleQueue[_Group | None] = SimpleQueue()
         self._writer: Thread | None = None
 
     def get(self, key: bytes) -> bytes | None:
@@ -135,7 +100,7 @@ class GroupCommit:
         write_batch = WriteBatch(self)
         try:
             outcome = decide(write_batch)
-        except DynamoDBError as error:
+        except RequestError as error:
             # Without its traceback, which would keep this frame and the whole request alive.
             outcome = error.with_traceback(None)
             outcome.__context__ = None
@@ -146,15 +111,15 @@ class GroupCommit:
             return
         # A refusal waits too: it may rest on a write whose commit is still under way.
         self._gathering.waiting.append((done, outcome))
-        if self._committing is None and not self._scheduled:
-            self._scheduled = True
-            self._call_soon(self._start_after_turn if self._is_crowded else self._start)
-        elif 0 < self._crowd <= len(self._gathering.waiting):
-            self._crowd = 0
+        if self._committing is None and not self._is_scheduled:
+            self._is_scheduled = True
+            self._call_soon(self._start_after_turn if self._was_shared else self._start)
+        elif 0 < self._expected_writes <= len(self._gathering.waiting):
+            self._expected_writes = 0
             self._call_soon(self._start)
 
     def close(self) -> None:
-        """Finish the commit under way, keep what was gathered on top of it, and stop."""
+        """Finish the commit under way, commit what was gathered on top of it, and stop."""
         self._is_closed = True
         if self._writer is not None:
             self._work.put(None)
@@ -169,84 +134,82 @@ class GroupCommit:
         if write_batch.changes:
             self._gathering.changes.update(write_batch.changes)
             self._gathering.holds.update(write_batch.holds)
-        for function in write_batch.then:
-            function()
+        for callback in write_batch.callbacks:
+            callback()
 
     def _start_after_turn(self) -> None:
-        """With what has come meanwhile: where many write, a commit is better for more of them."""
+        """One turn of the loop later: where many write, more of them share the commit."""
         self._call_soon(self._start)
 
     def _start(self) -> None:
-        self._scheduled = False
-        self._crowd = 0
+        self._is_scheduled = False
+        self._expected_writes = 0
         if self._committing is not None or not self._gathering.waiting:
             return
-        batch, self._gathering = self._gathering, _Batch()
-        self._committing = batch
+        group, self._gathering = self._gathering, _Group()
+        self._committing = group
         if self._engine.waits_for_disk and self._has_writer():
-            self._work.put(batch)
+            self._work.put(group)
         else:
-            self._commit(batch)
-            self._finish(batch)
+            self._commit(group)
+            self._finish(group)
 
     def _has_writer(self) -> bool:
         if self._writer is None:
-            writer = Thread(target=self._commit_batches, name="partita-writer", daemon=True)
+            writer = Thread(target=self._commit_groups, name="partita-writer", daemon=True)
             try:
                 writer.start()
             except RuntimeError:
-                # The system has no more threads: the one that there is does the waiting.
+                # The system has no more threads: this one waits for the disk.
                 return False
             self._writer = writer
         return True
 
-    def _commit_batches(self) -> None:
-        while (batch := self._work.get()) is not None:
-            self._commit(batch)
+    def _commit_groups(self) -> None:
+        while (group := self._work.get()) is not None:
+            self._commit(group)
             if not self._is_closed:
-                self._call_from_thread(partial(self._finish, batch))
+                self._call_from_thread(partial(self._finish, group))
 
-    def _commit(self, batch: _Batch) -> None:
+    def _commit(self, group: _Group) -> None:
         try:
-            if batch.changes:
-                self._engine.commit(batch.changes)
+            if group.changes:
+                self._engine.commit(group.changes)
         except StorageError as error:
-            batch.failure = error
+            group.failure = error
         except Exception as error:
-            # Whatever it was, the writer must live on and those who wait must be told.
+            # Whatever it was, the writer must survive it and those who wait must hear of it.
             logger.exception("A commit failed.")
-            batch.failure = StorageError(f"The commit failed: {error!r}.")
+            group.failure = StorageError(f"The commit failed: {error!r}.")
 
-    def _finish(self, batch: _Batch) -> None:
+    def _finish(self, group: _Group) -> None:
         if self._is_closed:
             return
         self._committing = None
         self._engine.refresh()
-        if batch.failure is not None:
-            self._lose(batch, batch.failure)
+        if group.failure is not None:
+            self._lose(group, group.failure)
             return
-        self._on_commit(batch.changes)
-        self._is_crowded = len(batch.waiting) > 1
+        self._on_commit(group.changes)
+        self._was_shared = len(group.waiting) > 1
         if self._gathering.waiting:
-            self._start_next(len(batch.waiting))
-        for done, outcome in batch.waiting:
+            self._start_next(len(group.waiting))
+        for done, outcome in group.waiting:
             done(outcome)
 
     def _start_next(self, answered: int) -> None:
-        """Soon, or with those who are answered now: a slow disk is better asked once for all."""
-        self._scheduled = True
+        """Soon; behind a slow disk with the next writes of those answered now, in one commit."""
+        self._is_scheduled = True
         if not self._engine.waits_for_disk:
             self._call_soon(self._start)
             return
-        self._crowd = len(self._gathering.waiting) + answered
+        self._expected_writes = len(self._gathering.waiting) + answered
         self._call_later(GATHER_SECONDS, self._start)
 
-    def _lose(self, batch: _Batch, failure: StorageError) -> None:
+    def _lose(self, group: _Group, failure: StorageError) -> None:
         logger.error("%s The writes that waited for it were refused.", failure)
-        lost = batch.waiting + self._gathering.waiting
-        self._gathering = _Batch()
-        self._on_lost_commit()
+        lost = group.waiting + self._gathering.waiting
+        self._gathering = _Group()
+        error = self._on_lost_commit(failure)
         for done, outcome in lost:
-            done(
-                outcome if isinstance(outcome, DynamoDBError) else InternalServerError(str(failure))
-            )
+            done(outcome if isinstance(outcome, RequestError) else error)

@@ -1,6 +1,6 @@
-"""The embedded engine: LMDB, memory-mapped, crash-safe, no server.
+"""The tree: LMDB, memory-mapped, crash-safe, no server.
 
-LMDB takes keys of at most 511 bytes, DynamoDB has keys of more than 3,000. A long key is kept as
+LMDB takes keys of at most 511 bytes, DynamoDB has keys of more than 3,000. A long key is stored as
 its first bytes and a digest, with the whole key in front of the value. Long keys with the same
 first bytes lie side by side, so a range read collects such a group, sorts it by the whole keys,
 and the order is exact.

@@ -1,8 +1,8 @@
 """The pages of LMDB's file, seen from outside: whether LMDB can be trusted with it.
 
-LMDB believes its file. Where pages are missing or make no sense, it reads beyond the map and the
-process ends by a signal, without a word. So its pages are followed here first, as LMDB would do it:
-from the newer of two meta pages down two trees, that of the data and that of the free pages.
+LMDB trusts its file. Where pages are missing or make no sense, it reads beyond the map and the
+process dies by a signal, without a message. So its pages are followed here first, as LMDB would do
+it: from the newer of two meta pages down two trees, that of the data and that of the free pages.
 
 The format is that of LMDB 0.9 on 64 bits (mdb.c: MDB_meta, MDB_db, MDB_page, MDB_node).
 """

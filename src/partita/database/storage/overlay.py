@@ -1,4 +1,4 @@
-"""Changes in memory over a snapshot of what lies below; None hides what is there."""
+"""An overlay: changes in memory over a snapshot; None hides what lies below."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Pair = tuple[bytes, bytes]
 
 ENTRY_BYTES: Final = 128
 """About what a pair takes in memory besides its own bytes."""
-FEW: Final = 256
-"""So many new keys are put in their places one by one; more are sorted with the others."""
+INSERTED_KEYS_MAX: Final = 256
+"""So many new keys are inserted into the order one by one; with more, all keys are sorted."""
 
 
 class Overlay:
@@ -51,7 +51,7 @@ class Overlay:
     def keys(self) -> list[bytes]:
         """In order."""
         if self._new_keys:
-            if len(self._new_keys) > FEW:
+            if len(self._new_keys) > INSERTED_KEYS_MAX:
                 self._ordered_keys = sorted(self.values)
             else:
                 for key in self._new_keys:
@@ -72,15 +72,15 @@ class Overlay:
         first, end = bisect_left(keys, start), bisect_left(keys, stop)
         if first == end:
             return below
-        places = range(end - 1, first - 1, -1) if reverse else range(first, end)
-        return self._merged(below, keys, places, reverse)
+        positions = range(end - 1, first - 1, -1) if reverse else range(first, end)
+        return self._merged(below, keys, positions, reverse)
 
     def _merged(
-        self, below: Iterator[Pair], keys: list[bytes], places: range, reverse: bool
+        self, below: Iterator[Pair], keys: list[bytes], positions: range, reverse: bool
     ) -> Iterator[Pair]:
         lower = next(below, None)
-        for place in places:
-            key = keys[place]
+        for position in positions:
+            key = keys[position]
             while lower is not None and (lower[0] > key if reverse else lower[0] < key):
                 yield lower
                 lower = next(below, None)

@@ -1,4 +1,4 @@
-"""The catalog: which tables there are. Kept in storage, and in memory for every request.
+"""The catalog: which tables there are, in storage, and in memory for every request.
 
 A change is visible to the requests behind it as soon as it is decided; its own answer waits for
 the commit. When a commit is lost, the catalog is read again from what the disk has.
@@ -14,14 +14,14 @@ import msgspec
 from partita.database.changes.captures import capture_prefixes
 from partita.database.changes.streams import close_stream
 from partita.database.storage.engine import Engine, Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.schema import CREATING, DELETING, Table
 from partita.errors import ResourceNotFoundException, StorageError
 
 FORMAT_VERSION = 2
-FORMATS_TAKEN_OVER = (b"1",)
-"""Format 1 had no journals beside the tree, and is the same in all else."""
+UPGRADED_FORMATS = (b"1",)
+"""Format 1 had no write-ahead log in front of the tree, and is the same in all else."""
 
 LAST_KEY = b"\xff" * 1024
 """Behind every key of the layout."""
@@ -34,7 +34,7 @@ class Catalog:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._tables: dict[str, Table] = {}
-        self.on_change: Callable[[], None] = _nobody_listens
+        self.on_change: Callable[[], None] = _ignore
         self.reload()
 
     def reload(self) -> None:
@@ -81,7 +81,7 @@ class Catalog:
         write_batch.after_merge(partial(self._set, table.name, table))
 
     def remove(self, write_batch: WriteBatch, table: Table) -> None:
-        """Forget a table; its data is removed in the background, its stream after a day.
+        """Remove a table; its data is removed in the background, its stream after a day.
 
         Changes that are still on their way to a destination go with it.
         """
@@ -103,18 +103,18 @@ class Catalog:
 
 
 def _is_active(table: Table, now: float) -> bool:
-    # What is asked for with every request is not asked twice.
+    # Every request passes here: the usual case first.
     if table.transition != DELETING and now >= table.settles_at:
         return True
     return table.status(now) not in (CREATING, DELETING)
 
 
-def _nobody_listens() -> None:
+def _ignore() -> None:
     pass
 
 
 def next_table_number(write_batch: WriteBatch) -> int:
-    """Numbers are never given again; streams have theirs from here too."""
+    """Numbers are never used again; streams take theirs from here too."""
     number = int.from_bytes(write_batch.get(layout.NUMBERS_KEY) or b"", "big") + 1
     write_batch.put(layout.NUMBERS_KEY, number.to_bytes(4, "big"))
     return number
@@ -131,9 +131,9 @@ def decode_table(catalog_key: bytes, value: bytes) -> Table:
 
 
 def check_format(engine: Engine) -> None:
-    """A data folder says which version wrote it; a new or an older one is told."""
+    """A data folder records its format; a new folder, or an older one, gets the current one."""
     snapshot = engine.snapshot()
-    if not has_format(snapshot) or snapshot.get(layout.FORMAT_KEY) in FORMATS_TAKEN_OVER:
+    if not has_format(snapshot) or snapshot.get(layout.FORMAT_KEY) in UPGRADED_FORMATS:
         engine.commit({layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
         engine.refresh()
 
@@ -141,7 +141,7 @@ def check_format(engine: Engine) -> None:
 def has_format(snapshot: Snapshot) -> bool:
     """Whether a folder has data of this format, or none yet; any other data is not touched."""
     found = snapshot.get(layout.FORMAT_KEY)
-    is_known = found == str(FORMAT_VERSION).encode() or found in FORMATS_TAKEN_OVER
+    is_known = found == str(FORMAT_VERSION).encode() or found in UPGRADED_FORMATS
     if found is not None and not is_known:
         raise StorageError(
             f"The data folder has format {found.decode(errors='replace')}, this Partita reads "

@@ -27,8 +27,13 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
-from partita.database.expressions.key_condition import KeyRange
-from partita.database.item.keys import PARTITION_HASH_BYTES, key_bytes, partition_hash, terminated
+from partita.database.item.keys import (
+    PARTITION_HASH_BYTES,
+    KeyRange,
+    key_bytes,
+    partition_hash,
+    terminated,
+)
 from partita.database.item.values import AttributeValue, Item
 from partita.database.storage.engine import prefix_end
 from partita.database.tables.schema import Index, Table
@@ -109,7 +114,7 @@ def collections_prefix(table_number: int) -> bytes:
 
 
 def expiries_prefix(table: Table) -> bytes:
-    """Each time that TTL is switched on, expiries are noted anew, apart from those before."""
+    """Each time that TTL is switched on, expiries get a new prefix, apart from those before."""
     return EXPIRIES + _TABLE.pack(table.number) + _TABLE.pack(table.ttl_changes)
 
 

@@ -8,9 +8,9 @@ the API allows, so that one request cannot keep all others waiting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from time import monotonic
 from typing import Final
 
+from partita.clock import Stopwatch
 from partita.database.storage.engine import Reader
 from partita.database.tables.stored import HEADER_BYTES, Stored, unpack, unpack_sizes
 from partita.limits import KB, PAGE_BYTES_MAX
@@ -21,11 +21,11 @@ Keep = Callable[[bytes], bytes | None]
 FILTER_SECONDS_MAX: Final = 0.1
 ITEMS_PER_LOOK: Final = 64
 LARGE_ITEM_BYTES: Final = 4 * KB
-"""How often a page with a filter looks at the clock: now and then, and after every large item."""
+"""When a page with a filter looks at the stopwatch: now and then, and after every large item."""
 
 
 class Page:
-    """Items as JSON bytes, what was evaluated for them, and where to go on."""
+    """Items as JSON bytes, what was evaluated for them, and where the next page begins."""
 
     __slots__ = ("items", "last_evaluated", "scanned_bytes", "scanned_count", "visits")
 
@@ -50,11 +50,11 @@ def read_page(
     pairs: Iterable[tuple[bytes, bytes]],
     limit: int | None,
     keep: Keep | None,
-    clock: Callable[[], float] = monotonic,
+    stopwatch: Stopwatch,
 ) -> Page:
     page = Page()
     items, size, page_bytes, count = page.items, 0, 0, 0
-    deadline = clock() + FILTER_SECONDS_MAX
+    deadline = stopwatch() + FILTER_SECONDS_MAX
     for _, value in pairs:
         count += 1
         item_size, item_page_bytes = unpack_sizes(value)
@@ -69,7 +69,7 @@ def read_page(
             if kept is not None:
                 items.append(kept)
             is_look = not count % ITEMS_PER_LOOK or item_size > LARGE_ITEM_BYTES
-            is_late = is_look and clock() > deadline
+            is_late = is_look and stopwatch() > deadline
         if count == limit or page_bytes >= PAGE_BYTES_MAX or is_late:
             page.last_evaluated = body
             break

@@ -1,8 +1,8 @@
 """What a table is: its keys, its indexes and its settings, as they are kept in the catalog.
 
 All of it is immutable, so what follows from it is worked out once; a change makes a new `Table`
-and saves it through the catalog. Storage knows tables and indexes by number: names can come again,
-numbers never do.
+and saves it through the catalog. Storage knows tables and indexes by number: names can be used
+again, numbers never are.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Throughput(msgspec.Struct, frozen=True):
     decreases: int = 0
 
     def decreases_today(self, now: float) -> int:
-        """How often the units were lowered on the day that it is (UTC)."""
+        """How often the units were lowered today (UTC)."""
         same_day = self.decreased_at is not None and self.decreased_at // DAY == now // DAY
         return self.decreases if same_day else 0
 
@@ -154,7 +154,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_metered(self) -> bool:
-        """Whether somebody wants to know what is consumed: insights, or auto scaling."""
+        """Whether what is consumed has to be counted: for insights, or for auto scaling."""
         return any(
             (owner.insights and owner.insights.is_enabled)
             or owner.read_scaling

@@ -6,7 +6,7 @@ import struct
 from typing import Final, NamedTuple
 
 from partita.database.storage.engine import Reader
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 
 _PAIR: Final = struct.Struct(">QQ")

@@ -27,7 +27,7 @@ _decode_item: Final = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
 
 class Stored:
-    """An item with its size and its bytes; decoded when somebody looks inside."""
+    """An item with its size and its bytes; decoded only when its attributes are needed."""
 
     __slots__ = ("_item", "_paged", "body", "size")
 

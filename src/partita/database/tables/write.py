@@ -1,6 +1,6 @@
 """THE write path: the only code that changes an item.
 
-`write_item` is given what is there and what shall be there. It works out index entries, counts,
+`write_item` is given the old item and the new one. It works out index entries, counts,
 collection sizes and expiry, and records all of it in one write batch. Whoever wants to change an
 item (an operation, a transaction, the TTL sweep) decides the new item and calls it, so items,
 indexes, figures and capacity can never disagree.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from partita.database.capacity.units import write_units
 from partita.database.changes.log import log_change
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.expiry import expires_at
 from partita.database.tables.indexes import Entry, entry_of

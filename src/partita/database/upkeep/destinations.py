@@ -20,7 +20,7 @@ from partita.database.changes.log import Change, read_changes
 from partita.database.events.log import NewRecord, append_records
 from partita.database.events.streams import CREATING, DELETING, EventStreams
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import Table
 from partita.limits import MB, STREAM_RETENTION_SECONDS
@@ -76,9 +76,9 @@ class DestinationJobs:
         return found
 
     def _finish(self, write_batch: WriteBatch, table: Table, destination: Destination) -> bool:
-        """Be done with one that is disabled and has got everything."""
+        """Finish with a destination that is disabled and has received everything."""
         committed = self._catalog.committed(table)
-        # When the disk has it as disabled, it has all changes before that too.
+        # Once it is disabled on disk, all changes before that are on disk too.
         if committed is None or destination not in committed.destinations:
             return False
         if not destination.is_disabled or self._next_changes(destination):

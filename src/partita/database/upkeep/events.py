@@ -1,4 +1,4 @@
-"""The background jobs of event streams: what is too old goes, and what was deleted."""
+"""The background jobs of event streams: removing what is too old, and what was deleted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from partita.clock import Clock
 from partita.database.events.retention import remove_deleted, trim_stream
 from partita.database.events.streams import DELETING, EventStreams
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 
 PIECE_KEYS = 200
 """A piece of work ends after so many keys."""
 TRIM_SECONDS = 1.0
-"""How often the shards are looked at when nothing in them is too old."""
+"""How often the shards are checked when nothing in them is too old."""
 
 
 class EventJobs:

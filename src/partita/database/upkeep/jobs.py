@@ -1,24 +1,23 @@
-"""The background jobs: each does a piece of its work in one write batch, and says if it had any.
+"""The background jobs: each does a piece of its work in one write batch, and says if there was any.
 
 Jobs keep no position in storage: an index that is being filled, or data that is being removed, is
 found again after a restart, and doing a piece twice does no harm. A job over a whole table starts
-when the change that asked for it is committed: by then the snapshot has every item that was decided
-before, and the write path sees to all that come after.
+when the change that requires it is committed: by then the snapshot has every item that was decided
+before, and the write path takes care of all that come after.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from time import monotonic
 
 from msgspec.structs import replace
 
-from partita.clock import Clock
+from partita.clock import Clock, Stopwatch
 from partita.database.changes.retention import trim_stream
 from partita.database.changes.streams import all_streams, roll_over
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.expiry import expires_at
@@ -41,17 +40,19 @@ class Jobs:
         catalog: Catalog,
         snapshot: Snapshot,
         clock: Clock,
-        more: Sequence[Callable[[WriteBatch], bool]] = (),
+        stopwatch: Stopwatch,
+        other_jobs: Sequence[Callable[[WriteBatch], bool]] = (),
     ) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
         self._clock = clock
-        self._more = more
-        self._looked_at: dict[tuple[int, str], bytes] = {}
+        self._stopwatch = stopwatch
+        self._other_jobs = other_jobs
+        self._visited: dict[tuple[int, str], bytes] = {}
 
-    def start_again(self) -> None:
-        """A commit was lost, and perhaps pieces with it."""
-        self._looked_at.clear()
+    def restart(self) -> None:
+        """A commit was lost, and perhaps pieces of work with it."""
+        self._visited.clear()
 
     def work(self, write_batch: WriteBatch) -> bool:
         """One piece of the first job that has something to do."""
@@ -64,7 +65,7 @@ class Jobs:
             self._forget_tokens,
             self._roll_shards,
             self._trim_streams,
-            *self._more,
+            *self._other_jobs,
         )
         return any(job(write_batch) for job in jobs)
 
@@ -121,7 +122,7 @@ class Jobs:
             if entry and write_batch.get(entry.key) is None:
                 replace_entry(write_batch, table, index, None, entry)
 
-        if self._is_through(write_batch, table, f"index {index.number}", fill):
+        if self._has_visited_all(write_batch, table, f"index {index.number}", fill):
             self._catalog.save(write_batch, table.with_index(replace(index, status=ACTIVE)))
 
     def _drop(self, write_batch: WriteBatch, table: Table, index: Index) -> None:
@@ -149,7 +150,7 @@ class Jobs:
             if when is not None:
                 write_batch.put(layout.expiry_key(table, when, layout.place_of(key)), b"")
 
-        if self._is_through(write_batch, table, f"expiries {table.ttl_changes}", note):
+        if self._has_visited_all(write_batch, table, f"expiries {table.ttl_changes}", note):
             self._catalog.save(write_batch, replace(table, ttl_is_indexed=True))
 
     def _expire_items(self, write_batch: WriteBatch) -> bool:
@@ -208,24 +209,28 @@ class Jobs:
             for stream in all_streams(self._snapshot)
         )
 
-    def _is_through(
-        self, write_batch: WriteBatch, table: Table, job: str, look: Callable[[bytes, Stored], None]
+    def _has_visited_all(
+        self,
+        write_batch: WriteBatch,
+        table: Table,
+        job: str,
+        visit: Callable[[bytes, Stored], None],
     ) -> bool:
-        """Let a job over a whole table look at the next items; True when there were none left."""
+        """Show the next items of a table to a job over all of them; True when none were left."""
         prefix = layout.items_prefix(table.number)
-        last = self._looked_at.pop((table.number, job), None)
+        last = self._visited.pop((table.number, job), None)
         start = prefix if last is None else last + b"\x00"
         pairs = islice(self._snapshot.range(start, prefix_end(prefix)), PIECE_KEYS)
-        deadline = monotonic() + PIECE_SECONDS
-        looked_at = None
+        deadline = self._stopwatch() + PIECE_SECONDS
+        visited = None
         for key, _ in pairs:
             # The write batch knows of writes that the snapshot does not show yet.
             stored = load(write_batch, key)
             if stored:
-                look(key, stored)
-            looked_at = key
-            if monotonic() > deadline:
+                visit(key, stored)
+            visited = key
+            if self._stopwatch() > deadline:
                 break
-        if looked_at is not None:
-            self._looked_at[table.number, job] = looked_at
-        return looked_at is None
+        if visited is not None:
+            self._visited[table.number, job] = visited
+        return visited is None

@@ -1,6 +1,6 @@
 """Capacity that changes by itself: auto scaling, schedules, and partitions that grow with data.
 
-Looked at once a second. What was consumed is in the ledger; the units are the catalog's.
+Checked once a second. What was consumed is in the ledger; the units are in the catalog.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from partita.database.capacity.ledger import Ledger
 from partita.database.capacity.scaling import ScalingPolicy, scaled_units
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.storage.engine import Snapshot
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import ACTIVE, PROVISIONED, Index, Table
 from partita.database.tables.statistics import read_statistics
@@ -49,7 +49,7 @@ class Scaling:
         self._clock = clock
         self._ledger = ledger
         self._schedules = schedules
-        self._looked_at = clock()
+        self._checked_at = clock()
         self._scaled_at: dict[tuple[int, str | None, str], float] = {}
 
     def work(self, write_batch: WriteBatch) -> bool:
@@ -58,7 +58,7 @@ class Scaling:
         now = self._clock()
         self._ledger.keep_only(table.number for table in self._catalog)
         self._fit_partitions(now)
-        last, self._looked_at = self._looked_at, now
+        last, self._checked_at = self._checked_at, now
         due = [change for change in self._schedules if change.is_due_between(last, now)]
         changed = [
             after

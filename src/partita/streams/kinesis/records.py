@@ -16,7 +16,11 @@ from partita.database.events.log import (
     read_page,
     read_tail,
 )
-from partita.database.events.sequence_numbers import LAST_SEQUENCE, SHORT_NUMBERS, parts_of
+from partita.database.events.sequence_numbers import (
+    LAST_SEQUENCE,
+    SHORT_NUMBERS,
+    parse_sequence_number,
+)
 from partita.database.events.shards import HASH_KEYS, Shard, shard_id
 from partita.database.events.streams import EventStream, name_in_arn
 from partita.database.operations.answers import answer, member, raw_list, raw_member
@@ -41,7 +45,7 @@ from partita.streams.kinesis.resources import (
     readable_stream,
     shard_number,
     stream_name,
-    told,
+    stream_phrase,
 )
 from partita.streams.kinesis.streams import described_hash_keys
 
@@ -93,7 +97,7 @@ def _new_record(stream: EventStream, entry: Request, size: int, path: str) -> Ne
 
 
 def _record_bytes(entry: Request) -> int:
-    """The key and the data, which is base64 that has been found to be well-formed."""
+    """The key and the data, which is base64 that was checked before."""
     data: str = entry["Data"]
     return len(entry["PartitionKey"].encode()) + len(data) // 4 * 3 - data.count("=")
 
@@ -117,8 +121,8 @@ def _check_ordering(service: Service, stream: EventStream, request: Request) -> 
         return
     if int(number) <= SHORT_NUMBERS:
         return
-    parts = parts_of(number)
-    if parts is None or parts.second > service.clock():
+    parsed = parse_sequence_number(number)
+    if parsed is None or parsed.second > service.clock():
         raise InvalidArgumentException(
             f"ExclusiveMinimumSequenceNumber {number} used in PutRecord on stream {stream.name} "
             f"under account {service.account_id} is invalid."
@@ -181,24 +185,24 @@ def _at_latest(context: ReadContext, stream: EventStream, shard: Shard, request:
 
 def _at_sequence(context: ReadContext, stream: EventStream, shard: Shard, request: Request) -> int:
     number = request["StartingSequenceNumber"]
-    parts = parts_of(number)
+    parsed = parse_sequence_number(number)
     used = (
         f"StartingSequenceNumber {number} used in GetShardIterator on shard {shard.shard_id} in "
         f"stream {stream.name} under account {context.service.account_id} is invalid"
     )
-    if parts is None:
+    if parsed is None:
         raise InvalidArgumentException(f"{used}.")
-    if parts.shard != shard.number:
+    if parsed.shard != shard.number:
         raise InvalidArgumentException(
-            f"Invalid StartingSequenceNumber. It encodes {shard_id(parts.shard)}, while it was "
+            f"Invalid StartingSequenceNumber. It encodes {shard_id(parsed.shard)}, while it was "
             f"used in a call to a shard with {shard.shard_id}"
         )
-    if parts.opened_second != int(shard.opened_at):
+    if parsed.opened_second != int(shard.opened_at):
         raise InvalidArgumentException(f"{used} because it did not come from this stream.")
-    is_the_end = parts.sequence == LAST_SEQUENCE and not shard.is_open
-    if not is_the_end and parts.sequence > read_tail(context.snapshot, stream, shard).last:
+    is_the_end = parsed.sequence == LAST_SEQUENCE and not shard.is_open
+    if not is_the_end and parsed.sequence > read_tail(context.snapshot, stream, shard).last:
         raise InvalidArgumentException(f"{used}.")
-    return parts.sequence
+    return parsed.sequence
 
 
 def _after_sequence(
@@ -309,16 +313,16 @@ def _parse_iterator(iterator: str) -> Position:
 
 def _expired(made_at: float, now: float) -> str:
     return (
-        f"Iterator expired. The iterator was created at time {_told_time(made_at)} while right now "
-        f"it is {_told_time(now)} which is further in the future than the tolerated delay of "
+        f"Iterator expired. The iterator was created at time {_formatted(made_at)} while right now "
+        f"it is {_formatted(now)} which is further in the future than the tolerated delay of "
         f"{EVENT_ITERATOR_SECONDS * 1000} milliseconds."
     )
 
 
-def _told_time(moment: float) -> str:
+def _formatted(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
 
 
 def _no_shard(service: Service, name: str, number: int) -> ResourceNotFoundException:
-    stream = told(service, name).replace("Stream", "stream", 1)
+    stream = stream_phrase(service, name).replace("Stream", "stream", 1)
     return ResourceNotFoundException(f"Shard {shard_id(number)} in {stream} does not exist")

@@ -1,6 +1,6 @@
 """Which stream a request to Kinesis names, and how one that is not there is refused.
 
-Texts are those that kinesalite recorded from the service, where nothing else is said.
+Texts are those that kinesalite recorded from the service, unless noted otherwise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partita.errors import (
 )
 
 NO_BODY = b""
-"""What the operations answer that only change something."""
+"""The answer of operations that only change something."""
 NO_NAME = (
     "1 validation error detected: Value null at 'streamName' failed to satisfy constraint: "
     "Member must not be null"
@@ -44,7 +44,7 @@ def find_stream(service: Service, name: str) -> EventStream:
     """The stream that is described or changed, whatever its status."""
     stream = service.event_streams.find(name)
     if stream is None:
-        raise ResourceNotFoundException(f"{told(service, name)} not found.")
+        raise ResourceNotFoundException(f"{stream_phrase(service, name)} not found.")
     return stream
 
 
@@ -58,7 +58,7 @@ def active_stream(service: Service, request: Request) -> EventStream:
     status = stream.status(service.clock())
     if status != ACTIVE:
         raise ResourceInUseException(
-            f"{told(service, stream.name)} not ACTIVE, instead in state {status}"
+            f"{stream_phrase(service, stream.name)} not ACTIVE, instead in state {status}"
         )
     return stream
 
@@ -67,11 +67,12 @@ def readable_stream(service: Service, request: Request) -> EventStream:
     """The stream that records are put on or read from."""
     stream = stream_of(service, request)
     if stream.status(service.clock()) in (CREATING, DELETING):
-        raise ResourceNotFoundException(f"{told(service, stream.name)} not found.")
+        raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
     return stream
 
 
-def told(service: Service, name: str) -> str:
+def stream_phrase(service: Service, name: str) -> str:
+    """How the texts of errors name a stream."""
     return f"Stream {name} under account {service.account_id}"
 
 

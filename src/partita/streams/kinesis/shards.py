@@ -31,7 +31,7 @@ from partita.streams.kinesis.resources import (
     shard_number,
     stream_arn,
     stream_name,
-    told,
+    stream_phrase,
 )
 from partita.streams.kinesis.streams import (
     INVALID_TOKEN,
@@ -60,7 +60,7 @@ FILTER_MEMBERS = {
 
 
 class _Token(msgspec.Struct):
-    """Where a list of shards goes on."""
+    """Where the next page of a list of shards begins."""
 
     stream: str
     number: int
@@ -87,14 +87,14 @@ def list_shards(context: ReadContext, request: Request) -> bytes:
 
 
 def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
-    """What a token says, or what one would say that asks for the first page."""
+    """What a token holds, or what it would hold for the first page."""
     if "NextToken" not in request:
         if "StreamName" not in request and "StreamARN" not in request:
             raise InvalidArgumentException(TOKEN_OR_NAME)
         stream = find_stream(service, stream_name(request))
         created_at = request.get("StreamCreationTimestamp", stream.created_at)
         if int(created_at) != int(stream.created_at):
-            raise ResourceNotFoundException(f"{told(service, stream.name)} not found.")
+            raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
         after = request.get("ExclusiveStartShardId", "")
         shard_filter = request.get("ShardFilter", {})
         return _Token(stream.name, stream.number, after, 0.0, shard_filter), stream
@@ -111,7 +111,7 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
         )
     stream = find_stream(service, token.stream)
     if stream.number != token.number:
-        raise ResourceNotFoundException(f"{told(service, stream.name)} not found.")
+        raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
     return token, stream
 
 
@@ -219,7 +219,7 @@ def _provisioned_stream(service: Service, request: Request) -> EventStream:
     stream = active_stream(service, request)
     if stream.mode == ON_DEMAND:
         raise ValidationException(
-            f"Request is invalid. {told(service, stream.name)} is in On-Demand mode."
+            f"Request is invalid. {stream_phrase(service, stream.name)} is in On-Demand mode."
         )
     return stream
 

@@ -43,7 +43,7 @@ from partita.streams.kinesis.resources import (
     active_stream,
     stream_arn,
     stream_of,
-    told,
+    stream_phrase,
 )
 from partita.streams.kinesis.tags import check_tags
 
@@ -66,7 +66,7 @@ def create_stream(context: WriteContext, request: Request) -> bytes:
     _refuse_what_is_not_built(request)
     tags = check_tags(service, name, {}, request.get("Tags", {}))
     if service.event_streams.find(name) is not None:
-        raise ResourceInUseException(f"{told(service, name)} already exists.")
+        raise ResourceInUseException(f"{stream_phrase(service, name)} already exists.")
     check_shard_limit(service, count)
     now = service.clock()
     stream = EventStream(
@@ -133,7 +133,7 @@ def in_transition(service: Service, stream: EventStream, transition: str) -> Eve
     return replace(stream, transition=transition, settles_at=settles_at)
 
 
-# What there is
+# Describing and listing
 
 
 def describe_stream(context: ReadContext, request: Request) -> bytes:

@@ -17,7 +17,7 @@ from partita.streams.kinesis.resources import (
     NO_BODY,
     find_stream,
     stream_of,
-    told,
+    stream_phrase,
 )
 
 _STRANGE = re.compile(r"[^\u00C0-\u1FFF\u2C00-\uD7FF\w./\-=+ @%:]")
@@ -74,7 +74,7 @@ def _add(context: WriteContext, stream: EventStream, tags: dict[str, str]) -> by
 
 
 def _remove(context: WriteContext, stream: EventStream, keys: list[str]) -> bytes:
-    _check_characters(keys, ("remove", "from", _told(context.service, stream.name)))
+    _check_characters(keys, ("remove", "from", _lower_phrase(context.service, stream.name)))
     kept = {key: value for key, value in stream.tags.items() if key not in keys}
     context.service.event_streams.save(context.write_batch, replace(stream, tags=kept))
     return NO_BODY
@@ -84,11 +84,11 @@ def check_tags(
     service: Service, name: str, present: dict[str, str], added: dict[str, str]
 ) -> dict[str, str]:
     """The tags that a stream has then."""
-    _check_characters([*added, *added.values()], ("add", "to", _told(service, name)))
+    _check_characters([*added, *added.values()], ("add", "to", _lower_phrase(service, name)))
     tags = present | added
     if len(tags) > EVENT_STREAM_TAGS_MAX:
         raise InvalidArgumentException(
-            f"Failed to add tags to {_told(service, name)} because a "
+            f"Failed to add tags to {_lower_phrase(service, name)} because a "
             f"given stream cannot have more than {EVENT_STREAM_TAGS_MAX} tags associated with it."
         )
     return tags
@@ -101,5 +101,5 @@ def _check_characters(texts: Sequence[str], doing: tuple[str, str, str]) -> None
         raise InvalidArgumentException(PERCENT.format(*doing))
 
 
-def _told(service: Service, name: str) -> str:
-    return told(service, name).replace("Stream", "stream", 1)
+def _lower_phrase(service: Service, name: str) -> str:
+    return stream_phrase(service, name).replace("Stream", "stream", 1)

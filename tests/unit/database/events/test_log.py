@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partita.clock import system_clock
 from partita.database.database import Database
 from partita.database.events import log
 from partita.database.events.log import NewRecord, append_records, read_page, read_tail
@@ -16,7 +17,7 @@ from partita.database.events.sequence_numbers import (
     LAST_SEQUENCE,
     LAST_SHARD,
     ending_number,
-    parts_of,
+    parse_sequence_number,
     sequence_number,
     starting_number,
 )
@@ -43,6 +44,7 @@ class Log:
             call_soon=self.calls.append,
             call_from_thread=self.calls.append,
             call_later=lambda seconds, call: None,
+            clock=system_clock,
         )
         self.stream = EventStream(
             number=1,
@@ -141,7 +143,7 @@ def test_a_sequence_number_says_where_its_record_is(
 ) -> None:
     shard = Shard(number=number, hash_keys=("0", "1"), opened_at=float(opened_at))
     text = str(sequence_number(shard, sequence, at))
-    assert parts_of(text) == (opened_at, number, sequence, at)
+    assert parse_sequence_number(text) == (opened_at, number, sequence, at)
 
 
 def test_a_shard_begins_before_its_records_and_ends_behind_them() -> None:
@@ -156,7 +158,7 @@ def test_a_shard_begins_before_its_records_and_ends_behind_them() -> None:
 def test_what_is_no_sequence_number() -> None:
     number = sequence_number(Shard(number=5, hash_keys=("0", "1"), opened_at=1e9), 1, 1e9)
     for wrong in (0, 7, number + 1, number + (1 << 144), number + (1 << 184)):
-        assert parts_of(str(wrong)) is None
+        assert parse_sequence_number(str(wrong)) is None
 
 
 @settings(deadline=None)

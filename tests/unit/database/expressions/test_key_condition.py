@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from partita.database.expressions.key_condition import KeyRange, compile_key_condition
+from partita.database.expressions.key_condition import compile_key_condition
 from partita.database.expressions.resolution import Values
-from partita.database.item.keys import KeyAttribute
+from partita.database.item.keys import KeyAttribute, KeyRange
 from partita.errors import ValidationException
 
 PARTITION = [KeyAttribute("pk", "S")]

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from partita.database.expressions.key_condition import KeyRange
 from partita.database.expressions.legacy import (
     attribute_updates,
     attributes_to_get,
@@ -18,7 +17,7 @@ from partita.database.expressions.legacy import (
     filter_condition,
     key_conditions,
 )
-from partita.database.item.keys import KeyAttribute
+from partita.database.item.keys import KeyAttribute, KeyRange
 from partita.database.item.values import Item, Wording
 from partita.errors import ValidationException
 

@@ -12,7 +12,7 @@ import pytest
 from partita.database.expressions.condition import compile_condition
 from partita.database.expressions.key_condition import compile_key_condition
 from partita.database.expressions.projection import compile_projection
-from partita.database.expressions.resolution import KEPT_CHARS_MAX, Compile, NameItems, kept
+from partita.database.expressions.resolution import CACHED_CHARS_MAX, Compile, NameItems, cached
 from partita.database.expressions.update import compile_update
 from partita.errors import ValidationException
 from partita.limits import (
@@ -157,7 +157,7 @@ def test_hostile_nesting_is_an_answer_in_every_kind_of_expression(text: str) -> 
 
 
 class TestKept:
-    """Compiled expressions are kept, and never more of them than a little memory holds."""
+    """Compiled expressions are cached, and never more of them than a little memory holds."""
 
     def compiler(self) -> tuple[Compile[object], list[str]]:
         compiled: list[str] = []
@@ -166,30 +166,30 @@ class TestKept:
             compiled.append(text)
             return object()
 
-        return kept(compile_one), compiled
+        return cached(compile_one), compiled
 
     def test_an_expression_is_compiled_once_for_its_names(self) -> None:
-        compile_kept, compiled = self.compiler()
-        first = compile_kept("a", (), "X")
-        assert compile_kept("a", (), "X") is first
-        assert compile_kept("a", (("#a", "b"),), "X") is not first
+        compile_cached, compiled = self.compiler()
+        first = compile_cached("a", (), "X")
+        assert compile_cached("a", (), "X") is first
+        assert compile_cached("a", (("#a", "b"),), "X") is not first
         assert len(compiled) == 2
 
     def test_the_oldest_go(self) -> None:
-        compile_kept, compiled = self.compiler()
-        texts = [f"{number:01000}" for number in range(2 * KEPT_CHARS_MAX // 1000)]
+        compile_cached, compiled = self.compiler()
+        texts = [f"{number:01000}" for number in range(2 * CACHED_CHARS_MAX // 1000)]
         for text in texts:
-            compile_kept(text, (), "X")
+            compile_cached(text, (), "X")
         del compiled[:]
-        compile_kept(texts[-1], (), "X")
+        compile_cached(texts[-1], (), "X")
         assert not compiled
-        compile_kept(texts[0], (), "X")
+        compile_cached(texts[0], (), "X")
         assert compiled == texts[:1]
 
-    def test_very_large_names_are_not_kept(self) -> None:
-        compile_kept, compiled = self.compiler()
+    def test_very_large_names_are_not_cached(self) -> None:
+        compile_cached, compiled = self.compiler()
         for _ in range(2):
-            compile_kept("a", (("#a", "x" * 60_000),), "X")
+            compile_cached("a", (("#a", "x" * 60_000),), "X")
         assert len(compiled) == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from partita.clock import system_clock
 from partita.database.database import Database
 from partita.database.operations.context import Request, WriteHandler
 from partita.database.operations.control_plane.contributor_insights import (
@@ -12,7 +13,7 @@ from partita.database.operations.data_plane.items import get_item
 from partita.database.storage.branch import BranchEngine
 from partita.database.storage.engine import Changes
 from partita.errors import DynamoDBError, InternalServerError, StorageError
-from partita.testing.turns import Turns
+from partita.testing.loop import ManualLoop
 
 CREATE = {
     "TableName": "notes",
@@ -34,16 +35,17 @@ class Disk(BranchEngine):
 
 
 class Opened:
-    """A database that answers when `turns` are run."""
+    """A database that answers when `loop` is run."""
 
     def __init__(self) -> None:
         self.disk = Disk()
-        self.turns = Turns()
+        self.loop = ManualLoop()
         self.database = Database(
             self.disk,
-            call_soon=self.turns.call_soon,
-            call_from_thread=self.turns.call_soon,
-            call_later=self.turns.call_later,
+            call_soon=self.loop.call_soon,
+            call_from_thread=self.loop.call_soon,
+            call_later=self.loop.call_later,
+            clock=system_clock,
         )
 
     def write(self, handler: WriteHandler, request: Request) -> list[bytes | DynamoDBError]:
@@ -52,25 +54,25 @@ class Opened:
         return answers
 
 
-def test_an_answer_about_a_table_that_was_lost_is_not_known() -> None:
+def test_a_response_about_a_table_that_was_lost_is_not_cached() -> None:
     opened = Opened()
-    known = opened.database.response_caches["GetItem"]
+    cache = opened.database.response_caches["GetItem"]
     opened.disk.is_full = True
     answers = opened.write(create_table, CREATE)
     for _ in range(2):
-        opened.database.read(get_item, GET, b"?", known)
-    assert known.get(b"?") is not None
-    opened.turns.run_ready()
+        opened.database.read(get_item, GET, b"key", cache)
+    assert cache.get(b"key") is not None
+    opened.loop.run_ready()
     assert isinstance(answers[0], InternalServerError)
-    assert known.get(b"?") is None
+    assert cache.get(b"key") is None
 
 
 def test_insights_that_were_lost_are_not_counted() -> None:
     opened = Opened()
     opened.write(create_table, CREATE)
-    opened.turns.run_ready()
+    opened.loop.run_ready()
     opened.disk.is_full = True
     opened.write(update_contributor_insights, ENABLE)
     assert opened.database.service.ledger.is_on
-    opened.turns.run_ready()
+    opened.loop.run_ready()
     assert not opened.database.service.ledger.is_on

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from partita.clock import system_clock
 from partita.database.database import Database
 from partita.database.storage.branch import BranchEngine
 from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.dispatch import Dispatcher
 from partita.server.http.messages import HttpRequest, HttpResponse
-from partita.testing.turns import Turns
+from partita.testing.loop import ManualLoop
 
 TABLE = {
     "TableName": "notes",
@@ -27,20 +28,21 @@ INSERT = {"Statement": "INSERT INTO notes VALUE {'pk': 'c'}"}
 
 
 class Opened:
-    """Commits, and answers what waits for them, when `turns` are run."""
+    """Commits, and answers what waits for them, when `loop` is run."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.loop = ManualLoop()
         database = Database(
             BranchEngine(),
-            call_soon=self.turns.call_soon,
-            call_from_thread=self.turns.call_soon,
-            call_later=self.turns.call_later,
+            call_soon=self.loop.call_soon,
+            call_from_thread=self.loop.call_soon,
+            call_later=self.loop.call_later,
+            clock=system_clock,
         )
         self.dispatcher = Dispatcher(database, READS, WRITES, ONLY_READS)
         self.ask("CreateTable", TABLE)
         self.put(OLD)
-        self.turns.run_ready()
+        self.loop.run_ready()
 
     def put(self, item: dict[str, Any]) -> None:
         self.ask("PutItem", {"TableName": "notes", "Item": item})
@@ -106,5 +108,5 @@ def test_what_is_no_statement_does_not_wait_either(opened: Opened) -> None:
 def test_a_write_waits(opened: Opened, operation: str, request_: dict[str, Any]) -> None:
     answers = opened.ask(operation, request_)
     assert answers == []
-    opened.turns.run_ready()
+    opened.loop.run_ready()
     assert [answer.status for answer in answers] == [200]

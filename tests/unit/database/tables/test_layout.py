@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.database.expressions.key_condition import KeyRange
-from partita.database.item.keys import PARTITION_HASH_BYTES, KeyAttribute
+from partita.database.item.keys import PARTITION_HASH_BYTES, KeyAttribute, KeyRange
 from partita.database.item.values import Item, normalize_value
 from partita.database.storage.engine import prefix_end
 from partita.database.tables import layout

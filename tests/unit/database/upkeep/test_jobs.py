@@ -132,7 +132,7 @@ class Bench:
         self.from_thread.get(timeout=WAIT_SECONDS)()
 
     def settle(self) -> None:
-        """Until nothing is left to do, and two ticks of the keeper have found nothing more."""
+        """Until nothing is left to do, and two ticks of the worker have found nothing more."""
         self._run()
         for _ in range(2):
             self._tick()

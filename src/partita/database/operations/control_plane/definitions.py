@@ -145,7 +145,7 @@ def global_index(asked: dict[str, Any], types: dict[str, str], number: int) -> I
     return _index(asked, number, _index_keys(asked["KeySchema"], types), is_local=False)
 
 
-def check_indexes_together(indexes: Sequence[Index]) -> None:
+def check_index_set(indexes: Sequence[Index]) -> None:
     _check_names(indexes)
     projected = sum(len(index.non_key_attributes) for index in indexes)
     if projected > PROJECTED_ATTRIBUTES_MAX:

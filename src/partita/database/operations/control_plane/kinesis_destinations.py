@@ -52,8 +52,8 @@ SAME_PRECISION = (
 def enable_kinesis_streaming_destination(context: WriteContext, request: Request) -> bytes:
     service, write_batch = context.service, context.write_batch
     table = _table(service, request)
-    live = (ENABLING, ACTIVE, DISABLING)
-    if any(_status(service, one) in live for one in table.destinations):
+    in_use = (ENABLING, ACTIVE, DISABLING)
+    if any(_status(service, one) in in_use for one in table.destinations):
         raise ValidationException(ENABLED)
     now = service.clock()
     configuration = request.get(ENABLE, {})

@@ -59,7 +59,7 @@ ALONE = {
 
 
 # Changes that the service does not make in one request.
-NOT_TOGETHER = {
+EXCLUSIVE_CHANGES = {
     ("StreamSpecification", "ProvisionedThroughput"): (
         "You cannot modify stream status while updating table IOPS"
     ),
@@ -97,8 +97,8 @@ def _check_alone(request: Request) -> None:
             raise ValidationException(
                 f"{INVALID}{called} modification must be the only operation in the request"
             )
-    for together, text in NOT_TOGETHER.items():
-        if all(_is_changed(request, kind) for kind in together):
+    for kinds, text in EXCLUSIVE_CHANGES.items():
+        if all(_is_changed(request, kind) for kind in kinds):
             raise ValidationException(f"{INVALID}{text}")
     if "OnDemandThroughput" in given and set(given) - {"OnDemandThroughput", "BillingMode"}:
         raise ValidationException(
@@ -298,7 +298,7 @@ def _create_index(service: Service, table: Table, asked: dict[str, Any], request
     _refuse_redefinition(table, asked["KeySchema"], given)
     index = definitions.global_index(asked, types, table.next_index_number)
     definitions.check_index_settings(index, asked, table.billing_mode)
-    definitions.check_indexes_together([*table.indexes, index])
+    definitions.check_index_set([*table.indexes, index])
     return replace(
         table,
         attribute_types=table.attribute_types | dict(index.key_attributes),

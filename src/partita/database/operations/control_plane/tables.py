@@ -20,7 +20,7 @@ from partita.database.operations.control_plane.descriptions import description_o
 from partita.database.operations.control_plane.encryption import check_sse, sse_description
 from partita.database.operations.control_plane.tags import check_tags
 from partita.database.operations.leniency import without_surplus
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import next_table_number
 from partita.database.tables.schema import (
     ACTIVE,
@@ -166,7 +166,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         indexes += definitions.global_indexes(
             request["GlobalSecondaryIndexes"], types, numbers, billing_mode
         )
-    definitions.check_indexes_together(indexes)
+    definitions.check_index_set(indexes)
     definitions.check_on_demand_throughput(request.get("OnDemandThroughput"), billing_mode)
     check_sse(request.get("SSESpecification"))
     throughput = definitions.throughput(request.get("ProvisionedThroughput"))

@@ -15,9 +15,8 @@ from partita.database.expressions.update import ITEM_TOO_LARGE
 from partita.database.expressions.update import Update as UpdateExpression
 from partita.database.item.bounds import check_bounds
 from partita.database.item.values import Item
-from partita.database.operations.context import Request
+from partita.database.operations.context import Request, WriteContext
 from partita.database.operations.data_plane.expression_parameters import NOTHING, Expressions
-from partita.database.storage.group_commit import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.keys import (
     check_index_key_types,
@@ -184,11 +183,14 @@ def shows_item_on_failure(request: Request) -> bool:
     return request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
 
 
-def carry_out(write_batch: WriteBatch, table: Table, action: Action) -> Written:
-    """Carry out one action on its own; a failed condition or a running transaction refuses it."""
+def carry_out(context: WriteContext, table: Table, action: Action) -> Written:
+    """Carry out one action; a failed condition or a running transaction refuses it.
+
+    Nothing is charged here: operations call `charges.carry_out`.
+    """
     key = action.key(table)
-    if write_batch.is_held(key):
+    if context.is_held(key):
         raise TransactionConflictException(CONFLICT)
-    old = load(write_batch, key)
+    old = load(context.write_batch, key)
     action.check_condition(old)
-    return write_item(write_batch, table, key, old, action.new(table, old))
+    return write_item(context.write_batch, table, key, old, action.new(table, old))

@@ -22,7 +22,7 @@ from partita.database.operations.answers import (
     raw_member,
 )
 from partita.database.operations.context import ReadContext, Request, WriteContext
-from partita.database.operations.data_plane.actions import Action, Delete, Put, carry_out
+from partita.database.operations.data_plane.actions import Action, Delete, Put
 from partita.database.operations.data_plane.expression_parameters import (
     GET,
     check_parameters,
@@ -176,14 +176,12 @@ def _get_all(
         if used_bytes + size > room_bytes:
             return items, left + keys[position:], consumed, room_bytes
         units = read_units(size, consistent=gets.consistent)
-        if context.service.ledger.is_on:
-            try:
-                asked = charges.read_charges(context.service, table, key, units)
-                charges.charge(context.service, asked)
-            except charges.THROTTLED as error:
-                left.append(key)
-                throttled.append(error)
-                continue
+        try:
+            charges.charge_read(context.service, table, key, stored, gets.asked)
+        except charges.THROTTLED as error:
+            left.append(key)
+            throttled.append(error)
+            continue
         used_bytes += size
         consumed.table += units
         if stored:
@@ -219,10 +217,7 @@ def _write_all(
     written, refused = [], []
     for position, action in enumerate(actions):
         try:
-            if context.service.ledger.is_on:
-                written.append(charges.carry_out(context, table, action))
-            else:
-                written.append(carry_out(context.write_batch, table, action))
+            written.append(charges.carry_out(context, table, action))
         except TransactionConflictException:
             refused.append(position)
         except charges.THROTTLED as error:

@@ -294,8 +294,8 @@ def _check_keys(parameter: str, given: Mapping[str, Any], mark: str) -> None:
         if not key:
             problem = "The expression attribute map contains an empty key;"
         elif len(key) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
-            told = f" size of key: {len(key)}" if parameter == "ExpressionAttributeNames" else ""
-            problem = f"The expression attribute map contains a key that is too long;{told}"
+            shown = f" size of key: {len(key)}" if parameter == "ExpressionAttributeNames" else ""
+            problem = f"The expression attribute map contains a key that is too long;{shown}"
         elif key[0] != mark or not (key in _KNOWN_KEYS or _PLACEHOLDER.fullmatch(key)):
             problem = f'Syntax error; key: "{key}"'
         else:

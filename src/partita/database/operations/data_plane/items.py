@@ -21,7 +21,6 @@ from partita.database.operations.data_plane.actions import (
     Delete,
     Put,
     Update,
-    carry_out,
     shows_item_on_failure,
 )
 from partita.database.operations.data_plane.expression_parameters import (
@@ -53,10 +52,7 @@ def get_item(context: ReadContext, request: Request) -> bytes:
     item_key = layout.item_key(table, key)
     context.partition = layout.partition_of(item_key)
     stored = load(context.snapshot, item_key)
-    if context.service.ledger.is_on:
-        consistent = request.get("ConsistentRead", False)
-        units = read_units(stored.size if stored else 0, consistent=consistent)
-        charges.charge(context.service, charges.read_charges(context.service, table, key, units))
+    charges.charge_read(context.service, table, key, stored, request)
     members = []
     if stored:
         members.append(raw_member("Item", projected(stored, expressions.projection)))
@@ -126,9 +122,7 @@ def _read_update(request: Request) -> Update:
 
 def _carry_out(context: WriteContext, action: Action) -> tuple[Table, Written]:
     table = context.service.table(action.table_name)
-    if context.service.ledger.is_on:
-        return table, charges.carry_out(context, table, action)
-    return table, carry_out(context.write_batch, table, action)
+    return table, charges.carry_out(context, table, action)
 
 
 def _check_return_values(request: Request) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from partita.database.capacity.units import Consumed, read_units
-from partita.database.expressions.key_condition import KeyRange
-from partita.database.item.keys import KeyAttribute
+from partita.database.item.keys import KeyAttribute, KeyRange
 from partita.database.item.values import AttributeValue, Item, normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import answer, encode, member, raw_list, raw_member
@@ -285,7 +284,7 @@ def read_charged(
         starts = charges.partition_starts(service, snapshot, source.table, source.index)
         meter = PartitionMeter(source.prefix, starts, start, stop)
         pairs = meter.watch(pairs)
-    page = read_page(pairs, request.get("Limit"), selection.keep)
+    page = read_page(pairs, request.get("Limit"), selection.keep, service.stopwatch)
     if meter is None:
         page.visits = [(start, page.scanned_bytes)]
     else:

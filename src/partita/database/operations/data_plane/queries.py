@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from partita.database.expressions.key_condition import KeyRange
+from partita.database.item.keys import KeyRange
 from partita.database.item.values import Item
 from partita.database.operations.context import ReadContext, Request
 from partita.database.operations.data_plane.expression_parameters import (

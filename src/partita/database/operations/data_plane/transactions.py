@@ -1,8 +1,8 @@
 """TransactGetItems and TransactWriteItems: all or nothing, over several tables.
 
 A transaction is decided against one state of the database, like every write, so it is
-serializable. Its items are held until its commit is on disk; whatever meets them meanwhile is
-told of a conflict, as in the service.
+serializable. Its items are held until its commit is on disk; another request that meets them
+meanwhile is refused with a conflict, as in the service.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from partita.database.capacity.ledger import Charge
+from partita.database.capacity.refusals import Refusal
 from partita.database.capacity.units import Consumed, read_units
 from partita.database.expressions.projection import Projection
 from partita.database.item.values import TOO_LARGE, Item, normalize_item
@@ -27,7 +27,7 @@ from partita.database.operations.answers import (
     raw_list,
     raw_member,
 )
-from partita.database.operations.context import ReadContext, Request, Service, WriteContext
+from partita.database.operations.context import ReadContext, Request, WriteContext
 from partita.database.operations.data_plane.actions import (
     CONFLICT,
     Action,
@@ -45,7 +45,7 @@ from partita.database.operations.data_plane.expression_parameters import (
     Expressions,
     read_expressions,
 )
-from partita.database.storage.group_commit import WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
@@ -89,7 +89,7 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
     for table, (_, projection) in zip(tables, asked, strict=True):
         if projection:
             check_scalar_paths(table, projection.paths)
-    items, members = read_together(context, request, tables, asked)
+    items, members = read_transaction(context, request, tables, asked)
     # An item of which the projection leaves nothing is as if it were not there (recorded).
     responses = [
         answer([raw_member("Item", item)]) if item not in (None, NO_ITEM) else NO_ITEM
@@ -98,7 +98,7 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
     return answer([*members, raw_member("Responses", raw_list(responses))])
 
 
-def read_together(
+def read_transaction(
     context: ReadContext,
     request: Request,
     tables: list[Table],
@@ -120,8 +120,8 @@ def read_together(
     _refuse_repeats(keys)
     items: list[bytes | None] = []
     consumed, total_bytes = _PerTable(), 0
-    groups: list[list[Charge]] = []
-    for table, key_bytes, (key, projection) in zip(tables, keys, asked, strict=True):
+    units_read: list[float] = []
+    for table, key_bytes, (_, projection) in zip(tables, keys, asked, strict=True):
         stored = load(context.snapshot, key_bytes)
         size = stored.size if stored else 0
         total_bytes += size
@@ -131,11 +131,12 @@ def read_together(
             )
         units = read_units(size, consistent=True) * TRANSACTION_FACTOR
         consumed.of(table).table += units
-        if context.service.ledger.is_on:
-            groups.append(charges.read_charges(context.service, table, key, units))
+        units_read.append(units)
         items.append(projected(stored, projection) if stored else None)
-    if groups:
-        _charge(context.service, groups)
+    item_keys = [key for key, _ in asked]
+    _cancel_if_throttled(
+        charges.charge_transaction_reads(context.service, tables, item_keys, units_read)
+    )
     return items, consumed.members(request, "ReadCapacityUnits")
 
 
@@ -143,17 +144,17 @@ def transact_write_items(context: WriteContext, request: Request) -> bytes:
     actions = [_action(one) for one in request["TransactItems"]]
     check_payload(actions)
     tables = [context.service.table(action.table_name) for action in actions]
-    return answer(write_together(context, request, request["TransactItems"], tables, actions))
+    return answer(write_transaction(context, request, request["TransactItems"], tables, actions))
 
 
-def write_together(
+def write_transaction(
     context: WriteContext,
     request: Request,
     asked: list[dict[str, Any]],
     tables: list[Table],
     actions: Sequence[Action],
 ) -> list[bytes]:
-    """Carry out all actions or none; the members of the answer that tell what it took."""
+    """Carry out all actions or none; the members of the answer that report what it consumed."""
     token = request.get("ClientRequestToken")
     if token is not None:
         replay = _replayed(context, request, token, asked, tables, actions)
@@ -161,18 +162,13 @@ def write_together(
             return replay
     keys = _keys(tables, actions)
     _refuse_repeats(keys)
-    decided = _decide(context.write_batch, tables, actions, keys)
+    decided = _decide(context, tables, actions, keys)
     written = _apply(context.write_batch, tables, keys, decided)
-    if context.service.ledger.is_on:
-        _charge(
-            context.service,
-            [
-                charges.write_charges(
-                    context.service, table, charges.key_of(action), one, TRANSACTION_FACTOR
-                )
-                for table, action, one in zip(tables, actions, written, strict=True)
-            ],
+    _cancel_if_throttled(
+        charges.charge_transaction_writes(
+            context.service, tables, actions, written, TRANSACTION_FACTOR
         )
+    )
     if token is not None:
         _remember(context, asked, token)
     members = []
@@ -262,15 +258,15 @@ _Decided = tuple[Stored | None, Stored | None]
 
 
 def _decide(
-    write_batch: WriteBatch, tables: list[Table], actions: Sequence[Action], keys: list[bytes]
+    context: WriteContext, tables: list[Table], actions: Sequence[Action], keys: list[bytes]
 ) -> list[_Decided]:
     """The new items, or a cancellation that gives each action's reason in order."""
     decided, reasons = [], []
     for table, action, key in zip(tables, actions, keys, strict=True):
         reason = NO_REASON
-        old = load(write_batch, key)
+        old = load(context.write_batch, key)
         try:
-            if write_batch.is_held(key):
+            if context.is_held(key):
                 reason = {"Code": "TransactionConflict", "Message": CONFLICT}
             else:
                 action.check_condition(old)
@@ -306,10 +302,11 @@ def _apply(
     return written
 
 
-def _charge(service: Service, groups: list[list[Charge]]) -> None:
-    """Charge all actions or none; the throttled ones cancel the transaction."""
-    refusals = service.ledger.admit_all(groups)
-    cancel_if_any([refusal.cancellation_reason() if refusal else NO_REASON for refusal in refusals])
+def _cancel_if_throttled(refusals: Sequence[Refusal | None]) -> None:
+    if refusals:
+        cancel_if_any(
+            [refusal.cancellation_reason() if refusal else NO_REASON for refusal in refusals]
+        )
 
 
 def cancel_if_any(reasons: list[Reason]) -> None:

@@ -25,7 +25,6 @@ from partita.database.operations.data_plane.batches import DUPLICATES
 from partita.database.operations.partiql.statements import (
     action_of,
     bind_alone,
-    carry_out,
     returned,
     single_item,
 )
@@ -158,21 +157,18 @@ def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
     units = read_units(
         stored.size if stored else 0, consistent=one.request.get("ConsistentRead", False)
     )
-    if context.service.ledger.is_on:
-        asked = charges.read_charges(context.service, one.table, one.key, units)
-        charges.charge(context.service, asked)
+    charges.charge_read(context.service, one.table, one.key, stored, one.request)
     return Consumed(units), projected(stored, one.statement.columns) if stored else None
 
 
 def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:
     """Carry out one write; what fails leaves nothing in the write batch that the others share."""
     assert one.statement and one.table and one.action
-    write_batch = context.write_batch
-    changes, then = dict(write_batch.changes), list(write_batch.then)
+    savepoint = context.write_batch.savepoint()
     try:
-        written = carry_out(context, one.table, one.action)
+        written = charges.carry_out(context, one.table, one.action)
     except DynamoDBError:
-        write_batch.changes, write_batch.then = changes, then
+        context.write_batch.rollback_to(savepoint)
         raise
     return consumed_by_write(one.table, [written]), returned(one.statement, written)
 

@@ -1,4 +1,4 @@
-"""Where a SELECT goes on: what its NextToken says, for its client to keep and not to look into."""
+"""NextToken of a SELECT: where its next page begins, opaque to the client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Position:
 
 
 class _Token(msgspec.Struct):
-    """What a NextToken says: of which request it is, and where that goes on."""
+    """What a NextToken holds: which request it belongs to, and where the next page begins."""
 
     request: str
     part: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 
 from partita.database.capacity.units import Consumed
 from partita.database.expressions.resolution import Values
@@ -122,7 +121,7 @@ def execute_write(context: WriteContext, request: Request) -> bytes:
     statement, values = bind_alone(context.service, request)
     table = context.service.table(statement.table_name)
     action = action_of(statement, table, values, request)
-    written = carry_out(context, table, action)
+    written = charges.carry_out(context, table, action)
     shown = returned(statement, written)
     members = [raw_member("Items", raw_list([shown] if shown else []))]
     return answer(members + _capacity(request, table, consumed_by_write(table, [written])))
@@ -160,12 +159,6 @@ def _refuse_multi_attribute_index(service: Service, text: str) -> None:
 def _capacity(request: Request, table: Table, consumed: Consumed) -> list[bytes]:
     report = consumed.report(table.name, request.get("ReturnConsumedCapacity"))
     return [member("ConsumedCapacity", report)] if report else []
-
-
-def carry_out(context: WriteContext, table: Table, action: Action) -> Written:
-    if context.service.ledger.is_on:
-        return charges.carry_out(context, table, action)
-    return actions.carry_out(context.write_batch, table, action)
 
 
 def action_of(statement: Statement, table: Table, values: Values, request: Request) -> Action:
@@ -287,7 +280,8 @@ def _read_ranges(
     """Read range after range until the page is full: by its limit, its bytes or its time."""
     result, count, size = Result(), 0, 0
     source, limit = selection.source, request.get("Limit")
-    deadline = monotonic() + FILTER_SECONDS_MAX
+    stopwatch = context.service.stopwatch
+    deadline = stopwatch() + FILTER_SECONDS_MAX
     asked = {
         "ScanIndexForward": plan.is_forward,
         "ConsistentRead": request.get("ConsistentRead", False),
@@ -306,7 +300,7 @@ def _read_ranges(
         if page.last_evaluated is not None:
             result.following = Position(part, source.last_evaluated_key(page.last_evaluated))
             break
-        is_full = count == limit or size >= PAGE_BYTES_MAX or monotonic() > deadline
+        is_full = count == limit or size >= PAGE_BYTES_MAX or stopwatch() > deadline
         if is_full and part + 1 < len(plan.ranges):
             result.following = Position(part + 1)
             break

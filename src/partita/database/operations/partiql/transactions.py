@@ -17,8 +17,8 @@ from partita.database.operations.data_plane.transactions import (
     Reason,
     cancel_if_any,
     check_payload,
-    read_together,
-    write_together,
+    read_transaction,
+    write_transaction,
 )
 from partita.database.operations.partiql.statements import action_of, bind, single_item
 from partita.database.partiql.bindings import read_parameters
@@ -59,7 +59,7 @@ def execute_writes(context: WriteContext, request: Request) -> bytes:
             with attempt(position):
                 actions.append(action_of(statement, table, values[position], asked[position]))
     check_payload(actions)
-    members = write_together(context, request, asked, tables, actions)
+    members = write_transaction(context, request, asked, tables, actions)
     return answer([raw_member("Responses", b"[]"), *members])
 
 
@@ -73,7 +73,7 @@ def execute_reads(context: ReadContext, request: Request) -> bytes:
             with attempt(position):
                 plan = single_item(statement, table, values[position], "ExecuteTransaction")
                 wanted.append((plan.key, statement.columns))
-    items, members = read_together(context, request, tables, wanted)
+    items, members = read_transaction(context, request, tables, wanted)
     responses = [NO_ITEM if item is None else answer([raw_member("Item", item)]) for item in items]
     return answer([*members, raw_member("Responses", raw_list(responses))])
 

@@ -25,7 +25,7 @@ def sequence_number(sequence: int) -> str:
 
 
 def sequence_of(number: str) -> int | None:
-    """None for what is no sequence number of ours."""
+    """None when it is not a sequence number of ours."""
     is_number = number.isascii() and number.isdigit()
     return int(number) - FIRST_SEQUENCE_NUMBER if is_number else None
 
@@ -41,7 +41,7 @@ def key_bytes(change: Change) -> int:
 
 
 def record_members(stream: Stream, change: Change, region: str) -> list[bytes]:
-    """What a record is the same in wherever it is shown."""
+    """What all forms of a record have in common."""
     event_id = blake2b(
         f"{stream.table_name} {stream.label} {stream.number} {change.sequence}".encode(),
         digest_size=16,

@@ -299,7 +299,7 @@ def _parse_iterator(iterator: str) -> Position:
     return Position(table_name, label, number, sequence, made_at_ms / 1000)
 
 
-# What several of them need
+# Shared by several of them
 
 
 def _limit(request: Request, most: int, text: str) -> int:

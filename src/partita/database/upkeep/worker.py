@@ -1,4 +1,4 @@
-"""When background work is done: at once when there is some, else once a second."""
+"""Runs the background jobs: at once when there is work, otherwise once a second."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CallLater = Callable[[float, Callable[[], None]], object]
 IDLE_SECONDS = 1.0
 
 
-class Keeper:
-    """Runs the jobs between requests, a piece at a time, through the same commits as they."""
+class Worker:
+    """Runs the jobs between requests, a piece at a time; they share the commits of requests."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Keeper:
             try:
                 self._commits.write(self._jobs.work, self._done)
             except Exception:
-                # The next tick tries again; requests go on meanwhile.
+                # The next tick tries again; requests are served meanwhile.
                 logger.exception("Background work failed.")
-                self._jobs.start_again()
+                self._jobs.restart()
                 self._is_working = False
 
     def _done(self, found_work: Any) -> None:

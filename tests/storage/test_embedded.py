@@ -1,8 +1,9 @@
-"""A journal in front of the tree: what is committed is there again, whatever was cut short."""
+"""A write-ahead log in front of the tree: a commit is there again, whatever was cut short."""
 
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -10,17 +11,24 @@ from pathlib import Path
 from random import Random
 from shutil import copytree
 from threading import Thread
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita import compiled
-from partita.database.storage.embedded import LOG_FILES, EmbeddedEngine, opened_for_reading
+from partita.database.storage.embedded import (
+    COMMITS_AFTER_A_SLOW_ONE,
+    LOG_FILES,
+    QUICK_SECONDS,
+    EmbeddedEngine,
+    opened_for_reading,
+)
 from partita.database.storage.engine import Changes
 from partita.database.storage.write_ahead_log import (
+    CLEARED_BYTES_MAX,
     HEADER_BYTES,
-    KEPT_BYTES,
     WriteAheadLog,
     read_log,
 )
@@ -29,8 +37,8 @@ from partita.errors import StorageError
 EVERYTHING = (b"", b"\xff" * 8)
 
 
-FOLD_BYTES = 2000
-"""So that a few commits are enough for a fold."""
+CHECKPOINT_BYTES = 2000
+"""So that a few commits are enough for a checkpoint."""
 
 
 def commit(engine: EmbeddedEngine, changes: Changes) -> None:
@@ -64,13 +72,13 @@ def random_changes(random: Random) -> dict[bytes, bytes | None]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_commits_survive_a_death_at_any_commit_before_during_and_after_folds(
+def test_commits_survive_a_death_at_any_commit_before_during_and_after_checkpoints(
     tmp_path: Path, seed: int
 ) -> None:
     random = Random(seed)
     expected: dict[bytes, bytes] = {}
     folder = tmp_path / "data"
-    engine = EmbeddedEngine(folder, durable=seed % 2 == 0, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(folder, durable=seed % 2 == 0, checkpoint_bytes=CHECKPOINT_BYTES)
     for number in range(150):
         changes = random_changes(random)
         commit(engine, changes)
@@ -87,20 +95,20 @@ def test_commits_survive_a_death_at_any_commit_before_during_and_after_folds(
     assert all(not read_log(tmp_path / "data" / name).commits for name in LOG_FILES)
 
 
-def test_a_fold_puts_what_is_committed_into_the_tree_and_clears_its_journal(
+def test_a_checkpoint_puts_what_is_committed_into_the_tree_and_clears_its_log(
     tmp_path: Path,
 ) -> None:
-    engine = EmbeddedEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path, checkpoint_bytes=CHECKPOINT_BYTES)
     for number in range(2000):
         commit(engine, {b"%04d" % number: b"x" * 100})
-    assert len(engine._snapshot.newest.values) + len(engine._snapshot.folding.values) < 200
+    assert len(engine._snapshot.active.values) + len(engine._snapshot.frozen.values) < 200
     assert sum(len(read_log(tmp_path / name).commits) for name in LOG_FILES) < 200
     assert len(shown(engine)) == 2000
     engine.close()
 
 
 def test_a_commit_larger_than_everything_that_may_wait_is_taken(tmp_path: Path) -> None:
-    engine = EmbeddedEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path, checkpoint_bytes=CHECKPOINT_BYTES)
     expected = {}
     for number in range(20):
         changes = {b"%04d %04d" % (number, other): b"x" * 100 for other in range(500)}
@@ -118,15 +126,15 @@ def cut(path: Path, end: int) -> None:
     path.write_bytes(content[:end] + bytes(len(content) - end))
 
 
-def journal_with(path: Path, count: int) -> list[int]:
+def log_with(path: Path, count: int) -> list[int]:
     """Where each of so many records ends."""
-    journal = WriteAheadLog(path, read_log(path))
-    journal.begin(1)
+    log = WriteAheadLog(path, read_log(path))
+    log.begin(1)
     ends = []
     for number in range(count):
-        journal.append({b"key": b"value %d" % number})
+        log.append({b"key": b"value %d" % number})
         ends.append(read_log(path).end)
-    journal.close()
+    log.close()
     return ends
 
 
@@ -135,8 +143,8 @@ def journal_with(path: Path, count: int) -> list[int]:
 def test_a_record_that_was_cut_off_is_as_if_it_had_never_been(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    path = tmp_path_factory.mktemp("journal") / "journal.0"
-    ends = journal_with(path, 3)
+    path = tmp_path_factory.mktemp("log") / "journal.0"
+    ends = log_with(path, 3)
     cut(path, data.draw(st.integers(ends[1] + 1, ends[2] - 1)))
     contents = read_log(path)
     assert [commit[b"key"] for commit in contents.commits] == [b"value 0", b"value 1"]
@@ -148,8 +156,8 @@ def test_a_record_that_was_cut_off_is_as_if_it_had_never_been(
 def test_a_spoiled_byte_before_the_last_record_is_damage(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    path = tmp_path_factory.mktemp("journal") / "journal.0"
-    ends = journal_with(path, 3)
+    path = tmp_path_factory.mktemp("log") / "journal.0"
+    ends = log_with(path, 3)
     content = bytearray(path.read_bytes())
     content[data.draw(st.integers(0, ends[1] - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
@@ -159,34 +167,49 @@ def test_a_spoiled_byte_before_the_last_record_is_damage(
 
 def test_a_beginning_that_has_become_zeros_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "journal.0"
-    journal_with(path, 3)
+    log_with(path, 3)
     content = path.read_bytes()
     path.write_bytes(bytes(512) + content[512:])
     with pytest.raises(StorageError, match=r"journal\.0 is damaged at its beginning"):
         read_log(path)
 
 
+def test_the_form_of_the_file_is_that_of_older_versions(tmp_path: Path) -> None:
+    """Written here by hand: a data folder of an older version must open."""
+    header = struct.pack("<8sQ8sI", b"partita1", 3, b"8 bytes.", 1)
+    changes = struct.pack("<II", 3, 5) + b"key" + b"value" + struct.pack("<II", 4, 0xFFFFFFFF)
+    payload = changes + b"gone"
+    record = struct.pack("<8sQI", b"8 bytes.", len(payload), crc32(payload)) + payload
+    path = tmp_path / "journal.1"
+    path.write_bytes(header + struct.pack("<I", crc32(header)) + record + bytes(1000))
+    contents = read_log(path)
+    assert (contents.generation, contents.commits) == (3, ({b"key": b"value", b"gone": None},))
+    engine = EmbeddedEngine(tmp_path)
+    assert shown(engine) == {b"key": b"value"}
+    engine.close()
+
+
 def test_records_of_an_earlier_generation_are_not_taken_for_new_ones(tmp_path: Path) -> None:
     path = tmp_path / "journal.0"
-    journal_with(path, 5)
-    journal = WriteAheadLog(path, read_log(path))
-    journal.begin(2)
-    journal.append({b"key": b"value 9"})
+    log_with(path, 5)
+    log = WriteAheadLog(path, read_log(path))
+    log.begin(2)
+    log.append({b"key": b"value 9"})
     contents = read_log(path)
     assert (contents.generation, contents.commits) == (2, ({b"key": b"value 9"},))
-    journal.clear()
+    log.clear()
     assert read_log(path)[:3:2] == (2, ())
-    journal.close()
+    log.close()
 
 
-def test_a_large_journal_is_cut_only_after_the_disk_knows_that_it_is_cleared(
+def test_a_large_log_is_truncated_only_after_the_disk_knows_that_it_is_cleared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first records without its last ones, over a tree that has both, would undo the last."""
     path = tmp_path / "journal.0"
-    journal = WriteAheadLog(path, read_log(path))
-    journal.begin(2)
-    journal.append({b"key": bytes(KEPT_BYTES)})
+    log = WriteAheadLog(path, read_log(path))
+    log.begin(2)
+    log.append({b"key": bytes(CLEARED_BYTES_MAX)})
     sizes = []
     sync = os.fdatasync
 
@@ -195,36 +218,36 @@ def test_a_large_journal_is_cut_only_after_the_disk_knows_that_it_is_cleared(
         sync(file)
 
     monkeypatch.setattr(os, "fdatasync", note_size)
-    journal.clear()
-    journal.close()
-    assert len(sizes) == 1 and sizes[0] > path.stat().st_size == KEPT_BYTES
+    log.clear()
+    log.close()
+    assert len(sizes) == 1 and sizes[0] > path.stat().st_size == CLEARED_BYTES_MAX
 
 
-def test_damage_in_a_journal_refuses_the_folder_in_words(tmp_path: Path) -> None:
+def test_damage_in_a_log_refuses_the_folder_in_words(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1"})
     commit(engine, {b"b": b"2"})
     copytree(tmp_path / "data", tmp_path / "copy")
     engine.close()
-    journal = tmp_path / "copy" / LOG_FILES[1]
-    content = bytearray(journal.read_bytes())
+    log = tmp_path / "copy" / LOG_FILES[1]
+    content = bytearray(log.read_bytes())
     content[HEADER_BYTES + 3] ^= 1
-    journal.write_bytes(content)
-    sentence = f"Cannot open the data folder .*copy: {journal.name} is damaged at byte"
+    log.write_bytes(content)
+    sentence = f"Cannot open the data folder .*copy: {log.name} is damaged at byte"
     with pytest.raises(StorageError, match=sentence):
         EmbeddedEngine(tmp_path / "copy")
     with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
         pass
 
 
-def test_a_journal_whose_first_record_was_cut_off_does_not_endanger_the_older_one(
+def test_a_log_whose_first_record_was_cut_off_does_not_endanger_the_older_one(
     tmp_path: Path,
 ) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1"})
     copytree(tmp_path / "data", tmp_path / "copy")
     engine.close()
-    # A fold has begun, and the power failed at the first commit after it.
+    # A checkpoint has begun, and the power failed at the first commit after it.
     path = tmp_path / "copy" / LOG_FILES[0]
     newer = WriteAheadLog(path, read_log(path))
     newer.begin(2)
@@ -237,7 +260,7 @@ def test_a_journal_whose_first_record_was_cut_off_does_not_endanger_the_older_on
     engine.close()
 
 
-def test_journals_that_have_changed_their_names_are_refused_in_words(tmp_path: Path) -> None:
+def test_logs_that_have_changed_their_names_are_refused_in_words(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1"})
     copytree(tmp_path / "data", tmp_path / "copy")
@@ -267,14 +290,16 @@ KEYS = st.one_of(
 
 @given(st.data())
 @settings(max_examples=20, deadline=None)
-def test_pages_of_a_scan_are_those_of_a_dict_while_folds_begin_and_end(
+def test_pages_of_a_scan_are_those_of_a_dict_while_checkpoints_begin_and_end(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     keys = sorted(data.draw(st.sets(KEYS, min_size=5, max_size=25)))
     reverse = data.draw(st.booleans())
     random = data.draw(st.randoms(use_true_random=False))
-    fold_bytes = data.draw(st.sampled_from([200, 2000, 20_000]))
-    engine = EmbeddedEngine(tmp_path_factory.mktemp("data"), durable=False, fold_bytes=fold_bytes)
+    checkpoint_bytes = data.draw(st.sampled_from([200, 2000, 20_000]))
+    engine = EmbeddedEngine(
+        tmp_path_factory.mktemp("data"), durable=False, checkpoint_bytes=checkpoint_bytes
+    )
     expected: dict[bytes, bytes] = {}
     start, stop = b"", b"\xff" * 4
     for number in range(30):
@@ -301,6 +326,33 @@ def test_pages_of_a_scan_are_those_of_a_dict_while_folds_begin_and_end(
     engine.close()
 
 
+class Watch:
+    """A stopwatch on which every look takes its time."""
+
+    def __init__(self) -> None:
+        self.seconds = self.look_seconds = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += self.look_seconds
+        return self.seconds
+
+
+def test_after_a_slow_commit_the_next_ones_are_taken_to_wait_for_the_disk(tmp_path: Path) -> None:
+    watch = Watch()
+    engine = EmbeddedEngine(tmp_path, stopwatch=watch)
+    commit(engine, {b"a": b"1"})
+    assert not engine.waits_for_disk
+    watch.look_seconds = 2 * QUICK_SECONDS
+    commit(engine, {b"a": b"2"})
+    watch.look_seconds = 0.0
+    waits = []
+    for number in range(COMMITS_AFTER_A_SLOW_ONE + 1):
+        waits.append(engine.waits_for_disk)
+        commit(engine, {b"a": b"%d" % number})
+    assert waits == [True] * COMMITS_AFTER_A_SLOW_ONE + [False]
+    engine.close()
+
+
 def test_a_relaxed_engine_begins_with_what_a_durable_one_left(tmp_path: Path) -> None:
     engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1", b"b": b"2"})
@@ -317,7 +369,7 @@ def test_a_relaxed_engine_begins_with_what_a_durable_one_left(tmp_path: Path) ->
 
 @pytest.fixture
 def failing_sync(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Syncs of journals fail while the list has a member."""
+    """Syncs of logs fail while the list has a member."""
     faults: list[bool] = []
     sync = os.fdatasync
 
@@ -350,19 +402,19 @@ def test_a_commit_whose_sync_failed_does_not_come_back(
     engine.close()
 
 
-def test_no_fold_begins_on_a_journal_that_is_in_doubt(
+def test_no_checkpoint_begins_on_a_log_that_is_in_doubt(
     tmp_path: Path, failing_sync: Iterator[list[bool]]
 ) -> None:
     """After a power failure it might have the refused commit, under others that knew nothing."""
     faults = next(failing_sync)
-    engine = EmbeddedEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path, checkpoint_bytes=CHECKPOINT_BYTES)
     commit(engine, {b"a": b"1"})
-    engine._next_fold_bytes = 0
+    engine._next_checkpoint_bytes = 0
     faults.append(True)
     with pytest.raises(StorageError):
         engine.commit({b"lost": b"x"})
     engine.refresh()
-    assert engine._fold is None
+    assert engine._checkpoint is None
     faults.clear()
     commit(engine, {b"b": b"2"})
     assert sum(len(read_log(tmp_path / name).commits) for name in LOG_FILES) == 1
@@ -370,13 +422,13 @@ def test_no_fold_begins_on_a_journal_that_is_in_doubt(
     engine.close()
 
 
-def test_a_fold_that_finds_no_thread_loses_nothing(
+def test_a_checkpoint_that_finds_no_thread_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(thread: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    engine = EmbeddedEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path / "data", checkpoint_bytes=CHECKPOINT_BYTES)
     monkeypatch.setattr(Thread, "start", refuse)
     expected = {b"%04d" % number: b"x" * 100 for number in range(50)}
     for key, value in expected.items():
@@ -392,7 +444,7 @@ def test_a_fold_that_finds_no_thread_loses_nothing(
 def test_memory_is_bounded_while_the_tree_takes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = EmbeddedEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path / "data", checkpoint_bytes=CHECKPOINT_BYTES)
     begin = engine._tree.begin_commit
 
     def refuse() -> None:

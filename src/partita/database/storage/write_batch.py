@@ -1,0 +1,97 @@
+"""A write batch: what one write reads and changes, before it is merged into the next commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from partita.clock import Clock
+
+
+class LatestState:
+    """Everything decided so far, committed or not: what a write batch is laid over."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def get(self, key: bytes) -> bytes | None:
+        raise NotImplementedError
+
+    def is_held(self, key: bytes) -> bool:
+        """Whether a transaction that is not committed yet has written this item."""
+        raise NotImplementedError
+
+
+class Savepoint(NamedTuple):
+    """How far a write batch had come: the lengths of its lists."""
+
+    undo_log: int
+    holds: int
+    callbacks: int
+
+
+class WriteBatch:
+    """One write in the making: its own changes over everything decided before it."""
+
+    __slots__ = ("_latest", "_undo_log", "callbacks", "changes", "holds")
+
+    def __init__(self, latest: LatestState) -> None:
+        self._latest = latest
+        self._undo_log: list[tuple[bytes, bool, bytes | None]] | None = None
+        """From the first savepoint on: each key that was changed, whether it had been changed
+        before, and to what."""
+        self.changes: dict[bytes, bytes | None] = {}
+        self.holds: list[bytes] = []
+        self.callbacks: list[Callable[[], None]] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        if key in self.changes:
+            return self.changes[key]
+        return self._latest.get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if self._undo_log is not None:
+            self._log_undo(key)
+        self.changes[key] = value
+
+    def delete(self, key: bytes) -> None:
+        if self._undo_log is not None:
+            self._log_undo(key)
+        self.changes[key] = None
+
+    def savepoint(self) -> Savepoint:
+        """A state to which `rollback_to` returns, any number of times."""
+        if self._undo_log is None:
+            self._undo_log = []
+        return Savepoint(len(self._undo_log), len(self.holds), len(self.callbacks))
+
+    def rollback_to(self, savepoint: Savepoint) -> None:
+        """Undo everything since a savepoint, at the cost of what is undone."""
+        assert self._undo_log is not None
+        while len(self._undo_log) > savepoint.undo_log:
+            key, was_changed, before = self._undo_log.pop()
+            if was_changed:
+                self.changes[key] = before
+            else:
+                del self.changes[key]
+        del self.holds[savepoint.holds :]
+        del self.callbacks[savepoint.callbacks :]
+
+    def now(self) -> float:
+        """The time at which this is decided."""
+        return self._latest.clock()
+
+    def after_merge(self, callback: Callable[[], None]) -> None:
+        """What to do in memory as soon as this write counts; never, if it is refused."""
+        self.callbacks.append(callback)
+
+    def hold(self, key: bytes) -> None:
+        """Mark an item as part of a transaction until that transaction is committed."""
+        self.holds.append(key)
+
+    def is_held(self, key: bytes) -> bool:
+        return self._latest.is_held(key)
+
+    def _log_undo(self, key: bytes) -> None:
+        assert self._undo_log is not None
+        self._undo_log.append((key, key in self.changes, self.changes.get(key)))
