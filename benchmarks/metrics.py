@@ -27,8 +27,9 @@ from benchmarks.peers import PEERS
 from benchmarks.run import say
 from benchmarks.servers import ROOT, SERVERS, Running
 from partita.apps.metrics import service
-from partita.apps.metrics.migration import copying, directory
-from partita.apps.metrics.tables import Tables
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.migration import directory
+from partita.apps.metrics.migration import to_dynamodb as copying
 from partita.errors import PartitaError
 from tests.apps.metrics.population import fill
 from tests.migrate.servers import MariaDB

@@ -25,8 +25,8 @@ import orjson
 from benchmarks import kept, machine, wrk
 from benchmarks.markdown import origin, table
 from benchmarks.run import say
-from partita.apps.pagehits.catalogue import Asset, Catalogue
-from partita.apps.pagehits.relational import PageHit, RelationalCounter
+from partita.apps.pagehits.legacy.relational_counter import PageHit, RelationalCounter
+from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
 from partita.client import Client
 from partita.errors import PartitaError
 from tests.apps.pagehits.pipeline import TYPES, Pipeline, asset_id, running, wait_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from partita.errors import PartitaError
-from partita.workflows.extra import explained
+from partita.workflows.optional_packages import explained
 
 try:
     with explained():

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from partita.errors import PartitaError
-from partita.workflows.extra import explained
+from partita.workflows.optional_packages import explained
 
 ENDPOINT = "http://127.0.0.1:8000"
 Command = TypeVar("Command", bound=Callable[..., Any])

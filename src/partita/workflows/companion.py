@@ -27,14 +27,14 @@ from partita.server.frames import Told
 from partita.workflows.api.machines import remove_later
 from partita.workflows.api.registry import Api
 from partita.workflows.api.service import Service
-from partita.workflows.running.activities import Activities
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
-from partita.workflows.running.functions import Functions
-from partita.workflows.running.items import MACHINES, TABLE
-from partita.workflows.running.records import DELETING, Machine
-from partita.workflows.running.store import Store
-from partita.workflows.running.tasks import Tasks
+from partita.workflows.running.storage.items import MACHINES, TABLE
+from partita.workflows.running.storage.records import DELETING, Machine
+from partita.workflows.running.storage.store import Store
+from partita.workflows.running.tasks.activities import Activities
+from partita.workflows.running.tasks.functions import Functions
+from partita.workflows.running.tasks.runner import Tasks
 from partita.workflows.running.trials import Trials
 
 logger = logging.getLogger(__name__)

@@ -6,13 +6,8 @@ import re
 from pathlib import Path
 
 from partita.errors import PartitaError
-from partita.workflows.language import (
-    InvalidDefinition,
-    StateMachine,
-    parse,
-    strip_comments,
-)
-from partita.workflows.running.integrations import check_resources
+from partita.workflows.language import InvalidDefinition, StateMachine, parse, strip_comments
+from partita.workflows.running.tasks.integrations import check_resources
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 

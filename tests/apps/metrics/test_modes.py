@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from partita.apps.metrics.dynamodb.tables import Tables, create_tables
 from partita.apps.metrics.modes import LEASE_SECONDS, Mode, Modes, Watch
-from partita.apps.metrics.tables import Tables, create_tables
 from partita.client import Client
 
 from ... import processes

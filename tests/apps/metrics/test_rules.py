@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.apps.metrics import rules
+from partita.apps.metrics.dynamodb.items import latest_item, metric_of, version_item, version_of
 from partita.apps.metrics.failures import Conflict, Refused
 from partita.apps.metrics.formula import consumed_metrics
-from partita.apps.metrics.items import latest_item, metric_of, version_item, version_of
 from partita.apps.metrics.metric import Change, Metric, NewMetric, as_version
 from partita.apps.metrics.modes import Mode, steps
 

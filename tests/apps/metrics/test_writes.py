@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from partita.apps.metrics.failures import Conflict, InMigration
-from partita.apps.metrics.mariadb import IDLE_SECONDS_MAX
+from partita.apps.metrics.mariadb.connections import IDLE_SECONDS_MAX
 from partita.apps.metrics.migration import functions
 
 from ... import processes

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from partita.apps.pagehits import cost
-from partita.apps.pagehits.cost import (
+from partita.apps.pagehits.aws import costs as cost
+from partita.apps.pagehits.aws.costs import (
     aurora_month,
     consumer_calls_month,
     dynamodb_month,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.apps.pagehits.access_logs import read_time
+from partita.apps.pagehits.processing.access_logs import read_time
 
 from ... import processes
 from .pipeline import TOGETHER, Pipeline, asset_id, put_assets, running, wait_for

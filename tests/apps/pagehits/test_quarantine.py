@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.visits import START, MadeVisit, visits
 from partita.apps.messages import Request, Response
-from partita.apps.pagehits import extra_commands
-from partita.apps.pagehits.access import Access
+from partita.apps.pagehits.authorization import Access
+from partita.apps.pagehits.commands import spam as spam_commands
 from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.cases import STATUSES, Withheld
 from partita.apps.pagehits.spam.quarantine import Quarantine
@@ -316,11 +316,11 @@ def test_the_command_line_lists_shows_and_decides(place: Place, tmp_path: Path) 
 
 
 def test_the_command_line_knows_every_status() -> None:
-    assert extra_commands.STATUSES == STATUSES
+    assert spam_commands.STATUSES == STATUSES
 
 
 def test_what_visitors_call_themselves_does_not_command_a_terminal(place: Place) -> None:
     screen = Screen(SpamSettings(mode="filter"))
     place.keep(screen.judge([visit(agent="bot \x1b]0;x\x07\x9b2J")]).withheld)
     (case,) = place.run(lambda quarantine: quarantine.cases("abc"))
-    assert extra_commands._line(case).endswith("bot: bot \ufffd]0;x\ufffd\ufffd2J")
+    assert spam_commands._line(case).endswith("bot: bot \ufffd]0;x\ufffd\ufffd2J")

@@ -16,10 +16,15 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from partita.apps.pagehits import compare
-from partita.apps.pagehits.cost import read_prices
-from partita.apps.pagehits.relational import OLD_PERIODS, PageHit, Popular, RelationalCounter
-from partita.apps.pagehits.visits import Visit
+from partita.apps.pagehits.aws.costs import read_prices
+from partita.apps.pagehits.legacy import comparison as compare
+from partita.apps.pagehits.legacy.relational_counter import (
+    OLD_PERIODS,
+    PageHit,
+    Popular,
+    RelationalCounter,
+)
+from partita.apps.pagehits.processing.visits import Visit
 from partita.errors import PartitaError
 
 from ... import processes

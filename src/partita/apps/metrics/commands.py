@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.modes import Mode
-from partita.apps.metrics.tables import Tables
 from partita.errors import PartitaError
 
 if TYPE_CHECKING:
-    from partita.apps.metrics.migration.moving import Display
-    from partita.apps.metrics.migration.verifying import Verification
+    from partita.apps.metrics.migration.stages import Display
+    from partita.apps.metrics.migration.verification import Verification
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -120,7 +120,7 @@ def migrate(mysql: str, endpoint: str, table: str) -> None:
 
     Can be stopped and run again. Exits with 1 when a metric could not be migrated.
     """
-    from partita.apps.metrics.migration import moving
+    from partita.apps.metrics.migration import stages as moving
 
     counts, found = _shown(moving.migrate, mysql, endpoint, table)
     _tell([*counts.lines(), *found.lines()], is_well=found.is_equal and not counts.errors)
@@ -130,7 +130,7 @@ def migrate(mysql: str, endpoint: str, table: str) -> None:
 @_databases(are_required=True)
 def verify(mysql: str, endpoint: str, table: str) -> None:
     """Compare every metric and version of both sides. Exits with 1 when any differ."""
-    from partita.apps.metrics.migration import moving
+    from partita.apps.metrics.migration import stages as moving
 
     found = _shown(moving.compare, mysql, endpoint, table)
     _tell(found.lines(), is_well=found.is_equal)
@@ -140,7 +140,7 @@ def verify(mysql: str, endpoint: str, table: str) -> None:
 @_databases(are_required=True)
 def cutover(mysql: str, endpoint: str, table: str) -> None:
     """Let DynamoDB answer, when both sides are equal. No request fails meanwhile."""
-    from partita.apps.metrics.migration import moving
+    from partita.apps.metrics.migration import stages as moving
 
     found = _shown(moving.cutover, mysql, endpoint, table)
     _tell([*_compared(found), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
@@ -150,7 +150,7 @@ def cutover(mysql: str, endpoint: str, table: str) -> None:
 @_databases(are_required=True)
 def rollback(mysql: str, endpoint: str, table: str) -> None:
     """Let MariaDB answer again, with what was written since carried back."""
-    from partita.apps.metrics.migration import moving
+    from partita.apps.metrics.migration import stages as moving
 
     found = _shown(moving.rollback, mysql, endpoint, table)
     _tell([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)

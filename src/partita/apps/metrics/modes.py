@@ -17,8 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 
-from partita.apps.metrics.tables import Tables
-from partita.apps.metrics.transactions import entry
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.dynamodb.transactions import entry
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError

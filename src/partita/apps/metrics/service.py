@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TypedDict
 
-from partita.apps.metrics.api import Api
+from partita.apps.metrics.api.handlers import Api
 from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.dynamodb import DynamoDBCatalogue
-from partita.apps.metrics.legacy import LegacyCatalogue, create_schema
-from partita.apps.metrics.mariadb import MariaDB, parse_address
-from partita.apps.metrics.migrating import MigratingCatalogue, MirroredCatalogue
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
+from partita.apps.metrics.dynamodb.tables import Tables, create_tables
+from partita.apps.metrics.mariadb.catalogue import LegacyCatalogue, create_schema
+from partita.apps.metrics.mariadb.connections import MariaDB, parse_address
+from partita.apps.metrics.migration.dual_writes import MigratingCatalogue, MirroredCatalogue
 from partita.apps.metrics.modes import Mode, Modes, Watch
-from partita.apps.metrics.tables import Tables, create_tables
 from partita.apps.web import Web
 from partita.client import Client
 from partita.client.client import REGION

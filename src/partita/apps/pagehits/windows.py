@@ -105,13 +105,13 @@ def reason_facet(brand: str, reason: str) -> Facet:
 
 
 class Windows:
-    """The windows that are open. `fresh` is what was counted since it was last kept safe."""
+    """The windows that are open. `unsaved` is what was counted since the last checkpoint."""
 
     def __init__(self, periods: Sequence[Period]) -> None:
         self.periods = periods
         self.facets = Facets()
-        self.kept: dict[Window, Counts] = {}
-        self.fresh: dict[Window, Counts] = {}
+        self.saved: dict[Window, Counts] = {}
+        self.unsaved: dict[Window, Counts] = {}
 
     def count(self, hits: Iterable[Hit], is_open: Callable[[Window], bool]) -> int:
         """Count visits; returns how many came too late for even the longest window."""
@@ -139,7 +139,7 @@ class Windows:
 
     def add(self, window: Window, asset_id: int, facet: Facet, hits: int) -> None:
         """Add hits, or take them away."""
-        counts = self._fresh_counts(window)
+        counts = self._unsaved_counts(window)
         key = asset_id << FACET_BITS | self.facets.number(*facet)
         counts[key] = counts.get(key, 0) + hits
 
@@ -155,30 +155,30 @@ class Windows:
         return window.start + self.periods[window.level].seconds
 
     def open_windows(self) -> set[Window]:
-        return self.kept.keys() | self.fresh.keys()
+        return self.saved.keys() | self.unsaved.keys()
 
-    def fresh_size(self) -> int:
-        return sum(map(len, self.fresh.values()))
+    def unsaved_size(self) -> int:
+        return sum(map(len, self.unsaved.values()))
 
-    def keep_fresh(self) -> None:
-        for window, counts in self.fresh.items():
+    def mark_saved(self) -> None:
+        for window, counts in self.unsaved.items():
             self.add_counts(window, counts)
-        self.fresh = {}
+        self.unsaved = {}
 
     def add_counts(self, window: Window, counts: Counts) -> None:
-        kept = self.kept.get(window)
-        if kept is None:
-            self.kept[window] = counts
+        saved = self.saved.get(window)
+        if saved is None:
+            self.saved[window] = counts
             return
         for key, hits in counts.items():
-            kept[key] = kept.get(key, 0) + hits
+            saved[key] = saved.get(key, 0) + hits
 
     def close(self, window: Window, closed: Set[Window]) -> Window | None:
         """Forget a window. Its counts go to the next longer one that is not closed, if any."""
-        counts = self.kept.pop(window, {})
+        counts = self.saved.pop(window, {})
         for longer in self.windows_of(window.start)[window.level + 1 :]:
             if longer not in closed:
-                # A copy: what was kept of one window must not change with another.
+                # A copy: the counts of one window must not change with those of another.
                 self.add_counts(longer, dict(counts))
                 return longer
         return None
@@ -186,7 +186,7 @@ class Windows:
     def forget_facets(self) -> None:
         """Those that no window has any more, so that made-up ones do not fill the numbers."""
         old, self.facets = self.facets, Facets()
-        for windows in (self.kept, self.fresh):
+        for windows in (self.saved, self.unsaved):
             for window, counts in windows.items():
                 windows[window] = {
                     key >> FACET_BITS << FACET_BITS | self.facets.number(*old[key & FACET_MASK]): n
@@ -201,13 +201,13 @@ class Windows:
         """Of the shortest window that is open for visits of a moment."""
         for window in self.windows_of(start):
             if is_open(window):
-                return self._fresh_counts(window)
+                return self._unsaved_counts(window)
         return None
 
-    def _fresh_counts(self, window: Window) -> Counts:
-        counts = self.fresh.get(window)
+    def _unsaved_counts(self, window: Window) -> Counts:
+        counts = self.unsaved.get(window)
         if counts is None:
-            counts = self.fresh[window] = {}
+            counts = self.unsaved[window] = {}
         return counts
 
 

@@ -15,7 +15,7 @@ from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Stopped
 from partita.workflows.running import arns, redrives
-from partita.workflows.running.records import EXPRESS, Execution, Machine
+from partita.workflows.running.storage.records import EXPRESS, Execution, Machine
 
 NOT_SUPPORTED = "This operation is not supported by this type of state machine"
 DATA_MEMBERS = ("input", "output", "parameters")

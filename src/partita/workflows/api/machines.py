@@ -22,10 +22,10 @@ from partita.workflows.api.executions import wants_metadata_only
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Diagnostic, InvalidDefinition, diagnose, parse
 from partita.workflows.running import arns
-from partita.workflows.running.commits import Conflict
-from partita.workflows.running.integrations import check_resources
-from partita.workflows.running.items import MACHINES
-from partita.workflows.running.records import DELETING, STANDARD, Machine, Version
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.items import MACHINES
+from partita.workflows.running.storage.records import DELETING, STANDARD, Machine, Version
+from partita.workflows.running.tasks.integrations import check_resources
 
 DIAGNOSTICS_MAX = 100
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partita.clock import Clock
-from partita.workflows.running.activities import Activities
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
-from partita.workflows.running.store import Store
+from partita.workflows.running.storage.store import Store
+from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.trials import Trials
 
 Request = dict[str, Any]

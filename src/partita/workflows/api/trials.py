@@ -10,15 +10,16 @@ from partita.errors import InvalidStateMachineDefinition, ValidationException
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import InvalidDefinition, Moment, StateMachine, parse
 from partita.workflows.language.definition import State, States
+from partita.workflows.language.interpreting.trial import Trial
 from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.trial import Trial
-from partita.workflows.language.validation import alone
+from partita.workflows.language.validation.definitions import alone
 from partita.workflows.language.values import Json, json_text, parse_json
-from partita.workflows.running import arns, integrations
+from partita.workflows.running import arns
 from partita.workflows.running.executions import check_input
-from partita.workflows.running.integrations import check_resources, integration_of
-from partita.workflows.running.mocks import STRICT, check_mock
-from partita.workflows.running.records import STANDARD
+from partita.workflows.running.storage.records import STANDARD
+from partita.workflows.running.tasks import integrations
+from partita.workflows.running.tasks.integrations import check_resources, integration_of
+from partita.workflows.running.tasks.mocks import STRICT, check_mock
 
 STATE_NAME = "StateName"
 """What a state is called whose definition is all there is. (observed)"""

@@ -15,9 +15,9 @@ from partita.errors import (
 from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.running import arns
-from partita.workflows.running.commits import Conflict
-from partita.workflows.running.items import aliases_of, version_sort, versions_of
-from partita.workflows.running.records import DELETING, Alias, Machine, Version
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.items import aliases_of, version_sort, versions_of
+from partita.workflows.running.storage.records import DELETING, Alias, Machine, Version
 
 VERSIONS_MAX, ALIASES_MAX = 1000, 100
 """Of a machine. (API reference)"""

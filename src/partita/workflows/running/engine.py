@@ -41,9 +41,7 @@ from partita.workflows.language import (
     parse,
 )
 from partita.workflows.language.values import parse_json
-from partita.workflows.running.commits import Conflict
-from partita.workflows.running.integrations import is_activity
-from partita.workflows.running.live import (
+from partita.workflows.running.live_execution import (
     Live,
     StartedTask,
     context_of,
@@ -51,9 +49,11 @@ from partita.workflows.running.live import (
     timeout_timer,
     told,
 )
-from partita.workflows.running.records import EXPRESS, RUNNING, Execution
-from partita.workflows.running.store import Store
-from partita.workflows.running.tasks import Tasks, started_execution
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.records import EXPRESS, RUNNING, Execution
+from partita.workflows.running.storage.store import Store
+from partita.workflows.running.tasks.integrations import is_activity
+from partita.workflows.running.tasks.runner import Tasks, started_execution
 
 logger = logging.getLogger(__name__)
 

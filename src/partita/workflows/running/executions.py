@@ -21,10 +21,10 @@ from partita.workflows.language.limits import DATA_BYTES_MAX
 from partita.workflows.language.values import parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.arns import ExecutionName
-from partita.workflows.running.commits import Conflict
 from partita.workflows.running.engine import Engine
-from partita.workflows.running.live import Live
-from partita.workflows.running.records import (
+from partita.workflows.running.live_execution import Live
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.records import (
     DELETING,
     EXPRESS,
     RUNNING,
@@ -32,7 +32,7 @@ from partita.workflows.running.records import (
     Execution,
     Machine,
 )
-from partita.workflows.running.store import Store
+from partita.workflows.running.storage.store import Store
 
 
 class Chosen(NamedTuple):

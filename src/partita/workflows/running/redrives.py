@@ -9,11 +9,11 @@ import msgspec
 from partita.errors import ExecutionNotRedrivable
 from partita.workflows.language import redrive
 from partita.workflows.language.limits import HISTORY_EVENTS_MAX
-from partita.workflows.running.commits import Conflict
 from partita.workflows.running.engine import Engine
-from partita.workflows.running.live import Live, told
-from partita.workflows.running.records import DELETING, RUNNING, SUCCEEDED, Execution
-from partita.workflows.running.store import Store
+from partita.workflows.running.live_execution import Live, told
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.records import DELETING, RUNNING, SUCCEEDED, Execution
+from partita.workflows.running.storage.store import Store
 
 DAY_SECONDS = 24 * 3600.0
 PERIOD_SECONDS = 14 * DAY_SECONDS

@@ -14,9 +14,9 @@ from partita.workflows.language import (
     TimerFired,
 )
 from partita.workflows.language.errors import TIMEOUT, StateError
-from partita.workflows.language.happenings import TaskHappening
-from partita.workflows.language.trial import Trial
-from partita.workflows.running.tasks import Tasks
+from partita.workflows.language.interpreting.happenings import TaskHappening
+from partita.workflows.language.interpreting.trial import Trial
+from partita.workflows.running.tasks.runner import Tasks
 
 SECONDS_MAX = 300.0
 """(API reference, TestState)"""

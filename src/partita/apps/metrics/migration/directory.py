@@ -8,14 +8,14 @@ import asyncio
 from contextlib import suppress
 from typing import NamedTuple
 
-from partita.apps.metrics import legacy_rows as rows
-from partita.apps.metrics.dynamodb import DynamoDBCatalogue, related_dimensions
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue, related_dimensions
+from partita.apps.metrics.dynamodb.tables import CONSUMER, DIMENSION, GROUP
 from partita.apps.metrics.failures import Conflict
-from partita.apps.metrics.legacy import LegacyCatalogue
-from partita.apps.metrics.mariadb import Session
+from partita.apps.metrics.mariadb import rows
+from partita.apps.metrics.mariadb.catalogue import LegacyCatalogue
+from partita.apps.metrics.mariadb.connections import Session
 from partita.apps.metrics.metric import NewDimension, NewGroup
 from partita.apps.metrics.rules import HYBRID_GROUP
-from partita.apps.metrics.tables import CONSUMER, DIMENSION, GROUP
 
 PAGE = 500
 LOOKS = 3

@@ -11,11 +11,11 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from partita.apps.metrics.dynamodb import DynamoDBCatalogue
-from partita.apps.metrics.legacy import LegacyCatalogue
-from partita.apps.metrics.mariadb import MariaDB, parse_address
-from partita.apps.metrics.migration import copying
-from partita.apps.metrics.tables import Tables
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.mariadb.catalogue import LegacyCatalogue
+from partita.apps.metrics.mariadb.connections import MariaDB, parse_address
+from partita.apps.metrics.migration import to_dynamodb as copying
 from partita.client import Client
 
 MYSQL = "PARTITA_METRICS_MYSQL"

@@ -11,11 +11,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from partita.apps.metrics.legacy import LegacyCatalogue
-from partita.apps.metrics.legacy_rows import MIGRATED
-from partita.apps.metrics.migration.copying import IMPORTED
+from partita.apps.metrics.mariadb.catalogue import LegacyCatalogue
+from partita.apps.metrics.mariadb.rows import MIGRATED
 from partita.apps.metrics.migration.counts import Counts
-from partita.apps.metrics.migration.machine import Machine
+from partita.apps.metrics.migration.state_machine import Machine
+from partita.apps.metrics.migration.to_dynamodb import IMPORTED
 
 METRICS_AT_A_TIME = 500
 TRIES_MAX = 3

@@ -12,8 +12,8 @@ from typing import Literal, get_args
 from msgspec import Struct, field
 
 from partita.apps.pagehits.spam.adjustments import Row
-from partita.apps.pagehits.spam.forest import Explanation
-from partita.apps.pagehits.spam.visits import Visit
+from partita.apps.pagehits.spam.detection.forest import Explanation
+from partita.apps.pagehits.spam.detection.visitors import Visit
 
 Status = Literal["observed", "quarantined", "releasing", "released", "confirmed"]
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -26,10 +26,10 @@ import msgspec
 
 from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.cases import Case, Evidence, Status, Withheld, digest, summed
-from partita.apps.pagehits.spam.forest import Explanation
+from partita.apps.pagehits.spam.detection.detector import Learned
+from partita.apps.pagehits.spam.detection.forest import Explanation
 from partita.apps.pagehits.spam.screen import Decisions, Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.spam.watch import Learned
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
 

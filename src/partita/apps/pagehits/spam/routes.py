@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from partita.apps.messages import Request, Response, json_response, problem
-from partita.apps.pagehits.access import Access
+from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.settings import BRAND
 from partita.apps.pagehits.spam.cases import STATUSES, Case, Status
 from partita.apps.pagehits.spam.quarantine import AlreadyReleased, NoSuchCase, Quarantine

@@ -13,11 +13,7 @@ from msgspec import Struct
 
 from partita.apps.pagehits.spam.adjustments import Adjustment, Row
 from partita.apps.pagehits.spam.cases import Evidence, Withheld, rows_of, seen
-from partita.apps.pagehits.spam.forest import check_installed
-from partita.apps.pagehits.spam.memory import KINDS
-from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.spam.visits import Visit
-from partita.apps.pagehits.spam.watch import (
+from partita.apps.pagehits.spam.detection.detector import (
     ANOMALY,
     BOT,
     RATE,
@@ -27,6 +23,9 @@ from partita.apps.pagehits.spam.watch import (
     Learned,
     Watch,
 )
+from partita.apps.pagehits.spam.detection.forest import check_installed
+from partita.apps.pagehits.spam.detection.visitors import KINDS, Visit
+from partita.apps.pagehits.spam.settings import SpamSettings
 
 __all__ = ["Adjustment", "Judgement", "Row", "Screen", "Visit"]
 

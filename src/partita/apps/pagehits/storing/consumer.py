@@ -1,0 +1,157 @@
+"""The consumer: a Lambda function that stores the counts of closed windows.
+
+It is called as Kinesis Analytics calls a destination: records with an id and data in base64, each
+to be answered with Ok or DeliveryFailed. A record that could not be stored is sent again; one that
+makes no sense is acknowledged, because it never will, and set aside in a table.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime
+from heapq import nlargest
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from partita.apps.pagehits.concurrency import run_all
+from partita.apps.pagehits.processing.visits import ASSET_ID_MAX, RESOURCE_TYPE_CHARACTERS_MAX
+from partita.apps.pagehits.settings import BRAND, Settings
+from partita.apps.pagehits.storing.closed_windows import Key
+from partita.apps.pagehits.storing.page_hits import put_row
+from partita.apps.pagehits.storing.rows import Row
+from partita.client import Client, ClientError
+
+logger = logging.getLogger(__name__)
+
+OK, DELIVERY_FAILED = "Ok", "DeliveryFailed"
+PUTS_AT_A_TIME = 16
+SET_ASIDE_SECONDS = 14 * 86_400
+HITS_MAX = 2**31 - 1
+"""More than the eight digits of a range key are of no harm: lists put rows in order themselves."""
+SET_ASIDE_CHARACTERS_MAX = 300_000
+
+
+class Hits(msgspec.Struct, rename="camel"):
+    """The data of a record: a row of the counter's destination stream."""
+
+    brand: Annotated[str, Meta(pattern=BRAND)]
+    period: str
+    asset_id: Annotated[int, Meta(ge=1, le=ASSET_ID_MAX)]
+    section_id: Annotated[int, Meta(ge=0, lt=2**31)]
+    paid_type: Annotated[str, Meta(min_length=1, max_length=20)]
+    resource_type: Annotated[str, Meta(min_length=1, max_length=RESOURCE_TYPE_CHARACTERS_MAX)]
+    hit_count: Annotated[int, Meta(ge=1, le=HITS_MAX)]
+    timestamp: str
+    """Of the start of the window, in UTC."""
+
+
+class Delivery(NamedTuple):
+    record_id: str
+    key: Key
+    row: Row
+
+
+_decode = msgspec.json.Decoder(Hits).decode
+_encode = msgspec.json.Encoder().encode
+
+
+async def deliver(
+    client: Client, settings: Settings, event: dict[str, Any], *, is_whole: bool = True
+) -> dict[str, Any]:
+    """Store the records of an event; the answer says what became of each.
+
+    What counts too little is only known of whole windows."""
+    deliveries: list[Delivery] = []
+    results: dict[str, str] = {}
+    for record in event["records"]:
+        try:
+            deliveries.append(_read(settings, record))
+        except (ValueError, TypeError) as error:
+            results[record["recordId"]] = await _set_aside(client, settings, record, str(error))
+    results.update((delivery.record_id, OK) for delivery in deliveries)
+    kept = without_low_counts(deliveries, settings.kept_assets) if is_whole else deliveries
+    results.update(await run_all((_store(client, settings, each) for each in kept), PUTS_AT_A_TIME))
+    names = [record["recordId"] for record in event["records"]]
+    return {"records": [{"recordId": name, "result": results[name]} for name in names]}
+
+
+def records_of(key: Key, rows: list[Row]) -> list[dict[str, Any]]:
+    """Rows of a closed window as the records that the consumer is called with."""
+    timestamp = datetime.fromtimestamp(key.start, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    records = []
+    for number, row in enumerate(rows):
+        data = Hits(
+            key.brand,
+            key.period.code,
+            row.asset_id,
+            row.section_id,
+            row.paid_type,
+            row.resource_type,
+            row.hits,
+            timestamp,
+        )
+        name = f"{key.name}#{key.start}#{number}"
+        records.append({"recordId": name, "data": b64encode(_encode(data)).decode()})
+    return records
+
+
+def without_low_counts(deliveries: list[Delivery], kept_assets: int) -> list[Delivery]:
+    """Of each window, what counts at least as much as the last asset that is kept."""
+    totals: dict[Key, dict[int, int]] = {}
+    for _, key, row in deliveries:
+        assets = totals.setdefault(key, {})
+        assets[row.asset_id] = assets.get(row.asset_id, 0) + row.hits
+    lowest = {key: min(nlargest(kept_assets, assets.values())) for key, assets in totals.items()}
+    return [
+        delivery
+        for delivery in deliveries
+        if totals[delivery.key][delivery.row.asset_id] >= lowest[delivery.key]
+    ]
+
+
+def _read(settings: Settings, record: dict[str, Any]) -> Delivery:
+    """`ValueError` when it is malformed: base64, JSON and shapes all raise one; `TypeError` when
+    its data is no text."""
+    hits = _decode(b64decode(record.get("data", ""), validate=True))
+    period = next((each for each in settings.periods if each.code == hits.period), None)
+    if period is None:
+        raise ValueError(f"There is no period {hits.period!r}.")
+    moment = datetime.fromisoformat(hits.timestamp)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    start = int(moment.timestamp())
+    if period.start(start) != start:
+        raise ValueError(f"No window of {period.name} starts at {hits.timestamp}.")
+    row = Row(hits.asset_id, hits.section_id, hits.paid_type, hits.resource_type, hits.hit_count)
+    return Delivery(record["recordId"], Key(hits.brand, period, start), row)
+
+
+async def _store(client: Client, settings: Settings, delivery: Delivery) -> tuple[str, str]:
+    try:
+        await put_row(client, settings, delivery.key, delivery.row)
+    except ClientError as error:
+        logger.warning("A count of %s was not stored: %s", delivery.key.name, error)
+        return delivery.record_id, DELIVERY_FAILED
+    return delivery.record_id, OK
+
+
+async def _set_aside(
+    client: Client, settings: Settings, record: dict[str, Any], reason: str
+) -> str:
+    item = {
+        "recordId": {"S": record["recordId"]},
+        "data": {"S": str(record.get("data", ""))[:SET_ASIDE_CHARACTERS_MAX]},
+        "reason": {"S": reason},
+        "expirationTime": {"N": str(int(time.time()) + SET_ASIDE_SECONDS)},
+    }
+    try:
+        await client.call(
+            "dynamodb", "PutItem", {"TableName": settings.malformed_table, "Item": item}
+        )
+    except ClientError as error:
+        logger.warning("A malformed record was not set aside: %s", error)
+        return DELIVERY_FAILED
+    return OK

@@ -1,0 +1,1 @@
+"""What states do with their data: each type, choices, forks, retries."""
