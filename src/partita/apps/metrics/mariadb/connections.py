@@ -93,7 +93,7 @@ class Session:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self.used_at = monotonic()
+        self.used_at = 0.0
 
     @asynccontextmanager
     async def _cursor(self, kind: type[Cursor] = Cursor) -> AsyncIterator[Any]:
@@ -136,13 +136,12 @@ class Session:
 
     async def answers(self) -> bool:
         """Whether it can be used: a server that was stopped meanwhile has forgotten it."""
-        if monotonic() - self.used_at > IDLE_SECONDS_MAX:
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS_MAX):
-                    await self._connection.ping(reconnect=False)
-            except (Error, OSError):
-                self.close()
-                return False
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                await self._connection.ping(reconnect=False)
+        except (Error, OSError):
+            self.close()
+            return False
         return True
 
     def close(self) -> None:
@@ -150,8 +149,14 @@ class Session:
 
 
 class MariaDB:
-    def __init__(self, address: Address, connections: int = 16) -> None:
+    def __init__(
+        self,
+        address: Address,
+        connections: int = 16,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
         self.address = address
+        self._now = now
         self._free: list[Session] = []
         self._places = asyncio.Semaphore(connections)
         # Of their own: who holds a lock needs a connection for the work under it.
@@ -180,12 +185,13 @@ class MariaDB:
     async def _take(self) -> Session:
         while self._free:
             session = self._free.pop()
-            if await session.answers():
+            is_fresh = self._now() - session.used_at <= IDLE_SECONDS_MAX
+            if is_fresh or await session.answers():
                 return session
         return await self._connect()
 
     def _put_back(self, session: Session) -> None:
-        session.used_at = monotonic()
+        session.used_at = self._now()
         self._free.append(session)
 
     async def _connect(self) -> Session:

@@ -1,4 +1,4 @@
-"""The state machine of figure 5.11 (`machine.json`), on a workflow engine of our own.
+"""The state machine of figure 5.11 (`state_machine.json`), on a workflow engine of our own.
 
 The engine keeps executions in a table beside the catalogue: a migrator that was killed finds them
 there, and they go on.
@@ -23,7 +23,7 @@ from partita.settings import Function
 from partita.workflows.companion import Workflows
 from partita.workflows.language import strip_comments
 
-DEFINITION = Path(__file__).with_name("machine.json")
+DEFINITION = Path(__file__).with_name("state_machine.json")
 NAME = "MetricMetadataMigration"
 ROLE = "arn:aws:iam::000000000000:role/metrics"
 SUCCEEDED = "SUCCEEDED"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
-import time
 from collections.abc import Sequence
 from heapq import nlargest
 from itertools import accumulate
 from pathlib import Path
+from time import perf_counter
 from uuid import uuid4
 
 import msgspec
@@ -36,6 +36,7 @@ from partita.apps.pagehits.storing.page_hits import item_of
 from partita.apps.pagehits.storing.rows import Row
 from partita.apps.pagehits.windows import recount
 from partita.client import Client
+from partita.clock import Clock, system_clock
 from partita.database.item.sizes import item_size
 from partita.errors import PartitaError
 
@@ -116,7 +117,7 @@ def read_visits(path: Path) -> list[Visit]:
 
 
 async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Result:
-    """With a server of its own, whose data go when it is done."""
+    """With a server of its own, whose data is removed afterwards."""
     old = RelationalCounter.connect(postgresql)
     folder = tempfile.TemporaryDirectory(prefix="partita-compare-")
     server = Child(["serve", "--data", folder.name, "--port", "0"], say=lambda text: None)
@@ -134,7 +135,11 @@ async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Resul
 
 
 async def compare(
-    visits: Sequence[Visit], old: RelationalCounter, client: Client, prices: Prices
+    visits: Sequence[Visit],
+    old: RelationalCounter,
+    client: Client,
+    prices: Prices,
+    clock: Clock = system_clock,
 ) -> Result:
     """`old` has an empty database, and `client` speaks to an empty server."""
     brands = {visit.brand for visit in visits if visit.resource_type}
@@ -144,11 +149,11 @@ async def compare(
             "give those of one."
         )
     lateness = Settings().lateness_seconds
-    end = JUST_NOW.start(time.time() - lateness)
+    end = JUST_NOW.start(clock() - lateness)
     moved = moved_to_end(visits, end)
     span = max(1.0, end - moved[0].time)
     old_side = await asyncio.to_thread(_run_old, old, moved, end, span, prices)
-    new_side = await _run_new(client, moved, brands.pop(), end, span, prices)
+    new_side = await _run_new(client, moved, brands.pop(), end, span, prices, clock)
     differences = {
         name: len(set(old_side.lists[name]) ^ set(new_side.lists[name])) for name in old_side.lists
     }
@@ -171,18 +176,18 @@ def _run_old(
 ) -> Side:
     counter.create()
     rows = 0
-    began = time.perf_counter()
+    began = perf_counter()
     for first in range(0, len(visits), BATCH):
         rows += counter.count([_page_hit(visit) for visit in visits[first : first + BATCH]])
-    seconds = time.perf_counter() - began
+    seconds = perf_counter() - began
     lists = {
         name: [(p.asset_id, p.hits) for p in counter.most_popular(name, end)]
         for name in OLD_PERIODS
     }
-    began = time.perf_counter()
+    began = perf_counter()
     for _ in range(QUERIES):
         counter.most_popular(DAY.name, end)
-    lists_second = QUERIES / (time.perf_counter() - began)
+    lists_second = QUERIES / (perf_counter() - began)
     kept = counter.size().bytes
     return Side(
         seconds=seconds,
@@ -211,18 +216,24 @@ def _page_hit(visit: Visit) -> PageHit:
 
 
 async def _run_new(
-    client: Client, visits: list[Visit], brand: str, end: int, span: float, prices: Prices
+    client: Client,
+    visits: list[Visit],
+    brand: str,
+    end: int,
+    span: float,
+    prices: Prices,
+    clock: Clock,
 ) -> Side:
     settings = Settings(spam=SpamSettings(mode="off"))
     await tables.create(client, settings)
-    processor = Processor(client, settings)
+    processor = Processor(client, settings, clock=clock)
     await processor.add_assets({v.asset_id: Asset(brand, v.resource_type or "") for v in visits})
     stop = asyncio.Event()
-    counting = asyncio.create_task(Counter(client, settings).run(stop))
+    counting = asyncio.create_task(Counter(client, settings, clock).run(stop))
     try:
-        began = time.perf_counter()
+        began = perf_counter()
         await _send_all(processor, visits)
-        seconds = time.perf_counter() - began
+        seconds = perf_counter() - began
         await _wait_until_closed(client, settings, _listed(brand, visits, end))
     finally:
         stop.set()
@@ -268,12 +279,19 @@ def _listed(brand: str, visits: list[Visit], end: int) -> list[Key]:
 
 async def _wait_until_closed(client: Client, settings: Settings, keys: list[Key]) -> None:
     closed_windows = ClosedWindows(client, settings)
-    deadline = time.monotonic() + CLOSE_SECONDS_MAX
-    for key in keys:
-        while await closed_windows.get(key) is None:
-            if time.monotonic() > deadline:
-                raise PartitaError(f"The new counter did not close {key.name} {key.start} in time.")
-            await asyncio.sleep(POLL_SECONDS)
+    waiting = list(keys)
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS_MAX):
+            while waiting:
+                if await closed_windows.get(waiting[0]) is None:
+                    await asyncio.sleep(POLL_SECONDS)
+                else:
+                    waiting.pop(0)
+    except TimeoutError as error:
+        late = waiting[0]
+        raise PartitaError(
+            f"The new counter did not close {late.name} {late.start} in time."
+        ) from error
 
 
 async def _read_lists(client: Client, settings: Settings, brand: str, end: int) -> dict[str, Hits]:
@@ -290,12 +308,12 @@ async def _lists_second(
 ) -> float:
     keys = _keys(brand, DAY, end)
     lists = Lists(client, settings)
-    began = time.perf_counter()
+    began = perf_counter()
     for _ in range(QUERIES):
         await lists.most_popular(keys, Filter())
         if not is_kept:
             lists = Lists(client, settings)
-    return QUERIES / (time.perf_counter() - began)
+    return QUERIES / (perf_counter() - began)
 
 
 def _keys(brand: str, period: Period, end: int) -> list[Key]:

@@ -16,6 +16,7 @@ from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
 from partita.apps.web import Request, Response, Web, json_response, problem
 from partita.client import Client, ClientError
+from partita.clock import Clock, system_clock
 
 CORS = {"access-control-allow-origin": "*"}
 TRAFFIC_SECONDS = 86_400
@@ -39,9 +40,9 @@ class Kept(NamedTuple):
 
 
 class Api:
-    def __init__(self, client: Client, settings: Settings) -> None:
+    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
         self._settings = settings
-        self._lists = Lists(client, settings)
+        self._lists = Lists(client, settings, clock)
         self._closed_windows = ClosedWindows(client, settings)
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._questions: dict[bytes, Question] = {}

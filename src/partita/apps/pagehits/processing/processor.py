@@ -79,12 +79,14 @@ class Processor:
         self._settings = settings
         self._access = access
         self._clock = clock
-        self._catalogue = Catalogue(client, settings.assets_table, settings.catalogue_entries_max)
+        self._catalogue = Catalogue(
+            client, settings.assets_table, settings.catalogue_entries_max, clock
+        )
         self._outbox = Outbox(client, settings.stream)
         self._brands = {brand.name for brand in settings.brands}
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
         self.screen = Screen(settings.spam)
-        self.quarantine = Quarantine.of(client, settings.spam, settings.stream)
+        self.quarantine = Quarantine.of(client, settings.spam, settings.stream, clock)
 
     def add_routes(self, web: Web) -> None:
         web.add("POST", "/events", self.post_events)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
-from time import time as now
 from typing import Any
 from uuid import uuid4
 from zlib import compress, decompress
@@ -31,6 +30,7 @@ from partita.apps.pagehits.spam.detection.forest import Explanation
 from partita.apps.pagehits.spam.screen import Decisions, Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.client import Client, ClientError
+from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
 
 TABLE = "pagehits-quarantine"
@@ -61,15 +61,19 @@ class Quarantine:
         table: str = TABLE,
         stream: str = "pagehits",
         retention_days: int = RETENTION_DAYS,
+        clock: Clock = system_clock,
     ) -> None:
         self._client = client
         self._table = table
         self._stream = stream
         self._retention_seconds = retention_days * DAY_SECONDS
+        self._clock = clock
 
     @classmethod
-    def of(cls, client: Client, settings: SpamSettings, stream: str) -> Quarantine:
-        return cls(client, settings.quarantine_table, stream, settings.retention_days)
+    def of(
+        cls, client: Client, settings: SpamSettings, stream: str, clock: Clock = system_clock
+    ) -> Quarantine:
+        return cls(client, settings.quarantine_table, stream, settings.retention_days, clock)
 
     async def create(self) -> None:
         """Its table, when there is none yet."""
@@ -303,7 +307,7 @@ class Quarantine:
                 return
 
     def _expiration(self) -> dict[str, str]:
-        return _number(int(now()) + self._retention_seconds)
+        return _number(int(self._clock()) + self._retention_seconds)
 
 
 def quarantine_description(table: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ makes no sense is acknowledged, because it never will, and set aside in a table.
 from __future__ import annotations
 
 import logging
-import time
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from heapq import nlargest
@@ -24,6 +23,7 @@ from partita.apps.pagehits.storing.closed_windows import Key
 from partita.apps.pagehits.storing.page_hits import put_row
 from partita.apps.pagehits.storing.rows import Row
 from partita.client import Client, ClientError
+from partita.clock import Clock, system_clock
 
 logger = logging.getLogger(__name__)
 
@@ -60,20 +60,30 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def deliver(
-    client: Client, settings: Settings, event: dict[str, Any], *, is_whole: bool = True
+    client: Client,
+    settings: Settings,
+    event: dict[str, Any],
+    *,
+    has_whole_windows: bool = True,
+    clock: Clock = system_clock,
 ) -> dict[str, Any]:
     """Store the records of an event; the answer says what became of each.
 
-    What counts too little is only known of whole windows."""
+    Counts that are too low are dropped only when the event has whole windows: otherwise it is not
+    known which those are."""
     deliveries: list[Delivery] = []
     results: dict[str, str] = {}
     for record in event["records"]:
         try:
             deliveries.append(_read(settings, record))
         except (ValueError, TypeError) as error:
-            results[record["recordId"]] = await _set_aside(client, settings, record, str(error))
+            results[record["recordId"]] = await _set_aside(
+                client, settings, record, str(error), clock()
+            )
     results.update((delivery.record_id, OK) for delivery in deliveries)
-    kept = without_low_counts(deliveries, settings.kept_assets) if is_whole else deliveries
+    kept = deliveries
+    if has_whole_windows:
+        kept = without_low_counts(deliveries, settings.kept_assets)
     results.update(await run_all((_store(client, settings, each) for each in kept), PUTS_AT_A_TIME))
     names = [record["recordId"] for record in event["records"]]
     return {"records": [{"recordId": name, "result": results[name]} for name in names]}
@@ -139,13 +149,13 @@ async def _store(client: Client, settings: Settings, delivery: Delivery) -> tupl
 
 
 async def _set_aside(
-    client: Client, settings: Settings, record: dict[str, Any], reason: str
+    client: Client, settings: Settings, record: dict[str, Any], reason: str, now: float
 ) -> str:
     item = {
         "recordId": {"S": record["recordId"]},
         "data": {"S": str(record.get("data", ""))[:SET_ASIDE_CHARACTERS_MAX]},
         "reason": {"S": reason},
-        "expirationTime": {"N": str(int(time.time()) + SET_ASIDE_SECONDS)},
+        "expirationTime": {"N": str(int(now) + SET_ASIDE_SECONDS)},
     }
     try:
         await client.call(

@@ -69,7 +69,11 @@ class Storing:
             allowed -= len(some)
             if some:
                 answer = await deliver(
-                    self._client, self._settings, {"records": some}, is_whole=False
+                    self._client,
+                    self._settings,
+                    {"records": some},
+                    has_whole_windows=False,
+                    clock=self._clock,
                 )
                 failed = {
                     result["recordId"] for result in answer["records"] if result["result"] != OK
