@@ -22,7 +22,7 @@ from ...processes import ENVIRONMENT, Server
 WAIT_SECONDS_MAX = 300
 STOP_SECONDS_MAX = 60
 PARTS = ("processor", "counter", "consumer", "api")
-TOGETHER = (",".join(PARTS),)
+ONE_PROCESS = (",".join(PARTS),)
 Row = tuple[str, int, int, str, str]
 """Brand, asset, section, paid type, resource type."""
 Windows = dict[tuple[str, str, int], dict[Row, int]]

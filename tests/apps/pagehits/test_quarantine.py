@@ -149,13 +149,13 @@ def test_a_release_that_was_interrupted_is_repeated_under_the_same_name(place: P
         pass
 
     async def release_and_fall(quarantine: Quarantine) -> None:
-        count = quarantine._count
+        adjust = quarantine._adjust
 
         async def fall(adjustment: Adjustment) -> None:
-            await count(adjustment)
+            await adjust(adjustment)
             raise Interrupted
 
-        quarantine._count = fall  # type: ignore[method-assign]
+        quarantine._adjust = fall  # type: ignore[method-assign]
         await quarantine.release("abc", name)
 
     with pytest.raises(Interrupted):
@@ -207,8 +207,8 @@ def test_what_is_in_no_list_is_not_judged(place: Place) -> None:
     ("target", "status", "words"),
     [
         (f"/quarantine?brand=abc&limit={'9' * 5000}", 400, "limit is a number"),
-        (f"/quarantine?brand={'x' * 3000}", 400, "no brand"),
-        ("/quarantine/summary?brand=a%23b", 400, "no brand"),
+        (f"/quarantine?brand={'x' * 3000}", 400, "cannot be the name of a brand"),
+        ("/quarantine/summary?brand=a%23b", 400, "cannot be the name of a brand"),
         (f"/quarantine/{'x' * 2000}?brand=abc", 404, "no case"),
     ],
 )
@@ -239,7 +239,7 @@ def test_what_is_released_cannot_be_confirmed(place: Place) -> None:
     place.ask("POST", f"/quarantine/{name}/release?brand=abc")
     status, answer = place.ask("POST", f"/quarantine/{name}/confirm?brand=abc")
     assert status == 409
-    assert "was released" in answer["detail"]
+    assert "has been released" in answer["detail"]
 
 
 def test_an_observed_case_has_nothing_to_count(place: Place) -> None:
@@ -287,7 +287,7 @@ def test_wrong_questions_are_answered_in_words(place: Place) -> None:
         ("/quarantine", "brand"),
         ("/quarantine?brand=abc&status=lost", "status is one of observed, quarantined"),
         ("/quarantine?brand=abc&limit=0", "limit is a number from 1 to 1000"),
-        ("/quarantine?brand=abc&colour=red", "no parameter colour"),
+        ("/quarantine?brand=abc&colour=red", "no parameter 'colour'"),
     ):
         status, answer = place.ask("GET", target)
         assert status == 400

@@ -141,7 +141,7 @@ def test_memory_of_visitors_is_bounded() -> None:
     for first in range(0, 20_000, 100):
         batch = [visit(visitor=f"v{n}", seconds=first) for n in range(first, first + 100)]
         watched.judge(batch)
-    brand = watched._watches["abc"]
+    brand = watched._detectors["abc"]
     assert len(brand._visitors) <= 20_000 * 60 // 100
     assert len(brand._visitors) + len(brand._pairs) < 10_000
 
@@ -150,7 +150,7 @@ def test_made_up_agents_cost_little_memory() -> None:
     watched = screen()
     for number in range(12_000):
         watched.judge([visit(asset=number + 1, visitor=f"v{number}", agent=f"agent {number}")])
-    assert len(watched._watches["abc"]._agents._agents) == 10_000
+    assert len(watched._detectors["abc"]._agents._agents) == 10_000
 
 
 # The forest

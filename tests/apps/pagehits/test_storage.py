@@ -27,7 +27,7 @@ from partita.client import Client
 from partita.errors import PartitaError
 
 from .conftest import SHORT_PERIODS
-from .pipeline import TOGETHER, Pipeline, asset_id, put_assets, running, scan, wait_for
+from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, scan, wait_for
 
 TABLE_6_1 = [
     ("abc", JUST_NOW, 1588763100, Row(132141398, 563, "free", "article", 258)),
@@ -242,9 +242,9 @@ def test_a_sum_that_is_not_positive_is_not_kept() -> None:
         (
             '[[periods]]\nname="a"\ncode="A"\nseconds=7\ncount=1\nmax_age_seconds=1\n'
             '[[periods]]\nname="b"\ncode="B"\nseconds=10\ncount=1\nmax_age_seconds=1\n',
-            "no multiple",
+            "not a multiple",
         ),
-        ("[spam]\nmode='filter'\ninterval_seconds=7", "no multiple of interval_seconds"),
+        ("[spam]\nmode='filter'\ninterval_seconds=7", "not a multiple of interval_seconds"),
         ("[[urls]]\npattern='('", "pattern"),
         ("[[urls]]\npattern='a'", "assetId"),
     ],
@@ -257,7 +257,7 @@ def test_wrong_settings_are_refused_with_the_reason(tmp_path: Path, text: str, w
 
 
 def test_with_compression_a_window_is_one_item(tmp_path: Path) -> None:
-    with running(tmp_path, f"compression = true\n{SHORT_PERIODS}", parts=TOGETHER) as pipeline:
+    with running(tmp_path, f"compression = true\n{SHORT_PERIODS}", parts=ONE_PROCESS) as pipeline:
         put_assets(pipeline.client(), 4)
         visits = [{"assetId": asset_id(0), "sectionId": s, "paidType": "free"} for s in (1, 1, 2)]
         assert pipeline.post(visits)[0] == 200

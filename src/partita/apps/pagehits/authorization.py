@@ -1,10 +1,10 @@
-"""Who may see what is not for the public, and decide about it.
+"""Who may see what is not public, and change it.
 
-Everyone may send visits and ask for lists. With a token, the rest is for those who give it: as the
-password of HTTP's Basic scheme, which browsers ask for, or as a Bearer token. Without one, numbers
-are open to whoever reaches the port; what names visitors or changes counts is for those on this
-machine, where the service listens on nothing else. A proxy gives itself away by the headers that it
-adds.
+Everyone may send visits and ask for lists. When the service has a token, everything else needs it:
+as the password of HTTP's Basic scheme, which browsers prompt for, or as a Bearer token. Without a
+token, numbers are open to everyone who reaches the port; what names visitors or changes counts is
+open only to this machine, and only while the service listens on a loopback address. Requests
+through a proxy are recognised by the headers that proxies add.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHALLENGE = {"www-authenticate": 'Basic realm="Page hits", charset="UTF-8"'}
 
 class Access:
     def __init__(self, token: str | None = None, host: str = "") -> None:
-        """`host` is the address that is listened on; without one, nobody may."""
+        """`host` is the address that the service listens on; without one, nobody is let in."""
         self._token = token.encode() if token else None
         self._is_local = _is_loopback(host)
 
@@ -39,15 +39,15 @@ class Access:
         return handle
 
     def refusal(self, request: Request) -> Response | None:
-        """None for who may see and decide what is private."""
+        """The answer to a request that may not see what is private; None when it may."""
         if _is_of_another_site(request):
-            return problem(403, "Pages of other sites may not ask for this.")
+            return problem(403, "Pages of other sites may not request this.")
         if self._token is not None:
             if compare_digest(_given_token(request), self._token):
                 return None
             return problem(
                 401,
-                "This is not for the public: give the service's token, as the password or as "
+                "This is not public: send the service's token, as the password or as "
                 "`Authorization: Bearer`.",
                 headers=CHALLENGE,
             )
@@ -55,8 +55,8 @@ class Access:
             return None
         return problem(
             403,
-            "This is for the machine that the service runs on, without a proxy: start it with a "
-            "--token for others.",
+            "This is open only to the machine that the service runs on, without a proxy: start the "
+            "service with a --token to open it to others.",
         )
 
 
@@ -71,7 +71,8 @@ def _given_token(request: Request) -> bytes:
 
 
 def _is_of_another_site(request: Request) -> bool:
-    """Browsers send passwords along whoever made the page: what it is decides."""
+    """Browsers send a stored password with requests of any page, so the page's origin is
+    checked."""
     origin = request.headers.get("origin")
     return origin is not None and origin.partition("://")[2] != request.headers.get("host")
 

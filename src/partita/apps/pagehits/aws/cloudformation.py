@@ -2,8 +2,8 @@
 
     sites ─ API ─ processor ─ stream ─ Flink ─ stream of counts ─ consumer ─ table ─ api ─ lists
 
-Names of streams and tables are those of the settings, because the functions read the same file; so
-one stack is one instance of the service.
+Streams and tables have the names of the settings, because the functions read the same file: one
+stack is one instance of the service.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ def template(settings: Settings) -> dict[str, Any]:
         "Resources": {
             **_streams(settings),
             **_tables(settings),
-            **_function("Processor", f"{HANDLERS}.processor", _processor_rights(settings)),
-            **_function("Api", f"{HANDLERS}.api", _api_rights(settings)),
+            **_function("Processor", f"{HANDLERS}.processor", _processor_permissions(settings)),
+            **_function("Api", f"{HANDLERS}.api", _api_permissions(settings)),
             **_function(
-                "Consumer", f"{HANDLERS}.stream_consumer", _consumer_rights(settings), memory=256
+                "Consumer",
+                f"{HANDLERS}.stream_consumer",
+                _consumer_permissions(settings),
+                memory=256,
             ),
             **_counts_to_consumer(),
             **_http_api(),
@@ -59,7 +62,7 @@ def _parameter(description: str) -> Resource:
     return {"Type": "String", "Description": description}
 
 
-# What keeps data
+# Storage
 
 
 def _streams(settings: Settings) -> dict[str, Resource]:
@@ -82,7 +85,7 @@ def _stream(name: str, shards: int) -> Resource:
 
 
 def _tables(settings: Settings) -> dict[str, Resource]:
-    """As the parts make them for themselves elsewhere."""
+    """The same tables that the parts create elsewhere."""
     found = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
     return {logical_id(description["TableName"]): _table(description) for description in found}
 
@@ -90,7 +93,7 @@ def _tables(settings: Settings) -> dict[str, Resource]:
 def _table(description: dict[str, Any]) -> Resource:
     return {
         "Type": "AWS::DynamoDB::Table",
-        # Lists can be counted again, but not what people catalogued or decided.
+        # Lists can be counted again, but what people catalogued or decided cannot.
         "DeletionPolicy": "Retain",
         "UpdateReplacePolicy": "Retain",
         "Properties": {
@@ -102,12 +105,12 @@ def _table(description: dict[str, Any]) -> Resource:
 
 
 def logical_id(name: str) -> str:
-    """CloudFormation's names have letters and digits only."""
+    """Logical ids of CloudFormation have letters and digits only."""
     words = "".join(letter if letter.isalnum() else " " for letter in name).split()
     return "".join(word.capitalize() for word in words) + "Table"
 
 
-# What computes
+# Functions, API and Flink
 
 
 def _function(
@@ -143,7 +146,7 @@ def _function(
     }
 
 
-def _processor_rights(settings: Settings) -> list[Resource]:
+def _processor_permissions(settings: Settings) -> list[Resource]:
     return [
         _allow(["kinesis:PutRecord", "kinesis:PutRecords"], _arn("Visits")),
         _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], _table_arn(settings.assets_table)),
@@ -159,12 +162,12 @@ def _processor_rights(settings: Settings) -> list[Resource]:
     ]
 
 
-def _api_rights(settings: Settings) -> list[Resource]:
+def _api_permissions(settings: Settings) -> list[Resource]:
     names = (settings.table, settings.state_table, settings.windows_table)
     return [_allow(["dynamodb:GetItem", "dynamodb:Query"], [_table_arn(name) for name in names])]
 
 
-def _consumer_rights(settings: Settings) -> list[Resource]:
+def _consumer_permissions(settings: Settings) -> list[Resource]:
     return [
         _allow(
             ["dynamodb:PutItem"],
@@ -326,7 +329,7 @@ def _flink(settings: Settings) -> dict[str, Resource]:
     }
 
 
-# Rights
+# Permissions
 
 
 def _role(service: str, statements: list[Resource]) -> Resource:

@@ -1,7 +1,7 @@
-"""What a design costs on AWS, as chapter 5.4 of the thesis behind this service compares them.
+"""What designs cost on AWS, as compared in chapter 5.4 of the thesis behind this service.
 
-Computing: Lambda is paid by execution, Fargate by the second with a minimum, or all the month.
-Storage: DynamoDB is paid by provisioned units, Aurora by the instance and its I/O.
+Computing: Lambda is billed by execution, Fargate by the second with a minimum, or for all of the
+month. Storage: DynamoDB is billed by provisioned units, Aurora by the instance and its I/O.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MONTH_SECONDS = 30 * 24 * HOUR_SECONDS
 
 CONSUMER_EVERY_SECONDS = 90
 CONSUMER_DURATIONS_MS = (100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000)
-"""Along the X axis of figure 5.2."""
+"""The X axis of figure 5.2."""
 API_DURATIONS_MS = (100, 200, 500, 1_000)
 API_REQUESTS_MONTH = (1 * MILLION, 5 * MILLION, 10 * MILLION, 50 * MILLION, 100 * MILLION)
 """Figure 5.3: the service had "millions of calls per month"."""
@@ -38,11 +38,11 @@ AURORA_IO_SECOND = 50
 
 
 class LambdaPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a function with 128 MB."""
+    """For a function with 128 MB."""
 
     execution: float
     execution_ms: int
-    """What one `execution` lasts; a started one is paid in full."""
+    """The length of one `execution`; each one that has begun is billed in full."""
     requests_million: float
 
 
@@ -60,7 +60,7 @@ class DynamoDBPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class AuroraPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a db.t3.medium."""
+    """For a db.t3.medium."""
 
     instance_hour: float
     io_million: float
@@ -90,7 +90,7 @@ def read_prices(name: str | Path) -> Prices:
     except OSError as error:
         raise PartitaError(f"Cannot read the prices in {name}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise PartitaError(f"The prices in {name} are wrong: {error}.") from error
+        raise PartitaError(f"The prices in {name} are not valid: {error}.") from error
 
 
 # Computing
@@ -102,7 +102,7 @@ def lambda_month(prices: LambdaPrices, calls: float, duration_ms: float) -> floa
 
 
 def fargate_hour(prices: FargatePrices) -> float:
-    """Of the smallest task."""
+    """For the smallest task."""
     return FARGATE_VCPUS * prices.vcpu_hour + FARGATE_GB * prices.gb_hour
 
 
@@ -116,10 +116,10 @@ def fargate_all_month(prices: FargatePrices) -> float:
 
 
 def fargate_all_month_as_printed() -> float:
-    """The thesis's own sum for a task that always runs, 260.85 dollars.
+    """What the thesis gives for a task that always runs, 260.85 dollars.
 
-    It takes prices of an hour for prices of a minute, and others than those it names before; by its
-    own prices the month costs 8.89, and Lambda is cheaper only for an API with little traffic.
+    It uses prices per hour as prices per minute, and other prices than those it lists before. By
+    its own list the month costs 8.89, and Lambda is cheaper only for an API with little traffic.
     """
     minutes = MONTH_SECONDS / 60
     return 0.01980394 * FARGATE_VCPUS * minutes + 0.00217462 * FARGATE_GB * minutes
@@ -197,7 +197,7 @@ def _api(prices: Prices) -> Comparison:
     columns = ("requests", *(f"Lambda, {duration:,} ms" for duration in API_DURATIONS_MS))
     title = "Figure 5.3: the API, a month"
     if prices.name == "document":
-        title += f" (Fargate as the document sums it up: {fargate_all_month_as_printed():.2f})"
+        title += f" (Fargate in the document: {fargate_all_month_as_printed():.2f})"
     return Comparison(title, (*columns, "Fargate"), rows)
 
 

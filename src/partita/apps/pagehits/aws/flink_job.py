@@ -1,11 +1,11 @@
 """The counter as an Apache Flink SQL job, for traffic beyond one machine.
 
-It reads the same stream and counts the same windows as `counter.py`; settings become SQL. A record
-of the stream holds many visits. Flink takes its time from the first of them, and gives out a window
-when records have passed it; a record that spans the end of a window adds a second, small row to the
-counts of the next one, which lists add up. Two things differ from the built-in counter: what is
-late is decided by the time of the record's first visit instead of its arrival, and hits that are
-released after their window was given out are not counted any more.
+It reads the same stream and counts the same windows as `counting.counter`; settings become SQL. A
+record of the stream holds many visits. Flink takes the time of a record from its first visit, and
+emits a window when records have passed it. A record that spans the end of a window adds a second,
+small row to the counts of the next one; lists add both up. Two things differ from the built-in
+counter: lateness is decided by the time of a record's first visit instead of its arrival, and hits
+that are released after their window was emitted are not counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partita.apps.pagehits.settings import Period, Settings
 DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS = 86_400, 3_600, 60
 UNITS = (("DAY", DAY_SECONDS), ("HOUR", HOUR_SECONDS), ("MINUTE", MINUTE_SECONDS), ("SECOND", 1))
 Options = Mapping[str, str]
-"""Of a connector, as they stand in WITH (...)."""
+"""Options of a connector, for WITH (...)."""
 
 SOURCE = """\
 CREATE TABLE pagehit_records (
@@ -50,7 +50,7 @@ CREATE TABLE pagehit_counts (
     {options}
 )"""
 
-# A record that its sender repeated counts once. Keeping the first keeps the time attribute too.
+# A record that its sender repeated counts once. Keeping the first preserves the time attribute.
 RECORDS_ONCE = """\
 CREATE TEMPORARY VIEW records_once AS
 SELECT `visits`, `rows`, `first`, `rowtime`
@@ -92,7 +92,7 @@ class Job(NamedTuple):
     definitions: list[str]
     """Tables and views."""
     counts: list[str]
-    """One statement for each period; together they read the stream once."""
+    """One statement for each period; as a statement set they read the stream once."""
 
     def text(self) -> str:
         """A file for Flink's SQL client."""
@@ -108,7 +108,7 @@ def flink_job(settings: Settings, source: Options, sink: Options) -> Job:
         options={
             "table.local-time-zone": "UTC",
             "table.exec.source.idle-timeout": "10 s",
-            # What repeated records are remembered for, and no window is longer.
+            # How long repeated records are recognised; longer than any window.
             "table.exec.state.ttl": f"{2 * -(-longest // HOUR_SECONDS)} h",
         },
         definitions=[
@@ -146,20 +146,20 @@ def kinesis_source_options(stream_arn: str, region: str) -> dict[str, str]:
 
 
 def file_options(path: str) -> dict[str, str]:
-    """A folder of JSON lines, to try the job without Kinesis."""
+    """A folder of JSON lines, to run the job without Kinesis."""
     return {"connector": "filesystem", "path": path, "format": "json"}
 
 
 def interval(seconds: int) -> str:
-    """As SQL writes it, in the largest unit that divides: '5' MINUTE."""
+    """An SQL interval in the largest unit that divides it: '5' MINUTE."""
     unit, length = next((unit, length) for unit, length in UNITS if seconds % length == 0)
     number = str(seconds // length)
-    # Two digits are what a unit has unless it says otherwise.
+    # The default precision is two digits.
     return f"'{number}' {unit}" + (f"({len(number)})" if len(number) > 2 else "")
 
 
 def _stamp_format(period: Period) -> str:
-    """As in hash keys."""
+    """The format of hash keys."""
     return "yyyy-MM-dd''T''HH:mm" + ("" if period.seconds % MINUTE_SECONDS == 0 else ":ss")
 
 

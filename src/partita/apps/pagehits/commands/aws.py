@@ -17,11 +17,11 @@ REGION = "us-east-1"
     "--prices",
     "price_name",
     default=None,
-    help="document, today, or a file of your own; without it, the first two.",
+    help="document, today, or the path of a file; by default both document and today.",
 )
 @json_option
 def cost(price_name: str | None, as_json: bool) -> None:
-    """What designs cost on AWS: Lambda or Fargate, DynamoDB or Aurora."""
+    """Compare what designs cost on AWS: Lambda or Fargate, DynamoDB or Aurora."""
     from partita.apps.pagehits.aws.costs import PRICE_FILES, read_prices
     from partita.apps.pagehits.aws.costs import compare as compared
 
@@ -49,9 +49,9 @@ def cost(price_name: str | None, as_json: bool) -> None:
 @click.option("--source-arn", help="The Kinesis stream of visits.")
 @click.option("--sink-arn", help="The Kinesis stream that counts are written to.")
 @click.option("--region", default=REGION, show_default=True)
-@click.option("--source-files", help="A folder of records as JSON lines, in place of a stream.")
-@click.option("--sink-files", help="A folder that counts are written to, in place of a stream.")
-@click.option("--json", "as_json", is_flag=True, help="The job for flink_application.py.")
+@click.option("--source-files", help="Read records from a folder of JSON lines instead.")
+@click.option("--sink-files", help="Write counts to a folder instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the job for flink_application.py.")
 def flink_sql(
     config: Path | None,
     source_arn: str | None,
@@ -85,7 +85,7 @@ def flink_sql(
 @click.command()
 @config_option
 def cloudformation(config: Path | None) -> None:
-    """Print a CloudFormation template of the service, as JSON."""
+    """Print a CloudFormation template of the service as JSON."""
     from partita.apps.pagehits import settings
     from partita.apps.pagehits.aws.cloudformation import template
 

@@ -30,7 +30,11 @@ def serve_old(postgresql: str, host: str, port: int) -> None:
     from partita.apps.pagehits.legacy.relational_service import serve
     from partita.apps.web import run
 
-    run(lambda: serve(postgresql, host, port, lambda url: click.echo(f"old pagehits at {url}")))
+    run(
+        lambda: serve(
+            postgresql, host, port, lambda url: click.echo(f"The old counter listens on {url}")
+        )
+    )
 
 
 @click.command()
@@ -38,7 +42,7 @@ def serve_old(postgresql: str, host: str, port: int) -> None:
     "visits", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 @_postgresql
-@click.option("--count", default=50_000, show_default=True, help="Visits to make up.")
+@click.option("--count", default=50_000, show_default=True, help="How many visits to make up.")
 @click.option("--prices", "price_name", default="today", show_default=True)
 @json_option
 def compare(
@@ -46,9 +50,9 @@ def compare(
 ) -> None:
     """Run the old relational counter and the new one on the same visits.
 
-    VISITS is a file with a JSON object for each visit and line, as they are posted, with brand and
-    resourceType; without one, visits are made up. The old counter needs an empty database; the new
-    one has a Partita server of its own.
+    VISITS is a file with one JSON object per line: events as they are posted, with brand and
+    resourceType. Without a file, visits are made up. The old counter needs an empty database; for
+    the new one, a Partita server is started.
     """
     import asyncio
 
@@ -67,13 +71,13 @@ def compare(
 def _compared(result: Result) -> Iterable[str]:
     yield f"{f'{result.visits:,} visits':<50}{'old (PostgreSQL)':>18}{'new (Partita)':>18}"
     rows = (
-        ("until all were safe, seconds", "seconds", ",.1f"),
-        ("visits a second", "visits_second", ",.0f"),
+        ("seconds until all visits were stored", "seconds", ",.1f"),
+        ("visits per second", "visits_second", ",.0f"),
         ("rows or items written", "rows_written", ",d"),
-        ("bytes kept", "bytes_kept", ",d"),
-        ("lists of a day, read for the first time, a second", "first_lists_second", ",.0f"),
-        ("lists of a day, as they are served, a second", "lists_second", ",.0f"),
-        ("dollars a month at this traffic", "dollars_month", ",.2f"),
+        ("bytes stored", "bytes_kept", ",d"),
+        ("day lists per second, first read", "first_lists_second", ",.0f"),
+        ("day lists per second, as served", "lists_second", ",.0f"),
+        ("dollars per month at this traffic", "dollars_month", ",.2f"),
     )
     for title, name, form in rows:
         old, new = (format(getattr(side, name), form) for side in (result.old, result.new))
@@ -81,4 +85,4 @@ def _compared(result: Result) -> Iterable[str]:
     for name, count in result.differences.items():
         listed = len(result.new.lists[name])
         said = "the same" if not count else f"{count} entries differ"
-        yield f"{f'list of {name}, {listed} assets':<50}{said:>18}"
+        yield f"{f'list for {name}, {listed} assets':<50}{said:>18}"

@@ -1,4 +1,4 @@
-"""`partita pagehits serve` and `import`: run the service, and count visits of access logs."""
+"""`partita pagehits serve` and `import`: run the service, and count the visits in access logs."""
 
 from __future__ import annotations
 
@@ -43,21 +43,26 @@ def _parts(context: click.Context, parameter: click.Parameter, text: str | None)
     default=DATA,
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder of the server that is started.",
+    help="Data folder of the server that is started.",
 )
-@click.option("--in-memory", is_flag=True, help="That server keeps nothing.")
 @click.option(
-    "--database-port", default=DATABASE_PORT, show_default=True, help="The port of that server."
+    "--in-memory", is_flag=True, help="The server that is started keeps its data in memory only."
+)
+@click.option(
+    "--database-port",
+    default=DATABASE_PORT,
+    show_default=True,
+    help="Port of the server that is started.",
 )
 @click.option(
     "--parts",
     callback=_parts,
-    help=f"Only these, in this process: {','.join(PARTS)}. They need an --endpoint.",
+    help=f"Run only these parts, in this process: {','.join(PARTS)}. Needs an --endpoint.",
 )
 @click.option(
     "--token",
     envvar=TOKEN_VARIABLE,
-    help="Whoever is to see dashboard and quarantine gives it (the password, in a browser).",
+    help="Required to see dashboard and quarantine (as the password, in a browser).",
 )
 def serve(
     config: Path | None,
@@ -80,19 +85,19 @@ def serve(
         from partita.apps.pagehits.service.process import run_parts
 
         if endpoint is None:
-            raise click.UsageError("--parts need the --endpoint of a database.")
+            raise click.UsageError("--parts needs the --endpoint of a database.")
         run(lambda: run_parts(loaded, endpoint, parts, host, port, click.echo, token))
         return
-    from partita.apps.pagehits.service.supervisor import run_whole
+    from partita.apps.pagehits.service.supervisor import supervise
 
     if token:
-        # Not among the arguments of the processes, which others on this machine can read.
+        # Not as an argument of the processes: other users of this machine can read those.
         os.environ[TOKEN_VARIABLE] = token
 
     own = ["pagehits", "serve", *(["--config", str(config)] if config else [])]
     database = ["serve", *(["--in-memory"] if in_memory else ["--data", str(data)])]
     run(
-        lambda: run_whole(
+        lambda: supervise(
             endpoint,
             [*database, "--port", str(database_port)],
             [*own, "--parts", "processor,api", "--host", host, "--port", str(port)],
@@ -112,10 +117,10 @@ def serve(
 @config_option
 @endpoint_option
 def import_logs(logs: tuple[Path, ...], config: Path | None, endpoint: str) -> None:
-    """Count the visits in access logs (combined format, also compressed with gzip).
+    """Count the visits in access logs (combined format, optionally compressed with gzip).
 
-    Addresses become assets by the rules under [[urls]] in pagehits.toml. Importing the same files
-    again counts nothing twice.
+    The rules under [[urls]] in pagehits.toml say which addresses are assets. Importing the same
+    files again counts nothing twice.
     """
     from partita.apps.pagehits import settings
     from partita.apps.pagehits.service import process

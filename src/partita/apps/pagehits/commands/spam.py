@@ -1,4 +1,4 @@
-"""`partita pagehits quarantine`: cases of the spam filter, read, released or confirmed."""
+"""`partita pagehits quarantine`: read, release or confirm the cases of the spam filter."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ STATUSES = ("observed", "quarantined", "releasing", "released", "confirmed")
 
 @click.group()
 def quarantine() -> None:
-    """Read what the spam filter withheld, release or confirm it."""
+    """Read, release or confirm what the spam filter withheld."""
 
 
 def _quarantined(command: Callable[..., None]) -> Callable[..., None]:
-    """What all of these take."""
-    brand = click.option("--brand", required=True, help="Whose cases.")
+    """Options of all commands about the quarantine."""
+    brand = click.option("--brand", required=True, help="The brand whose cases are meant.")
     return brand(endpoint_option(config_option(json_option(command))))
 
 
 @quarantine.command("list")
 @_quarantined
-@click.option("--status", type=click.Choice(STATUSES), help="Only these.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only cases with this status.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1))
 def list_cases(
     brand: str, endpoint: str, config: Path | None, as_json: bool, status: Any, limit: int
@@ -80,7 +80,7 @@ def show(brand: str, endpoint: str, config: Path | None, as_json: bool, case_id:
 @_quarantined
 @click.argument("case_id", metavar="CASE")
 def release(brand: str, endpoint: str, config: Path | None, as_json: bool, case_id: str) -> None:
-    """Count the hits of a case after all, and let its subject pass from now on."""
+    """Count the hits of a case, and let its subject pass from now on."""
     case = _with_quarantine(config, endpoint, lambda found: found.release(brand, case_id))
     print_json(case) if as_json else click.echo(_line(case))
 
@@ -89,7 +89,7 @@ def release(brand: str, endpoint: str, config: Path | None, as_json: bool, case_
 @_quarantined
 @click.argument("case_id", metavar="CASE")
 def confirm(brand: str, endpoint: str, config: Path | None, as_json: bool, case_id: str) -> None:
-    """Say that a case is spam, and withhold what its subject sends from now on."""
+    """Mark a case as spam, and withhold what its subject sends from now on."""
     case = _with_quarantine(config, endpoint, lambda found: found.confirm(brand, case_id))
     print_json(case) if as_json else click.echo(_line(case))
 
@@ -122,7 +122,7 @@ def _line(case: Case) -> str:
 
 
 def _printable(text: str) -> str:
-    """What visitors call themselves must not command the terminal of who looks."""
+    """Names that visitors chose must not send control sequences to the terminal."""
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
     )

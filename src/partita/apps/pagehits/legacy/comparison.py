@@ -1,8 +1,8 @@
 """`partita pagehits compare`: the old counter and the new one on the same visits.
 
-Both count everything there is to count; then their lists are laid side by side, and what each of
-them wrote, kept and would cost. Visits are moved in time so that they end just before now: lists
-are about the present, and what nobody can ask for any more is not kept.
+Both count all visits; then their lists are compared, and what each of them wrote, stores and would
+cost. Visits are moved in time so that they end just before now: lists are about the present, and
+windows that no list shows any more are not stored.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from partita.apps.pagehits.lists.most_popular import Filter, Lists
 from partita.apps.pagehits.processing.catalogue import Asset
 from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.processing.visits import Received, Visit
-from partita.apps.pagehits.service import schema as tables
-from partita.apps.pagehits.service.supervisor import Child
+from partita.apps.pagehits.service import schema
+from partita.apps.pagehits.service.supervisor import SupervisedProcess
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
@@ -57,18 +57,18 @@ Hits = list[tuple[int, int]]
 
 
 class Side(Struct, kw_only=True):
-    """What one of the counters did."""
+    """Figures of one of the counters."""
 
     seconds: float
-    """Until all visits were safe."""
+    """Until all visits were stored safely."""
     visits_second: float
     rows_written: int
     bytes_kept: int
     first_lists_second: float
     """Lists of the past day, each read from the database."""
     lists_second: float
-    """The same as they are served: the old counter asks its database every time, the new one
-    remembers windows that it has read."""
+    """The same as they are served: the old counter queries its database every time, the new one
+    caches the windows that it has read."""
     dollars_month: float
     lists: dict[str, Hits] = {}
 
@@ -78,7 +78,7 @@ class Result(Struct, kw_only=True):
     old: Side
     new: Side
     differences: dict[str, int]
-    """By period: listed assets that the two sides do not agree on."""
+    """By period: listed assets on which the two sides differ."""
 
 
 def sample_visits(count: int, seed: int = 1) -> list[Visit]:
@@ -113,14 +113,15 @@ def read_visits(path: Path) -> list[Visit]:
     except OSError as error:
         raise PartitaError(f"Cannot read the visits in {path}: {error.strerror}.") from error
     except msgspec.DecodeError as error:
-        raise PartitaError(f"The visits in {path} are wrong: {error}.") from error
+        raise PartitaError(f"The visits in {path} are not valid: {error}.") from error
 
 
 async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Result:
     """With a server of its own, whose data is removed afterwards."""
     old = RelationalCounter.connect(postgresql)
     folder = tempfile.TemporaryDirectory(prefix="partita-compare-")
-    server = Child(["serve", "--data", folder.name, "--port", "0"], say=lambda text: None)
+    arguments = ["serve", "--data", folder.name, "--port", "0"]
+    server = SupervisedProcess(arguments, say=lambda text: None)
     try:
         await server.start()
         client = Client(server.url)
@@ -145,8 +146,8 @@ async def compare(
     brands = {visit.brand for visit in visits if visit.resource_type}
     if len(brands) != 1:
         raise PartitaError(
-            f"The old counter serves one brand, but the visits name {len(brands)}: "
-            "give those of one."
+            f"The old counter serves one brand, but the visits have {len(brands)}: "
+            "give visits of one brand."
         )
     lateness = Settings().lateness_seconds
     end = JUST_NOW.start(clock() - lateness)
@@ -161,7 +162,7 @@ async def compare(
 
 
 def moved_to_end(visits: Sequence[Visit], end: int) -> list[Visit]:
-    """In the order of time, the last of them in the last five minutes before the end."""
+    """In order of time, the last of them in the last five minutes before the end."""
     counted = sorted((v for v in visits if v.resource_type), key=lambda visit: visit.time)
     step = JUST_NOW.seconds
     shift = end - step - JUST_NOW.start(counted[-1].time)
@@ -225,7 +226,7 @@ async def _run_new(
     clock: Clock,
 ) -> Side:
     settings = Settings(spam=SpamSettings(mode="off"))
-    await tables.create(client, settings)
+    await schema.create(client, settings)
     processor = Processor(client, settings, clock=clock)
     await processor.add_assets({v.asset_id: Asset(brand, v.resource_type or "") for v in visits})
     stop = asyncio.Event()
@@ -249,14 +250,14 @@ async def _run_new(
         bytes_kept=kept,
         first_lists_second=first_lists_second,
         lists_second=lists_second,
-        # A unit writes an item a second; lists are read once and then kept in memory.
+        # A unit writes an item a second; lists are read once and then cached.
         dollars_month=dynamodb_month(prices.dynamodb, rows / span, rows / span, kept / GB),
         lists=lists,
     )
 
 
 async def _send_all(processor: Processor, visits: list[Visit]) -> None:
-    """As several senders do, each in the order of time."""
+    """From several senders at once, each in order of time."""
     name = f"compare-{uuid4().hex[:12]}"
     parts = [visits[first::SENDERS] for first in range(SENDERS)]
     sending = (_send(processor, f"{name}-{n}", part) for n, part in enumerate(parts) if part)
@@ -271,7 +272,7 @@ async def _send(processor: Processor, replay: str, visits: list[Visit]) -> None:
 
 
 def _listed(brand: str, visits: list[Visit], end: int) -> list[Key]:
-    """Windows that the lists show and that have visits."""
+    """Windows with visits that the lists show."""
     moments = {period: {period.start(visit.time) for visit in visits} for period in PERIODS}
     keys = [key for period in PERIODS for key in _keys(brand, period, end)]
     return [key for key in keys if key.start in moments[key.period]]
@@ -322,8 +323,8 @@ def _keys(brand: str, period: Period, end: int) -> list[Key]:
 
 
 def _written(settings: Settings, visits: list[Visit], end: int) -> tuple[int, int]:
-    """Items that the closed windows are stored as, and their size: also of windows so long past
-    that here they were not stored any more."""
+    """Number and size of the items that closed windows are stored as, including windows that have
+    expired and were not stored here."""
     periods = {period.code: period for period in PERIODS}
     items, size = 0, 0
     for (code, start), counts in recount(visits, PERIODS).items():

@@ -1,7 +1,7 @@
-"""The old counter: a relational table for each period, one row for each key and step of time.
+"""The old counter: a relational table for each period, with a row for each key and step of time.
 
-It counts at once instead of in windows: every page hit is an upsert into all three tables. One
-database serves one brand. Kept complete, to be compared with and to migrate from.
+It counts immediately instead of in windows: every page hit is an upsert into all three tables. One
+database serves one brand.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ RESULTS_MAX = 100
 class OldPeriod(NamedTuple):
     table: str
     seconds: int
-    """Of one step of time."""
+    """The length of one step of time."""
     steps: int
-    """That make the list."""
+    """How many steps a list sums up."""
 
 
 OLD_PERIODS = {
@@ -65,7 +65,7 @@ DELETE_STALE = "DELETE FROM {table} WHERE hit_stmp < %s"
 
 
 class PageHit(NamedTuple):
-    """What the old service was sent, and the time at which it came."""
+    """What the old service was sent, and when."""
 
     asset_id: int
     hits: int
@@ -86,7 +86,7 @@ class Popular(NamedTuple):
 class Size(NamedTuple):
     rows: int
     bytes: int
-    """With indexes, as it lies on disk."""
+    """On disk, with indexes."""
 
 
 class RelationalCounter:
@@ -115,7 +115,7 @@ class RelationalCounter:
             self._execute(SCHEMA, period)
 
     def count(self, batch: Sequence[PageHit]) -> int:
-        """All of it or nothing; returns the rows that were written."""
+        """In one transaction; returns the number of rows that were written."""
         with self._connection.transaction(), self._connection.cursor() as cursor:
             for period in OLD_PERIODS.values():
                 cursor.executemany(_statement(UPSERT, period), [_row(hit, period) for hit in batch])
@@ -130,7 +130,7 @@ class RelationalCounter:
         paid_types: Iterable[str] = (),
         limit: int = RESULTS_MAX,
     ) -> list[Popular]:
-        """The list as it is at a moment: of the steps that are over, the latest."""
+        """The list at a time: of the latest steps that are over by then."""
         period = OLD_PERIODS[period_name]
         end = _step(now, period)
         parameters = {
@@ -145,7 +145,7 @@ class RelationalCounter:
         return [Popular(*row) for row in rows]
 
     def delete_stale(self, now: float) -> int:
-        """Drop steps that no list shows any more; returns how many rows that were."""
+        """Delete steps that no list shows any more; returns the number of rows."""
         return sum(
             self._execute(
                 DELETE_STALE,
@@ -174,7 +174,7 @@ class RelationalCounter:
 
 
 def _statement(sql: str, period: OldPeriod) -> Any:
-    """Tables are named here, never by a caller."""
+    """Names of tables come from OLD_PERIODS, never from a caller."""
     return sql.format(table=period.table)
 
 

@@ -4,7 +4,7 @@
                          "paidType": "free"}, ...]
     GET /?period=day&resourceType=article&section=121
 
-One instance serves one brand, over one connection, and drops what is stale as time passes.
+One instance serves one brand over one connection, and deletes stale rows once a minute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from partita.clock import Clock, system_clock
 DELETE_SECONDS = 60.0
 PARAMETERS = ("period", "resourceType", "section", "paidType")
 TEXT = r"\A[^\x00]+\Z"
-"""PostgreSQL has no place for a zero byte."""
+"""PostgreSQL stores no zero bytes in text."""
 SECTION_DIGITS_MAX = 10
 Answer = TypeVar("Answer")
 
@@ -52,7 +52,7 @@ class RelationalService:
         web.add("GET", "/", self.get_list)
 
     async def run(self) -> None:
-        """Drop what is stale, until cancelled."""
+        """Delete stale rows until cancelled."""
         while True:
             await self._ask(lambda counter: counter.delete_stale(self._clock()))
             await asyncio.sleep(DELETE_SECONDS)
@@ -61,9 +61,9 @@ class RelationalService:
         try:
             sent = _decode(request.body)
         except msgspec.DecodeError as error:
-            return problem(400, f"The body is no list of page hits: {error}.")
+            return problem(400, f"The body is not a list of page hits: {error}.")
         except RecursionError:
-            return problem(400, "The body is no list of page hits: it is nested too deeply.")
+            return problem(400, "The body is not a list of page hits: it is nested too deeply.")
         now = self._clock()
         batch = [
             PageHit(hit.asset_id, hit.hits, hit.section_id, hit.resource_type, hit.paid_type, now)
@@ -99,7 +99,7 @@ class RelationalService:
         return json_response([_plain(*popular) for popular in found])
 
     async def _ask(self, question: Callable[[RelationalCounter], Answer]) -> Answer:
-        """One at a time, on a thread: the connection is one, and it blocks."""
+        """One at a time, on a thread: there is one connection, and it blocks."""
         async with self._turn:
             return await asyncio.to_thread(question, self._counter)
 
@@ -117,7 +117,7 @@ def _plain(
 
 
 async def serve(url: str, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Until SIGTERM or Ctrl-C."""
+    """Serve until SIGTERM or Ctrl-C."""
     counter = RelationalCounter.connect(url)
     counter.create()
     service = RelationalService(counter)

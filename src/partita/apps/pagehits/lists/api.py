@@ -1,4 +1,4 @@
-"""The API: `GET /` answers with the most popular assets of a brand and period."""
+"""The API: `GET /` lists the most popular assets of a brand and period."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import orjson
 
 from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.lists.most_popular import Lists
-from partita.apps.pagehits.lists.queries import Question, WrongQuestion, read_question
+from partita.apps.pagehits.lists.queries import InvalidQuery, ListQuery, read_query
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
 from partita.apps.web import Request, Response, Web, json_response, problem
@@ -20,19 +20,19 @@ from partita.clock import Clock, system_clock
 
 CORS = {"access-control-allow-origin": "*"}
 TRAFFIC_SECONDS = 86_400
-KEPT_CHARACTERS_MAX = 2_000
-"""Of a question: longer ones are not kept, so that made-up ones cost no memory."""
+CACHED_CHARACTERS_MAX = 2_000
+"""Of a query: longer ones are not cached, so that made-up ones cost no memory."""
 
 
 class Basis(NamedTuple):
-    """What an answer rests on."""
+    """What an answer depends on: as long as it is the same, so is the answer."""
 
     edition: int
     newest: tuple[int, ...]
     """The start of the newest window of each period."""
 
 
-class Kept(NamedTuple):
+class Cached(NamedTuple):
     basis: Basis
     etag: str
     response: Response
@@ -44,8 +44,8 @@ class Api:
         self._settings = settings
         self._lists = Lists(client, settings, clock)
         self._closed_windows = ClosedWindows(client, settings)
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
-        self._questions: dict[bytes, Question] = {}
+        self._responses: OrderedDict[str, Cached] = OrderedDict()
+        self._queries: dict[bytes, ListQuery] = {}
         self._brands: tuple[str, ...] = ()
 
     def add_routes(self, web: Web, access: Access) -> None:
@@ -61,25 +61,27 @@ class Api:
 
     async def get_lists(self, request: Request) -> Response:
         try:
-            question = self._read(request)
-        except WrongQuestion as wrong:
-            return problem(400, str(wrong), headers=CORS)
-        basis = self._basis(question)
-        kept = self._kept.get(question.normal_form)
-        if kept is None or kept.basis != basis:
+            query = self._read(request)
+        except InvalidQuery as error:
+            return problem(400, str(error), headers=CORS)
+        basis = self._basis(query)
+        cached = self._responses.get(query.canonical)
+        if cached is None or cached.basis != basis:
             try:
-                kept = await self._answer(question, basis)
+                cached = await self._answer(query, basis)
             except ClientError as error:
-                return problem(503, f"The lists cannot be read now: {error}", headers=CORS)
-            self._keep(question.normal_form, kept)
+                return problem(
+                    503, f"The lists cannot be read at the moment: {error}", headers=CORS
+                )
+            self._cache(query.canonical, cached)
         else:
-            self._kept.move_to_end(question.normal_form)
-        if kept.etag in request.headers.get("if-none-match", ""):
-            return kept.not_modified
-        return kept.response
+            self._responses.move_to_end(query.canonical)
+        if cached.etag in request.headers.get("if-none-match", ""):
+            return cached.not_modified
+        return cached.response
 
     async def get_brands(self, request: Request) -> Response:
-        """What can be asked for, and how far counting is."""
+        """Brands and periods, and how far counting has come."""
         progress = self._lists.progress
         brands = [brand.name for brand in self._settings.brands] or progress.brands
         return json_response(
@@ -96,20 +98,23 @@ class Api:
         )
 
     async def get_traffic(self, request: Request) -> Response:
-        """Hits of each closed window of the past day, and what was not counted, by reason."""
+        """Hits of each closed window of the past day, and visits that were not counted, by
+        reason."""
         try:
-            question = self._read(request)
-        except WrongQuestion as wrong:
-            return problem(400, str(wrong), headers=CORS)
-        period = question.periods[0]
+            query = self._read(request)
+        except InvalidQuery as error:
+            return problem(400, str(error), headers=CORS)
+        period = query.periods[0]
         until = self._lists.newest(period) + period.seconds
         since = until - max(TRAFFIC_SECONDS, period.seconds * period.count)
         windows = []
-        for brand in question.brands:
+        for brand in query.brands:
             try:
                 found = await self._closed_windows.traffic(brand, period, since)
             except ClientError as error:
-                return problem(503, f"The traffic cannot be read now: {error}", headers=CORS)
+                return problem(
+                    503, f"The traffic cannot be read at the moment: {error}", headers=CORS
+                )
             windows += [
                 {
                     "brand": brand,
@@ -122,30 +127,29 @@ class Api:
         answer = {"windowSeconds": period.seconds, "since": since, "until": until}
         return json_response({**answer, "windows": windows}, headers=CORS)
 
-    def _read(self, request: Request) -> Question:
-        """Most are asked in the same words again."""
+    def _read(self, request: Request) -> ListQuery:
+        """Cached by query string: most queries come again."""
         brands = self._lists.progress.brands
-        if brands != self._brands or len(self._questions) > self._settings.cached_lists_max:
-            self._questions.clear()
+        if brands != self._brands or len(self._queries) > self._settings.cached_lists_max:
+            self._queries.clear()
             self._brands = brands
-        question = self._questions.get(request.query_string)
-        if question is None:
-            question = read_question(request.query, self._settings, brands)
-            if len(request.query_string) <= KEPT_CHARACTERS_MAX:
-                self._questions[request.query_string] = question
-        return question
+        query = self._queries.get(request.query_string)
+        if query is None:
+            query = read_query(request.query, self._settings, brands)
+            if len(request.query_string) <= CACHED_CHARACTERS_MAX:
+                self._queries[request.query_string] = query
+        return query
 
-    def _basis(self, question: Question) -> Basis:
-        """The same basis, the same answer."""
-        newest = tuple(map(self._lists.newest, question.periods))
+    def _basis(self, query: ListQuery) -> Basis:
+        newest = tuple(map(self._lists.newest, query.periods))
         return Basis(self._lists.progress.edition, newest)
 
-    async def _answer(self, question: Question, basis: Basis) -> Kept:
+    async def _answer(self, query: ListQuery, basis: Basis) -> Cached:
         lists = []
         known = self._lists.progress.brands
-        # Nothing of the others is there to be read, unless another counter made the windows.
-        brands = [brand for brand in question.brands if brand in known or not known]
-        for period, newest in zip(question.periods, basis.newest, strict=True):
+        # Other brands have no windows, unless another counter such as Flink made them.
+        brands = [brand for brand in query.brands if brand in known or not known]
+        for period, newest in zip(query.periods, basis.newest, strict=True):
             starts = [newest - number * period.seconds for number in range(period.count)]
             keys = [Key(brand, period, start) for brand in brands for start in starts]
             lists.append(
@@ -153,27 +157,27 @@ class Api:
                     "period": period.name,
                     "from": period.stamp(starts[-1]),
                     "until": period.stamp(starts[0] + period.seconds),
-                    "hits": await self._lists.most_popular(keys, question.filter),
+                    "hits": await self._lists.most_popular(keys, query.filter),
                 }
             )
-        return _kept(question, basis, orjson.dumps({"lists": lists}))
+        return _cached(query, basis, orjson.dumps({"lists": lists}))
 
-    def _keep(self, normal_form: str, kept: Kept) -> None:
-        if len(normal_form) > KEPT_CHARACTERS_MAX:
+    def _cache(self, canonical: str, cached: Cached) -> None:
+        if len(canonical) > CACHED_CHARACTERS_MAX:
             return
-        self._kept[normal_form] = kept
-        self._kept.move_to_end(normal_form)
-        if len(self._kept) > self._settings.cached_lists_max:
-            self._kept.popitem(last=False)
+        self._responses[canonical] = cached
+        self._responses.move_to_end(canonical)
+        if len(self._responses) > self._settings.cached_lists_max:
+            self._responses.popitem(last=False)
 
 
-def _kept(question: Question, basis: Basis, body: bytes) -> Kept:
-    max_age = min(period.max_age_seconds for period in question.periods)
+def _cached(query: ListQuery, basis: Basis, body: bytes) -> Cached:
+    max_age = min(period.max_age_seconds for period in query.periods)
     etag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     headers = {
         **CORS,
         "cache-control": f"max-age={max_age}",
         "etag": etag,
-        "content-location": f"/?{question.normal_form}",
+        "content-location": f"/?{query.canonical}",
     }
-    return Kept(basis, etag, Response(200, body, headers=headers), Response(304, headers=headers))
+    return Cached(basis, etag, Response(200, body, headers=headers), Response(304, headers=headers))

@@ -1,9 +1,9 @@
-"""Most-popular lists: sums over closed windows, with what was read kept in memory.
+"""Most-popular lists: sums over closed windows, which are cached in memory.
 
-A closed window does not change, so it is read once and kept, the least recently used forgotten
-first; the few that do (a release from the quarantine, imported history) change the *edition*, and
-then everything is read again. A list always shows windows that are closed, all up to the same
-moment, so two lists of one minute agree.
+A closed window hardly ever changes, so it is read once and cached, the least recently used
+forgotten first. When one does change (a release from the quarantine, imported history), so does the
+*edition*, and everything is read again. Lists show closed windows only, all up to the same time, so
+two lists of one minute agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STORED_WITHIN_SECONDS = 60.0
 
 
 class Filter(NamedTuple):
-    """Which rows count; an empty set lets all pass."""
+    """Which rows count; an empty set is no restriction."""
 
     resource_types: frozenset[str] = frozenset()
     sections: frozenset[int] = frozenset()
@@ -55,7 +55,7 @@ class Lists:
         self.progress = Progress()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow the counter."""
+        """Follow the progress of the counter."""
         while not stop.is_set():
             with suppress(ClientError):
                 await self.refresh()
@@ -65,14 +65,14 @@ class Lists:
     async def refresh(self) -> None:
         progress = await read_progress(self._client, self._settings.state_table)
         if progress is None:
-            # Another counter, such as Flink: its windows are stored some time after they end.
+            # Another counter, such as Flink, whose windows are stored some time after they end.
             progress = Progress(self._clock() - STORED_WITHIN_SECONDS)
         if progress.edition != self.progress.edition:
             self._windows.clear()
         self.progress = progress
 
     def newest(self, period: Period) -> int:
-        """The start of the newest window that is closed."""
+        """The start of the newest closed window."""
         ended = period.start(self.progress.closed_until - self._settings.lateness_seconds)
         return ended - period.seconds
 
@@ -92,7 +92,7 @@ class Lists:
         return [_result(asset, totals[asset], best[asset]) for asset in order]
 
     async def _read(self, key: Key) -> Sequence[Row]:
-        """From memory; whoever asks at the same time waits for the same read."""
+        """From the cache; concurrent readers of a window share one read."""
         task = self._windows.get(key)
         if task is None:
             task = self._windows[key] = asyncio.create_task(self._read_window(key))

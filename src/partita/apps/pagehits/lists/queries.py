@@ -1,4 +1,4 @@
-"""What a list is asked with: parameters in any order, each repeatable, in one normal form."""
+"""Queries for lists: parameters in any order, each repeatable, and their canonical form."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ NAMES = ("brand", "period", "resourceType", "section", "paidType")
 VALUES_MAX = 1_000
 
 
-class WrongQuestion(PartitaError):
-    """Told to whoever asked."""
+class InvalidQuery(PartitaError):
+    """Answered with 400 and this message."""
 
 
-class Question(NamedTuple):
+class ListQuery(NamedTuple):
     brands: tuple[str, ...]
     periods: tuple[Period, ...]
     filter: Filter
-    normal_form: str
-    """The query string that all ways to ask the same share."""
+    canonical: str
+    """The same query string for all equivalent queries."""
 
 
-def read_question(
+def read_query(
     query: Sequence[tuple[str, str]], settings: Settings, known_brands: Sequence[str]
-) -> Question:
+) -> ListQuery:
     values: dict[str, set[str]] = {name: set() for name in NAMES}
     for name, value in query[: VALUES_MAX + 1]:
         if name not in values:
-            raise WrongQuestion(f"There is no parameter {name!r}: use {', '.join(NAMES)}.")
+            raise InvalidQuery(f"There is no parameter {name!r}: use {', '.join(NAMES)}.")
         if not value:
-            raise WrongQuestion(f"{name} is empty.")
+            raise InvalidQuery(f"{name} is empty.")
         values[name].add(value)
     if len(query) > VALUES_MAX:
-        raise WrongQuestion(f"More than {VALUES_MAX} parameters are too many.")
+        raise InvalidQuery(f"A query may have at most {VALUES_MAX} parameters.")
     brands = _brands(values["brand"], settings, known_brands)
     periods = _periods(values["period"], settings)
     sections = frozenset(map(_section, values["section"]))
     values |= {"brand": set(brands), "period": {period.name for period in periods}}
     values["section"] = set(map(str, sections))
-    return Question(
+    return ListQuery(
         brands,
         periods,
         Filter(frozenset(values["resourceType"]), sections, frozenset(values["paidType"])),
@@ -58,26 +58,26 @@ def _brands(asked: set[str], settings: Settings, known_brands: Sequence[str]) ->
     if not asked:
         if len(possible) == 1:
             return tuple(possible)
-        raise WrongQuestion("brand is missing: name one, as in ?brand=abc&period=day.")
+        raise InvalidQuery("brand is missing: name one, as in ?brand=abc&period=day.")
     for brand in sorted(asked):
         if configured and brand not in configured:
-            raise WrongQuestion(f"There is no brand {brand!r}: use {', '.join(configured)}.")
+            raise InvalidQuery(f"There is no brand {brand!r}: use {', '.join(configured)}.")
         if re.fullmatch(BRAND, brand) is None:
-            raise WrongQuestion(f"There can be no brand {brand!r}.")
+            raise InvalidQuery(f"{brand!r} cannot be the name of a brand.")
     return tuple(sorted(asked))
 
 
 def _periods(asked: set[str], settings: Settings) -> tuple[Period, ...]:
-    """Without any, the shortest."""
+    """The shortest, when none is named."""
     names = [period.name for period in settings.periods]
     for name in sorted(asked):
         if name not in names:
-            raise WrongQuestion(f"There is no period {name!r}: use {', '.join(names)}.")
+            raise InvalidQuery(f"There is no period {name!r}: use {', '.join(names)}.")
     chosen = tuple(period for period in settings.periods if period.name in asked)
     return chosen or settings.periods[:1]
 
 
 def _section(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
-        raise WrongQuestion(f"section takes a number, not {text!r}.")
+        raise InvalidQuery(f"section takes a number, not {text!r}.")
     return int(text)

@@ -2,8 +2,8 @@
 
     192.0.2.7 - - [06/May/2020:11:05:12 +0300] "GET /article/132141398 HTTP/1.1" 200 53 "-" "..."
 
-All files of an import are one replay, told in the order of their first lines: their windows close
-as the log's own times pass. Lines that are no visits are counted and told, not guessed at.
+All files of an import are one replay, in the order of their first lines: windows close by the times
+in the logs. Lines that are not visits are counted and reported, not guessed at.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ class Counts(msgspec.Struct):
     lines: int = 0
     visits: int = 0
     no_visits: int = 0
-    """Other methods than GET, and answers that were no success."""
+    """Methods other than GET, and responses that were not successful."""
     no_assets: int = 0
     bad: int = 0
     first_bad: str = ""
     refused: int = 0
-    """Visits that the processor does not take."""
+    """Visits that the processor refused."""
     first_refusal: str = ""
 
     def __str__(self) -> str:
-        told = (
+        text = (
             f"{self.lines} lines: {self.visits} visits, {self.no_visits} other requests, "
-            f"{self.no_assets} addresses of no asset, {self.bad} that could not be read"
+            f"{self.no_assets} addresses without an asset, {self.bad} unreadable"
         )
-        told = f"{told} (the first: {self.first_bad})." if self.bad else f"{told}."
+        text = f"{text} (the first: {self.first_bad})." if self.bad else f"{text}."
         if self.refused:
-            told += f" Refused were {self.refused} of the visits (the first: {self.first_refusal})."
-        return told
+            text += f" {self.refused} of the visits were refused (the first: {self.first_refusal})."
+        return text
 
 
 class Line(NamedTuple):
     visit: Visit
     asset: Asset | None
-    """What the rule says of an asset that the catalogue does not know."""
+    """For the catalogue, if it does not have the asset yet."""
 
 
 class Rules:
@@ -88,7 +88,8 @@ async def import_files(
 ) -> Counts:
     if not settings.urls:
         raise PartitaError(
-            "There is no rule under [[urls]] in pagehits.toml that makes assets of addresses."
+            "There are no rules under [[urls]] in pagehits.toml: without them no address names an "
+            "asset."
         )
     for path in paths:
         _check(path)
@@ -102,10 +103,10 @@ async def import_files(
         for line in _visits(path, rules, counts):
             waiting.append(line)
             if len(waiting) == BATCH_VISITS:
-                received = Received(list(_told(waiting)), replay, number)
+                received = Received(_visits_of(waiting), replay, number)
                 await _send(processor, received, waiting, counts)
                 number, waiting = number + 1, []
-    last = Received(list(_told(waiting)), replay, number, is_last=True)
+    last = Received(_visits_of(waiting), replay, number, is_last=True)
     await _send(processor, last, waiting, counts)
     say(str(counts))
     return counts
@@ -122,8 +123,8 @@ async def _send(
             counts.first_refusal = counts.first_refusal or answer.reason
 
 
-def _told(lines: list[Line]) -> Iterator[Visit | str]:
-    return (line.visit for line in lines)
+def _visits_of(lines: list[Line]) -> list[Visit | str]:
+    return [line.visit for line in lines]
 
 
 def _visits(path: Path, rules: Rules, counts: Counts) -> Iterator[Line]:
@@ -143,7 +144,7 @@ def _visits(path: Path, rules: Rules, counts: Counts) -> Iterator[Line]:
 
 
 def _read(text: str, rules: Rules, counts: Counts) -> Line | None:
-    """None when it is no visit of an asset; `ValueError` when it is no line of a log."""
+    """None when it is not a visit of an asset; `ValueError` when it is not a line of a log."""
     match = LINE.fullmatch(text)
     if match is None:
         raise ValueError
@@ -160,7 +161,7 @@ def _read(text: str, rules: Rules, counts: Counts) -> Line | None:
     visit.url = match["target"][:2048]
     visit.agent = (match["agent"] or "")[:512]
     visit.source = match["host"][:64]
-    # A log knows no visitors; an address with its browser comes nearest.
+    # A log does not name visitors; address and browser together come nearest.
     visitor = f"{match['host']} {match['agent']}"
     visit.visitor = blake2b(visitor.encode(), digest_size=12).hexdigest()
     return line
@@ -168,7 +169,7 @@ def _read(text: str, rules: Rules, counts: Counts) -> Line | None:
 
 @lru_cache(maxsize=16)
 def read_time(text: str) -> float:
-    """Neighbouring lines often have the same second."""
+    """Cached, because neighbouring lines often have the same second."""
     match = TIME.fullmatch(text)
     if match is None or match[2] not in MONTHS:
         raise ValueError(text)
@@ -180,7 +181,7 @@ def read_time(text: str) -> float:
 
 
 def _line(groups: dict[str, str | None], rule: UrlRule) -> Line | None:
-    """None when the groups caught something that is no asset."""
+    """None when what the groups matched cannot be an asset."""
     try:
         visit = msgspec.convert(
             {
@@ -207,15 +208,15 @@ def _first_time(path: Path) -> float:
 
 
 def _check(path: Path) -> None:
-    """Before anything is counted: what was counted of half a file would be counted again with the
-    whole one."""
+    """Read each file to its end before anything is counted: after half of a file, importing the
+    repaired one would count that half again."""
     try:
         with _open(path) as file:
             while file.read(PIECE_BYTES):
                 pass
     except (OSError, EOFError, zlib.error) as error:
         raise PartitaError(
-            f"{path} cannot be read to its end, nothing is imported: {error}."
+            f"{path} cannot be read to its end, so nothing is imported: {error}."
         ) from error
 
 

@@ -1,8 +1,9 @@
 """The asset catalogue: brand and resource type of each asset, from a table.
 
-A site writes an item for what it publishes: `assetId`, `brand`, `resourceType`. An item whose brand
-or type no list could show is as good as none (`asset_of`). What was looked up is remembered, the
-least recently used forgotten first; that an asset is not there only for a while.
+A site writes an item for everything that it publishes: `assetId`, `brand`, `resourceType`. Items
+with a brand or type that keys cannot hold are ignored (`asset_of`). Assets that were found are
+cached, the least recently used forgotten first; that an asset is missing is cached for a few
+seconds only.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from partita.clock import Clock, system_clock
 KEYS_PER_READ_MAX = 100
 BATCH_WRITES_MAX = 25
 MISSING_SECONDS = 10.0
-"""How long an asset that is not in the catalogue is not looked up again."""
+"""How long an asset that was not in the catalogue is not looked up again."""
 KNOWN_SECONDS = 600.0
-"""How long it may take until a change is noticed."""
+"""How long a change of the catalogue may go unnoticed."""
 PAUSE_SECONDS = 0.05
 _is_brand = re.compile(BRAND).fullmatch
 
@@ -34,7 +35,7 @@ class Asset(NamedTuple):
 
 
 def asset_of(brand: str | None, resource_type: str | None) -> Asset | None:
-    """None when hash keys or rows could not hold them."""
+    """None when hash keys or rows cannot hold them."""
     if not brand or not resource_type or not _is_brand(brand):
         return None
     if len(resource_type) > RESOURCE_TYPE_CHARACTERS_MAX or resource_type == REASON:
@@ -67,7 +68,7 @@ class Catalogue:
         return asset
 
     async def look_up(self, asset_ids: Iterable[int]) -> None:
-        """So that all that are in the catalogue are known."""
+        """Read those that are not cached; afterwards, `known` has all that are in the catalogue."""
         now = self._clock()
         if now - self._since > KNOWN_SECONDS:
             self._turn(now)
@@ -101,7 +102,7 @@ class Catalogue:
         keys = [{"assetId": {"N": str(asset_id)}} for asset_id in asset_ids]
         found = set()
         while keys:
-            # Whole items: a projection costs the same, and the server has to take them apart.
+            # Without a projection: it would cost the same capacity, and more work for the server.
             request = {"Keys": keys}
             answer = await self._client.call(
                 "dynamodb", "BatchGetItem", {"RequestItems": {self._table: request}}
@@ -144,7 +145,7 @@ def _item(asset_id: int, asset: Asset) -> dict[str, Any]:
 
 
 def _read_item(item: dict[str, Any]) -> tuple[int, Asset | None]:
-    """Others write the catalogue too: attributes may be missing or of other types."""
+    """Sites write the catalogue: attributes may be missing or have other types."""
     brand = item.get("brand", {}).get("S")
     resource_type = item.get("resourceType", {}).get("S")
     return int(item["assetId"]["N"]), asset_of(brand, resource_type)

@@ -1,8 +1,8 @@
 """The Event Processor: `POST /events` takes batches of page visits and puts them on the stream.
 
-Each event is validated, enriched with brand and resource type from the catalogue, looked at by the
-spam filter, and answered for itself: accepted, uncatalogued, quarantined or refused with a reason.
-A sender that may repeat a batch gives it an `Idempotency-Key`; then it is counted once.
+Each event is validated, enriched with brand and resource type from the catalogue, and judged by the
+spam filter. The answer has a status for each: accepted, uncatalogued, quarantined or refused, with
+the reason. A sender that may repeat a batch gives it an `Idempotency-Key`: it is then counted once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from partita.apps.pagehits.authorization import NOBODY, Access
 from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
-from partita.apps.pagehits.processing.producer import Outbox
+from partita.apps.pagehits.processing.producer import Producer
 from partita.apps.pagehits.processing.visits import (
     RECORD_BYTES_MAX,
     Packed,
@@ -75,14 +75,14 @@ class Processor:
         access: Access = NOBODY,
         clock: Clock = system_clock,
     ) -> None:
-        """`access` says whose replays are taken."""
+        """`access` decides whose replays are taken."""
         self._settings = settings
         self._access = access
         self._clock = clock
         self._catalogue = Catalogue(
             client, settings.assets_table, settings.catalogue_entries_max, clock
         )
-        self._outbox = Outbox(client, settings.stream)
+        self._producer = Producer(client, settings.stream)
         self._brands = {brand.name for brand in settings.brands}
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
         self.screen = Screen(settings.spam)
@@ -97,7 +97,7 @@ class Processor:
         await self.quarantine.restore(self.screen)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """What the spam filter does by the clock."""
+        """The periodic work of the spam filter."""
         refreshed = saved = self._clock()
         while not stop.is_set():
             await asyncio.sleep(SETTLE_SECONDS)
@@ -118,13 +118,13 @@ class Processor:
         try:
             received = decode(request.body)
         except msgspec.DecodeError as error:
-            return _refusal(400, f"The body is no JSON list of events: {error}.")
+            return _refusal(400, f"The body is not a JSON list of events: {error}.")
         except RecursionError:
-            return _refusal(400, "The body is no list of events: it is nested too deeply.")
+            return _refusal(400, "The body is not a list of events: it is nested too deeply.")
         if len(received.outcomes) > EVENTS_MAX:
-            return _refusal(413, f"A batch may have {EVENTS_MAX} events.")
+            return _refusal(413, f"A batch may have at most {EVENTS_MAX} events.")
         if (received.replay is None) != (received.number is None):
-            return _refusal(400, "A replay needs a name and a number for each batch.")
+            return _refusal(400, "Each batch of a replay needs its name and a number.")
         if received.replay is not None:
             refusal = self._access.refusal(request)
             if refusal is not None:
@@ -136,11 +136,12 @@ class Processor:
         except TooLong as error:
             return _refusal(413, str(error))
         except ClientError as error:
-            return _refusal(503, f"The batch is not known to be safe, send it again: {error}")
+            return _refusal(503, f"The batch may not have been stored, send it again: {error}")
         return Response(200, _encode_answers(answers), headers=CORS)
 
     async def process(self, received: Received, key: str | None) -> list[Answer]:
-        """Put the visits of one batch on the stream; what became of each event, in their order."""
+        """Put the visits of one batch on the stream; returns what became of each event, in
+        order."""
         visits = self._settle_times(received.outcomes)
         await self._look_up(visits)
         visits = self._enrich(received.outcomes, visits)
@@ -153,7 +154,7 @@ class Processor:
         return _answers(received.outcomes, visits, judged)
 
     async def add_assets(self, assets: dict[int, Asset]) -> None:
-        """To the catalogue, unless it knows them."""
+        """Add those that the catalogue does not have."""
         await self._catalogue.look_up(assets)
         known = self._catalogue.known
         missing = {number: asset for number, asset in assets.items() if known(number) is None}
@@ -179,7 +180,7 @@ class Processor:
             await self._catalogue.look_up(unknown)
 
     def _enrich(self, outcomes: list[Visit | str], visits: list[Visit]) -> list[Visit]:
-        """Without those whose brand is none of ours."""
+        """Set brand and resource type; returns the visits without those of unknown brands."""
         known, brands = self._catalogue.known, self._brands
         has_strangers = False
         for visit in visits:
@@ -202,12 +203,12 @@ class Processor:
             await self.quarantine.keep(judged.withheld)
         for adjustment in judged.adjustments:
             brand = adjustment.rows[0].brand if adjustment.rows else adjustment.id
-            await self._outbox.put(brand, adjustment.encode())
+            await self._producer.put(brand, adjustment.encode())
 
     async def _put(self, received: Received, key: str | None, visits: list[Visit]) -> None:
         if received.replay is not None and received.number is not None:
             name = f"{received.replay}/{received.number}"
-            # All of a replay goes through one shard, in order.
+            # One partition key, so that all batches of a replay go through one shard, in order.
             partition_key = received.replay
             packed = Packed(name, visits, received.replay, received.number, received.is_last)
         elif not visits:
@@ -216,16 +217,16 @@ class Processor:
             partition_key = key
             packed = Packed(key, visits)
         else:
-            await self._outbox.put_visits(visits)
+            await self._producer.put_visits(visits)
             return
         data = encode(packed)
         if len(data) > RECORD_BYTES_MAX:
-            raise TooLong("The batch is too long for one record of the stream: send fewer events.")
-        await self._outbox.put(partition_key, data)
+            raise TooLong("The batch is too large for one record of the stream: send fewer events.")
+        await self._producer.put(partition_key, data)
 
 
 def _host(url: str) -> str:
-    """Of an address; empty when what a visitor sent is none."""
+    """The host of an address; empty when what a visitor sent is not one."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -233,7 +234,7 @@ def _host(url: str) -> str:
 
 
 def _fill_in(received: Received, headers: Mapping[str, str]) -> None:
-    """A beacon of a browser: what the request says of its sender."""
+    """For beacons of browsers: agent and address come from the request."""
     agent = headers.get("user-agent", "")[:512]
     source = headers.get("x-forwarded-for", "").partition(",")[0].strip()[:64]
     for visit in received.outcomes:

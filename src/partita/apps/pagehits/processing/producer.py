@@ -1,7 +1,7 @@
-"""The way to the stream: records that wait together are put together.
+"""The producer of the stream: batches records into few calls of PutRecords.
 
-While one PutRecords is under way the next one gathers, so many small requests cost few calls, and
-records keep the order in which they came. Who asked is answered when the records are on the stream.
+While one call is under way, the records of the next one gather. They keep the order in which they
+came, and `put` returns when its record is on the stream.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     done: asyncio.Future[None]
 
 
-class Outbox:
+class Producer:
     def __init__(self, client: Client, stream: str) -> None:
         self._client = client
         self._stream = stream
@@ -48,7 +48,7 @@ class Outbox:
         await done
 
     async def put_visits(self, visits: list[Visit]) -> None:
-        """Together with those of others, in as few records as can be."""
+        """Put visits in as few records as possible, shared with other callers."""
         if self._loose_done is None:
             self._loose_done = asyncio.get_running_loop().create_future()
         done = self._loose_done
@@ -69,7 +69,7 @@ class Outbox:
             self._task = None
 
     def _pack_loose(self) -> None:
-        """The last of their records carries the news to all who wait."""
+        """The last of their records completes the future that all callers wait for."""
         visits, done = self._loose, self._loose_done
         if done is None:
             return
@@ -82,7 +82,7 @@ class Outbox:
         self._entries.append(Entry(record_id, data, done))
 
     async def _put_some(self) -> None:
-        """Records that the stream refuses for now go again, before what came after them."""
+        """One call. Records that the stream refuses for now are sent again, before later ones."""
         entries: list[Entry] = []
         size = 0
         while self._entries and len(entries) < RECORDS_PER_CALL_MAX and size < BYTES_PER_CALL_MAX:
@@ -113,7 +113,7 @@ class Outbox:
 
 
 def pack(visits: list[Visit]) -> list[tuple[str, bytes]]:
-    """Records of a bounded size, each with an id of its own."""
+    """Records of limited size, each with an id of its own."""
     records = []
     for first in range(0, len(visits), VISITS_PER_RECORD_MAX):
         records += _pack(visits[first : first + VISITS_PER_RECORD_MAX])
@@ -132,5 +132,5 @@ def _pack(visits: list[Visit]) -> list[tuple[str, bytes]]:
 def _fail(done: asyncio.Future[None], error: ClientError) -> None:
     if not done.done():
         done.set_exception(error)
-        # Nobody may be waiting for it any more.
+        # Marks it as retrieved: the caller may have gone.
         done.exception()

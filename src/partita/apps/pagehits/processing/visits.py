@@ -1,9 +1,9 @@
-"""Page visits: how they are sent to us, validated, and packed into records of the stream.
+"""Page visits: how they are sent, validated, and packed into records of the stream.
 
-A record of the stream holds many visits, as JSON, so that a stream of modest width carries much
-traffic: those of one POST, or of several small ones that came at the same time. They keep their
-order; a batch that its sender numbered is never mixed with others, because the number is what
-makes a repeated batch count once.
+A record of the stream holds many visits as JSON, so that few shards carry much traffic: the visits
+of one POST, or of several small ones that came at the same time. They keep their order. A batch
+that its sender numbered is never mixed with others, because the number is what makes a repeated
+batch count once.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-# Since 2025 a record of Kinesis may have 10 MB; 1 MB is what every consumer takes.
+# Since 2025 Kinesis takes records of 10 MB; 1 MB is what every consumer takes.
 RECORD_BYTES_MAX = 1_000_000
 ASSET_ID_MAX = 2**63 - 1
 VISITS_PER_RECORD_MAX = 1_000
 RESOURCE_TYPE_CHARACTERS_MAX = 50
 MILLISECONDS_FROM = 1e11
-"""Times from here on are milliseconds, as browsers count: in seconds, it is the year 5138."""
+"""Larger times are milliseconds, as browsers count: in seconds, this is the year 5138."""
 
 
 class Visit(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
-    """One page visit. The processor sets brand and resource type, whatever was sent."""
+    """One page visit. The processor overwrites brand and resource type, whatever was sent."""
 
     asset_id: Annotated[int, Meta(ge=1, le=ASSET_ID_MAX)]
     section_id: Annotated[int, Meta(ge=0, lt=2**31)]
     paid_type: Annotated[str, Meta(min_length=1, max_length=20)]
     visitor: Annotated[str, Meta(max_length=128)] = ""
     time: float = 0.0
-    """Seconds since the epoch; without one, a visit is now."""
+    """Seconds since the epoch; 0 is replaced by the time at which the visit arrives."""
     url: Annotated[str, Meta(max_length=2048)] = ""
     agent: Annotated[str, Meta(max_length=512)] = ""
     source: Annotated[str, Meta(max_length=64)] = ""
@@ -41,18 +41,18 @@ class Visit(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
 
 
 class Batch(msgspec.Struct, rename="camel"):
-    """The body of `POST /events`, when it is more than a list of events."""
+    """The body of `POST /events` when it is an object instead of a list of events."""
 
     events: list[msgspec.Raw]
     replay: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")] | None = None
-    """History that is told in order: its windows close as its own times pass."""
+    """The name of a replay: history that is sent in order, whose windows close by its own times."""
     number: Annotated[int, Meta(ge=0)] | None = None
-    """Of this batch in the replay."""
+    """The number of this batch in the replay."""
     is_last: bool = False
 
 
 class Counted(msgspec.Struct, rename="camel", gc=False):
-    """What the counter reads of a visit; it steps over the rest."""
+    """What the counter reads of a visit; the decoder skips the rest."""
 
     asset_id: int
     section_id: int
@@ -63,7 +63,7 @@ class Counted(msgspec.Struct, rename="camel", gc=False):
 
 
 class Packed(msgspec.Struct, rename="camel", omit_defaults=True):
-    """The data of one record: written with whole visits."""
+    """The data of one record, as the processor writes it."""
 
     id: str
     visits: list[Visit] = []
@@ -91,7 +91,7 @@ _decode_visit = msgspec.json.Decoder(Visit).decode
 
 
 class Received(msgspec.Struct):
-    """What one POST brought: a visit for each event, or the reason why it is none."""
+    """The events of one POST: a visit for each, or the reason why it is refused."""
 
     outcomes: list[Visit | str]
     replay: str | None = None
@@ -100,8 +100,9 @@ class Received(msgspec.Struct):
 
 
 def decode(body: bytes) -> Received:
-    """Events one by one only when something is wrong with them; `msgspec.DecodeError` when the
-    body itself is no list of events."""
+    """Read a body; events are read one by one only when one of them is invalid.
+
+    Raises `msgspec.DecodeError` when the body itself is not a list of events."""
     if body.lstrip()[:1] == b"{":
         batch = _decode_batch(body)
         outcomes = [_decode_one(event) for event in batch.events]
@@ -113,7 +114,7 @@ def decode(body: bytes) -> Received:
 
 
 def settle_time(visit: Visit, now: float, future_seconds: float) -> str | None:
-    """Make its time seconds since the epoch; the reason when that cannot be right."""
+    """Set its time to seconds since the epoch; returns the reason when the time is invalid."""
     time = visit.time
     if time == 0.0:
         visit.time = now
@@ -133,7 +134,7 @@ def _decode_one(event: msgspec.Raw) -> Visit | str:
 
 
 def _decode_written_time(event: msgspec.Raw, refusal: str) -> Visit | str:
-    """RFC 3339 too, which is rare enough to be tried last."""
+    """A time in RFC 3339 is accepted too; it is rare, so it is tried last."""
     members: Any = msgspec.json.decode(event)
     if not isinstance(members, dict) or not isinstance(members.get("time"), str):
         return refusal

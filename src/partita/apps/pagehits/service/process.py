@@ -1,7 +1,7 @@
-"""Parts of the service in this process: each does its work until told to stop.
+"""One process of the service: some or all of its parts, until it is asked to stop.
 
-Parts know each other by the stream and the tables only, so they can run in one process or in many,
-and be killed one by one.
+Parts share nothing but the stream and the tables, so they can run in one process or in several, and
+each can be killed at any moment.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from partita.apps.pagehits.lists.dashboard import add_dashboard
 from partita.apps.pagehits.processing.access_logs import import_files
 from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.processing.script import add_script
-from partita.apps.pagehits.service import schema as tables
+from partita.apps.pagehits.service import schema
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.quarantine import Quarantine
 from partita.apps.pagehits.spam.routes import add_quarantine_routes
-from partita.apps.pagehits.storing.paced_writer import Storing
+from partita.apps.pagehits.storing.paced_writer import PacedWriter
 from partita.apps.web import Request, Response, Web, json_response
 from partita.client import Client, ClientError
 
@@ -46,9 +46,9 @@ async def run_parts(
     say: Callable[[str], None],
     token: str | None = None,
 ) -> None:
-    """Some parts in this process, until SIGTERM or Ctrl-C."""
+    """Run parts in this process until SIGTERM or Ctrl-C."""
     client = Client(endpoint, connections=CONNECTIONS)
-    await tables.create(client, settings)
+    await schema.create(client, settings)
     access = Access(token, host)
     web = Web()
     web.add("GET", "/health", _health)
@@ -70,12 +70,12 @@ async def run_parts(
     if COUNTER in parts:
         works.append(Counter(client, settings).run)
     if CONSUMER in parts:
-        works.append(Storing(client, settings).run)
+        works.append(PacedWriter(client, settings).run)
     if API in parts or PROCESSOR in parts:
         quarantine = Quarantine.of(client, settings.spam, settings.stream)
         add_quarantine_routes(web, access, quarantine, screen)
     stop = asyncio.Event()
-    tasks = [asyncio.create_task(_go_on(work, stop)) for work in works]
+    tasks = [asyncio.create_task(_keep_running(work, stop)) for work in works]
     await web.serve(
         host, port, lambda url: say(f"Page hits ({', '.join(parts)}) are ready on {url}")
     )
@@ -87,17 +87,17 @@ async def run_parts(
 async def import_logs(
     paths: Sequence[Path], settings: Settings, endpoint: str, say: Callable[[str], None]
 ) -> None:
-    """Through a processor of our own, to the same stream."""
+    """Through a processor of its own, to the stream of the service."""
     client = Client(endpoint, connections=CONNECTIONS)
-    await tables.create(client, settings)
+    await schema.create(client, settings)
     processor = Processor(client, settings)
     await processor.start()
     await import_files(paths, settings, processor, say)
     await client.close()
 
 
-async def _go_on(work: Work, stop: asyncio.Event) -> None:
-    """A part that loses the database waits for it, and begins again."""
+async def _keep_running(work: Work, stop: asyncio.Event) -> None:
+    """Restart a part that fails, for example because the database cannot be reached."""
     while not stop.is_set():
         try:
             await work(stop)

@@ -1,4 +1,4 @@
-"""The stream and the tables that the parts share: made when they are not there."""
+"""The stream and the tables that the parts share; the first part that starts creates them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLL_SECONDS = 0.2
 
 
 async def create(client: Client, settings: Settings) -> None:
-    """Everything that is missing; several parts may do so at the same time."""
+    """Create what is missing; several parts may do so at the same time."""
     for description in descriptions(settings):
         await _create(client, "dynamodb", "CreateTable", description)
     names = [description["TableName"] for description in descriptions(settings)]
@@ -106,6 +106,6 @@ async def _expire(client: Client, name: str) -> None:
             {"TableName": name, "TimeToLiveSpecification": specification},
         )
     except ClientError as error:
-        # Another part was faster.
+        # Another part has enabled it meanwhile.
         if error.code != "ValidationException":
             raise

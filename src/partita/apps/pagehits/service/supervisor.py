@@ -1,7 +1,7 @@
-"""The whole service as one program: a database, the web and the counting, each a process.
+"""The service as one program that supervises its processes: database, web and counting.
 
-What ends is started again, a little later each time that it ends at once; when this program is
-told to stop, it stops them all, the database last.
+A process that ends is started again, after a longer pause each time that it ends quickly. When the
+program is asked to stop, it stops all of them, the database last.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ STOP_SECONDS_MAX = 30.0
 PAUSE_SECONDS = 0.5
 PAUSE_SECONDS_MAX = 10.0
 STEADY_SECONDS = 10.0
-"""Whoever has run this long did not end at once."""
+"""A process that has run this long did not end quickly."""
 URL = re.compile(r"http://\S+?:(\d+)")
 
 
-class Child:
-    """One process of the program, started again whenever it ends."""
+class SupervisedProcess:
+    """A process of the program, started again whenever it ends."""
 
     def __init__(self, arguments: Sequence[str], say: Callable[[str], None]) -> None:
         self._arguments = list(arguments)
@@ -35,7 +35,7 @@ class Child:
         self.url = ""
 
     async def start(self) -> None:
-        """Returns when it is ready. Its first port is its port whenever it starts again."""
+        """Returns when it is ready. When it is started again, it has the same port."""
         ready = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._keep_running(ready))
         try:
@@ -75,7 +75,7 @@ class Child:
             "partita.cli",
             *self._arguments,
             stdout=asyncio.subprocess.PIPE,
-            # Not in our group: Ctrl-C is for us, and we stop them in order.
+            # Ctrl-C must not reach it: this program stops its processes in order.
             start_new_session=True,
         )
         assert process.stdout is not None
@@ -91,39 +91,42 @@ class Child:
         await process.wait()
 
 
-async def run_whole(
+async def supervise(
     endpoint: str | None,
     database: Sequence[str],
     web: Sequence[str],
     counting: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
-    """Until SIGTERM or Ctrl-C. `database` is what a server is started with, without endpoint."""
+    """Run until SIGTERM or Ctrl-C.
+
+    `database`, `web` and `counting` are arguments of `partita`; a database is started only when
+    there is no endpoint."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    children: list[Child] = []
+    processes: list[SupervisedProcess] = []
     try:
         if endpoint is None:
-            server = await _start(database, say, children)
+            server = await _start(database, say, processes)
             endpoint = server.url
-        await _start([*counting, "--endpoint", endpoint], say, children)
-        front = await _start([*web, "--endpoint", endpoint], say, children)
+        await _start([*counting, "--endpoint", endpoint], say, processes)
+        front = await _start([*web, "--endpoint", endpoint], say, processes)
         say(f"Page hits are ready on {front.url} (database {endpoint})")
         await stop.wait()
     finally:
-        for child in reversed(children):
-            await child.stop()
+        for process in reversed(processes):
+            await process.stop()
 
 
 async def _start(
-    arguments: Sequence[str], say: Callable[[str], None], children: list[Child]
-) -> Child:
-    child = Child(arguments, say)
-    children.append(child)
-    await child.start()
-    return child
+    arguments: Sequence[str], say: Callable[[str], None], processes: list[SupervisedProcess]
+) -> SupervisedProcess:
+    process = SupervisedProcess(arguments, say)
+    processes.append(process)
+    await process.start()
+    return process
 
 
 def _set_option(arguments: list[str], name: str, value: str) -> None:

@@ -1,8 +1,7 @@
-"""The table of closed windows: each with its rows until these are stored one by one.
+"""The table of closed windows: one item each, with its rows until they are stored one by one.
 
-A window is served from here from the moment that it closes, and its rows are written to the table
-of page hits at leisure. The item stays when they are: it says how much traffic there was, and what
-was not counted and why.
+Lists read a window from here as soon as it closes; its rows are written to the table of page hits
+later. The item stays: it has the total of hits, and what was not counted and why.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ UNSTORED = "unstored"
 """A sparse index of the windows whose rows are not written yet."""
 PUTS_AT_A_TIME = 16
 ROWS_BYTES_MAX = 350_000
-"""Of the 400 KB of an item."""
+"""Of the 400 KB that an item may have."""
 TRAFFIC_SECONDS = 86_400
-"""How long the totals of a window are kept at least, for those who look at the past day."""
+"""How long the totals of a window are kept at least, for the traffic of the past day."""
 
 
 class Key(NamedTuple):
@@ -44,7 +43,7 @@ class ClosedWindow(NamedTuple):
     hits: int
     filtered: dict[str, int]
     rows: list[Row] | None
-    """None when they are stored."""
+    """None once they are in the table of page hits."""
 
 
 class ClosedWindows:
@@ -58,7 +57,7 @@ class ClosedWindows:
         await run_all((self._put(key, each, now) for key, each in closed), PUTS_AT_A_TIME)
 
     async def _put(self, key: Key, closed: Closed, now: float) -> None:
-        """The same whenever it is repeated, but for a window whose rows are stored already."""
+        """May be repeated, as long as the rows of the window are not stored yet."""
         expires = self._settings.expiration_time(key.period, key.start)
         item = {
             **key.item_key,
@@ -78,7 +77,7 @@ class ClosedWindows:
         return None if item is None else _window(key, item)
 
     async def unstored(self) -> list[Key]:
-        """Those whose rows wait to be written, in the order in which they closed."""
+        """Those whose rows are not written yet, in the order in which they closed."""
         request = {
             "TableName": self._table,
             "IndexName": UNSTORED,
@@ -99,7 +98,7 @@ class ClosedWindows:
         await self._client.call("dynamodb", "UpdateItem", request)
 
     async def traffic(self, brand: str, period: Period, since: int) -> list[ClosedWindow]:
-        """Hits and what was filtered, window by window, without the rows."""
+        """Each window with its hits and what was not counted, without rows."""
         request: dict[str, Any] = {
             "TableName": self._table,
             "KeyConditionExpression": "#name = :name AND #start >= :since",

@@ -1,8 +1,9 @@
-"""The consumer: a Lambda function that stores the counts of closed windows.
+"""The consumer: stores the counts of closed windows.
 
-It is called as Kinesis Analytics calls a destination: records with an id and data in base64, each
-to be answered with Ok or DeliveryFailed. A record that could not be stored is sent again; one that
-makes no sense is acknowledged, because it never will, and set aside in a table.
+It speaks the protocol in which Kinesis Analytics calls a Lambda function as its destination:
+records with an id and data in base64, each answered with Ok or DeliveryFailed. A record that could
+not be stored is sent again. A malformed one is acknowledged, because sending it again would not
+help, and set aside in a table.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ OK, DELIVERY_FAILED = "Ok", "DeliveryFailed"
 PUTS_AT_A_TIME = 16
 SET_ASIDE_SECONDS = 14 * 86_400
 HITS_MAX = 2**31 - 1
-"""More than the eight digits of a range key are of no harm: lists put rows in order themselves."""
+"""May have more than the eight digits of a range key: lists sort rows by their hits."""
 SET_ASIDE_CHARACTERS_MAX = 300_000
 
 
@@ -46,7 +47,7 @@ class Hits(msgspec.Struct, rename="camel"):
     resource_type: Annotated[str, Meta(min_length=1, max_length=RESOURCE_TYPE_CHARACTERS_MAX)]
     hit_count: Annotated[int, Meta(ge=1, le=HITS_MAX)]
     timestamp: str
-    """Of the start of the window, in UTC."""
+    """The start of the window, in UTC."""
 
 
 class Delivery(NamedTuple):
@@ -90,7 +91,7 @@ async def deliver(
 
 
 def records_of(key: Key, rows: list[Row]) -> list[dict[str, Any]]:
-    """Rows of a closed window as the records that the consumer is called with."""
+    """The rows of a closed window, as records for `deliver`."""
     timestamp = datetime.fromtimestamp(key.start, UTC).strftime("%Y-%m-%d %H:%M:%S")
     records = []
     for number, row in enumerate(rows):
@@ -110,7 +111,7 @@ def records_of(key: Key, rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def without_low_counts(deliveries: list[Delivery], kept_assets: int) -> list[Delivery]:
-    """Of each window, what counts at least as much as the last asset that is kept."""
+    """The rows of assets with at least as many hits as the last one that is kept, by window."""
     totals: dict[Key, dict[int, int]] = {}
     for _, key, row in deliveries:
         assets = totals.setdefault(key, {})
@@ -124,12 +125,11 @@ def without_low_counts(deliveries: list[Delivery], kept_assets: int) -> list[Del
 
 
 def _read(settings: Settings, record: dict[str, Any]) -> Delivery:
-    """`ValueError` when it is malformed: base64, JSON and shapes all raise one; `TypeError` when
-    its data is no text."""
+    """Raises `ValueError` when it is malformed, `TypeError` when its data is not text."""
     hits = _decode(b64decode(record.get("data", ""), validate=True))
     period = next((each for each in settings.periods if each.code == hits.period), None)
     if period is None:
-        raise ValueError(f"There is no period {hits.period!r}.")
+        raise ValueError(f"Unknown period {hits.period!r}.")
     moment = datetime.fromisoformat(hits.timestamp)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     start = int(moment.timestamp())

@@ -1,7 +1,8 @@
 """Adjustments that come after their window has closed: the stored rows are changed.
 
-The quarantine sends them when somebody releases what was withheld. Each one leaves its mark on the
-closed window in the transaction that changes the rows, so it is applied once.
+The spam filter sends them when it takes hits back, and the quarantine when somebody releases what
+was withheld. Each one leaves its id on the closed window, in the transaction that changes the rows,
+so it is applied once.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ async def apply_all(
         key = Key(adjustment.facet.brand, period, adjustment.window.start)
         window = await closed_windows.get(key)
         if window is None:
-            # Nobody can ask for it any more.
+            # It has expired: no list shows it any more.
             continue
         if window.rows is not None:
             waiting.append(adjustment)
@@ -85,7 +86,7 @@ def _mark(settings: Settings, key: Key, adjustment: LateAdjustment) -> dict[str,
 def _changes(
     settings: Settings, key: Key, adjustment: LateAdjustment, items: list[Item]
 ) -> list[dict[str, Any]]:
-    """The row's item goes, and one with the new hits comes."""
+    """Hits are part of the key: the row's item is deleted, and one with the new hits is put."""
     if settings.compression:
         rows = [row for item in items for row in rows_of(item)]
         changed = _changed(rows, adjustment)

@@ -1,8 +1,8 @@
-"""Storing closed windows without a burst: rows are written over the window that follows.
+"""Writes the rows of closed windows without a burst, spread over the window that follows.
 
-Lists do not wait for it: a window is read from the table of closed windows until its rows are
-stored. A row costs a write unit; the pace is what finishes in good time, and never above the budget
-of `pagehits.toml`. Whatever is interrupted begins again, which writes the same items again.
+Lists do not wait for it: until its rows are stored, a window is read from the table of closed
+windows. A row costs a write unit. The pace is just fast enough to finish in time, and never above
+`write_units` of pagehits.toml. After an interruption a window is written again from its first row.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 TICK_SECONDS = 0.5
-"""Records that fall due within it are delivered together."""
+"""Records that are due within one tick are delivered in one call."""
 
 
-class Storing:
+class PacedWriter:
     def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
         self._client = client
         self._settings = settings
@@ -55,12 +55,12 @@ class Storing:
             await self._closed_windows.mark_stored(key)
 
     def _pace(self, rows: int, windows: int) -> float:
-        """Rows a second: all that wait, within the shortest window."""
+        """Rows per second: fast enough to write all waiting windows within the shortest one."""
         seconds = self._settings.periods[0].seconds * self._settings.spread
         return min(self._settings.write_units, max(rows * windows / seconds, 1 / TICK_SECONDS))
 
     async def _deliver(self, key: Key, rows: list[Row], pace: float, stop: asyncio.Event) -> None:
-        """The most popular first; what is not delivered is delivered again."""
+        """The most popular first. What could not be delivered is tried again."""
         records = records_of(key, rows)
         allowed = 0.0
         while records and not stop.is_set():

@@ -3,9 +3,10 @@
     hashKey                  rangeKey             sectionId  resourceType  paidType  expirationTime
     abc#F#2020-05-06T11:05   00000258#132141398         563  article       free          1588764000
 
-A range key begins with the hits, padded so that text sorts as numbers do. Where an asset has as
-many hits through one section as through another, the second row's key ends with what tells them
-apart. With compression, a window is one item, whose range key is `compressed`.
+A range key begins with the hits, padded so that text sorts as numbers do. When an asset has the
+same number of hits in two sections, the key of the second row is longer: it ends with section,
+resource type and paid type. With compression, a window is one item, whose range key is
+`compressed`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def compressed_item(settings: Settings, key: Key, rows: list[Row]) -> Item:
 
 
 async def put_row(client: Client, settings: Settings, key: Key, row: Row) -> None:
-    """May be repeated; a row of the same asset with as many hits is left alone."""
+    """May be repeated. Another row of the asset with the same hits is not overwritten."""
     item = item_of(settings, key, row)
     request = {
         "TableName": settings.table,

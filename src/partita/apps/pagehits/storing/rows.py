@@ -1,7 +1,7 @@
-"""What is kept of a closed window: rows in order of hits, down to those of the 500th asset.
+"""Rows of a closed window: its counts in order of hits, down to those of the 500th asset.
 
-An asset counts by all its hits, whatever sections they came through; all of its rows are kept or
-none. Assets that share the lowest count are all kept, up to a bound.
+Assets are ranked by all their hits, whatever sections these came through, and either all rows of an
+asset are kept or none. Assets that share the lowest count are all kept, up to a limit.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Closed(NamedTuple):
 
     rows: list[Row]
     hits: int
-    """Of all rows, kept or not."""
+    """Of all rows, including those that are not kept."""
     filtered: dict[str, int]
-    """What was not counted, by reason."""
+    """Visits that were not counted, by reason."""
 
 
 def rows_by_brand(
@@ -78,7 +78,7 @@ def pack(rows: Iterable[Row]) -> bytes:
 
 
 def pack_most(rows: list[Row], bytes_max: int) -> bytes:
-    """As many as fit, the most popular first: made-up paid types could fill any item."""
+    """As many as fit, the most popular first: made-up paid types could exceed any item."""
     packed = pack(rows)
     while len(packed) > bytes_max:
         rows = rows[: len(rows) * 3 // 4]

@@ -1,4 +1,4 @@
-"""Agents: which of them say that they are bots, and how often each is seen."""
+"""User agents: which of them are bots by their name, and how many hits each has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 AGENTS_MAX = 10_000
-"""Kept apart; those that come after share one entry, so that made-up names cost no memory."""
+"""Agents beyond this number share one entry, so that made-up names cost no memory."""
 MAYBE_BOTS = (
     "bot",
     "crawl",
@@ -29,13 +29,13 @@ MAYBE_BOTS = (
     "spider",
     "wget",
 )
-"""Parts of the names under which crawlers and HTTP libraries make themselves known."""
+"""Words in the names of crawlers and HTTP libraries."""
 NOT_BOTS = ("cubot",)
-"""A maker of telephones, whose browsers name it."""
+"""A maker of phones, whose name is in the names of its browsers."""
 
 
 class Agent:
-    """One name, and how many hits it brought since decay last halved them."""
+    """One name, and its hits, of which older ones count less."""
 
     __slots__ = ("hits", "is_bot", "name")
 
@@ -54,7 +54,7 @@ class Agents:
         self.get = self._agents.get
 
     def add(self, name: str) -> Agent:
-        """The entry of a name that `get` does not have."""
+        """The entry for a name that `get` does not find."""
         if self._is_bot(name):
             agent = Agent(name, True)
         elif len(self._agents) >= AGENTS_MAX:
@@ -72,11 +72,11 @@ class Agents:
         return self._bots.search(text) is not None
 
     def total(self) -> float:
-        """Hits of all agents that are no bots."""
+        """Hits of all agents that are not bots."""
         return self._others.hits + sum(agent.hits for agent in self._agents.values())
 
     def decay(self) -> None:
-        """What was seen long ago counts ever less, and names that are not seen go."""
+        """Let older hits count less, and forget names that are not seen any more."""
         for agent in list(self._agents.values()):
             agent.hits *= 0.98
             if agent.hits < 0.01:

@@ -1,7 +1,7 @@
-"""What one interval brought an asset, by the kind of visitor: the unit that the forest looks at.
+"""Cohorts: the hits of one kind of visitor on one asset in one interval, which the forest judges.
 
-A single hit tells little. Many hits of one kind on one asset do: that they are so many more of all
-its hits than of the hits elsewhere, that the visitors came for nothing else, or come over and over.
+A single hit says little. The hits of a cohort can show that their share of the asset's hits is much
+higher than elsewhere, that the visitors look at nothing else, or that they come again and again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 20
 UNSEEN_HITS = 3
-"""So few hits are only counted: most of a million assets never have more. When there are more,
-they are taken to have been like the next one."""
+"""Up to this many hits are only counted: most of a million assets never have more. When there are
+more, the first ones are assumed to have been like the next."""
 COUNTED_MAX = 100_000
 
 
@@ -44,9 +44,9 @@ class Cohort:
         self.hits = 0
         self.visitors = 0
         self.departures = 0
-        """Hits after which the visitor went on to another asset."""
+        """Hits after which the visitor moved on to another asset."""
         self.returns = 0
-        """Hits that its visitors had before, summed over its hits."""
+        """For each hit, the earlier hits of its visitor; summed up."""
         self.agents: dict[Agent, int] = {}
         self.keys: dict[tuple[int, str, str], int] = {}
         """Hits by section, paid type and resource type, as the counter counts them."""
@@ -72,12 +72,12 @@ def _counting_key(visit: Visit) -> tuple[int, str, str]:
 
 
 def cohort_key(asset_id: int, kind: int) -> int:
-    """One number, because it is made for every hit."""
+    """One integer, because it is computed for every hit."""
     return asset_id * 4 + kind
 
 
 class Interval:
-    """All that a brand's visitors did from `start` to `end`."""
+    """The hits of a brand from `start` to `end`."""
 
     def __init__(self, start: int, end: int) -> None:
         self.start = start
@@ -107,7 +107,7 @@ class Interval:
         cohort.add(visit, visitor, agent)
 
     def depart(self, asset_id: int, kind: int) -> None:
-        """A visitor, of that kind then, has left the asset for another one."""
+        """A visitor, who was of that kind then, has moved on from the asset to another one."""
         self.kind_departures[kind] += 1
         cohort = self.cohorts.get(asset_id * 4 + kind)
         if cohort is not None:
@@ -126,9 +126,9 @@ class Interval:
         return [cohort.hits if cohort else 0 for cohort in found]
 
     def expected(self, cohort: Cohort) -> float:
-        """Hits that it would have if its visitors were as they are elsewhere.
+        """Hits that it would have if its visitors behaved as they do elsewhere.
 
-        Either way to tell may be high: news draw many who are new, and they read on.
+        The higher of two estimates: news attract many new visitors, but these read on.
         """
         return max(self._expected_by_others(cohort), self._expected_by_departures(cohort))
 

@@ -1,4 +1,4 @@
-"""One brand's visits as they pass: rules for each of them, the forest for every interval."""
+"""The detector of one brand: rules for each visit, the forest for each interval."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MINUTE_SECONDS = 60
 VISITOR_SECONDS = 3_600
 POINTS_PER_INTERVAL_MAX = 300
 USUAL_KEPT = 5_000
-"""Cohorts whose usual hits are kept over a restart."""
+"""Cohorts whose usual hits are saved for the next start."""
 PAST_HITS = 20
 FORGETTING = 0.02
-"""What one more score weighs in the usual ones."""
+"""The weight of a new score in the moving mean and variance."""
 
 
 class Anomaly(Struct, frozen=True):
-    """A cohort that does not fit, and how many of its hits are too many."""
+    """A cohort that the forest finds anomalous, and its excess hits."""
 
     cohort: Cohort
     time: int
@@ -38,7 +38,7 @@ class Anomaly(Struct, frozen=True):
 
 
 class Learned(Struct, kw_only=True):
-    """What is kept of a brand over a restart. Memory of single visitors is not."""
+    """What is saved of a brand for the next start; the memory of single visitors is not."""
 
     points: list[Point] = []
     usual: dict[int, float] = {}
@@ -47,7 +47,7 @@ class Learned(Struct, kw_only=True):
     score_variance: float = 0.0
 
 
-class Watch:
+class Detector:
     def __init__(self, brand: str, settings: SpamSettings, learned: Learned | None = None) -> None:
         learned = learned or Learned()
         self._settings = settings
@@ -58,7 +58,7 @@ class Watch:
         self._minute = 0
         self._interval = Interval(0, 0)
         self.end = 0
-        """Of the interval."""
+        """The end of the interval."""
         self._next = Interval(0, 0)
         self._later_hits, self._later_time = 0, inf
         self._is_idle = False
@@ -122,11 +122,11 @@ class Watch:
             visitors.newer[key] = visitor
         return visitor
 
-    # Once an interval is over
+    # Intervals that have ended
 
     def is_past(self, time: float) -> bool:
-        """Whether a visit after `end` tells that the interval is over: not one, which may come
-        from a clock that is fast, but many of the next interval, or of later ones."""
+        """Whether visits after `end` show that the interval has ended. One may come from a clock
+        that is fast; it takes many in the next interval, or later."""
         enough = PAST_HITS + self._interval.hits / 2
         if time < self._next.end:
             return self._next.hits > enough
@@ -135,7 +135,7 @@ class Watch:
         return self._later_hits > enough
 
     def is_over(self, now: float) -> bool:
-        """Whether the clock tells. It has no say while history is being told."""
+        """Whether the interval has ended by the clock, which does not count during a replay."""
         was_idle, self._is_idle = self._is_idle, True
         late_seconds = now - self.end
         return 0 <= late_seconds < self._settings.interval_seconds or (
@@ -143,8 +143,8 @@ class Watch:
         )
 
     def close(self, time: float) -> list[Anomaly]:
-        """The anomalies of what is over; the next interval begins, or a later one when there was
-        nothing in between."""
+        """The anomalies of the intervals that have ended. The next one begins, or a later one when
+        there were no visits in between."""
         time = min(time, self._later_time)
         over, self._interval = [self._interval], self._next
         length = self._settings.interval_seconds
@@ -174,7 +174,7 @@ class Watch:
         return anomalies
 
     def _find(self, interval: Interval, points: dict[int, Point]) -> list[Anomaly]:
-        """With thresholds from before, so that the order of cohorts does not matter."""
+        """One threshold for all cohorts, so that their order does not matter."""
         if len(self._forest.points) < self._settings.learning_points:
             return []
         threshold = max(

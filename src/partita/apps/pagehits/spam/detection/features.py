@@ -1,4 +1,4 @@
-"""A cohort as numbers. Amounts are logarithms, so that no feature outweighs the others."""
+"""The features of a cohort. Amounts are logarithms, so that no feature outweighs the others."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from partita.apps.pagehits.spam.detection.visitors import KINDS
 
 FEATURES = (
     "hits",  # of the cohort
-    "share",  # against what would be expected from the asset's other visitors
-    "surge",  # against what it usually has, and what the asset's other visitors usually have
-    "stays",  # against the visitors who went on to another asset: bots seldom read on
-    "returns",  # how often its visitors had been seen before
+    "share",  # compared with what the asset's other visitors let expect
+    "surge",  # compared with its usual hits, and the usual hits of the asset's other visitors
+    "stays",  # compared with the visitors who moved on to another asset: bots seldom read on
+    "returns",  # how often its visitors were seen before
     "repeats",  # hits of one visitor within the interval
-    "agents",  # how far its mix of agents is from that of the brand: names as a number
+    "agents",  # how far its mix of user agents is from that of the brand
     "kind",  # encoded: first visit, this asset only, several assets
     "type",  # encoded: how rare the resource type is
 )
 SUSPICIOUS = frozenset({"hits", "share", "surge", "stays", "returns", "repeats", "agents"})
-"""What spam raises; an anomaly that lowers them, such as a quiet night, is none of our business."""
+"""Features that spam raises. Anomalies that lower them, such as a quiet night, are ignored."""
 
 Point = list[float]
 
 
 class Usual:
-    """Hits that cohorts have in an interval: an average that forgets."""
+    """The usual hits of cohorts in an interval: a moving average."""
 
     WEIGHT = 0.1
     LEAST = 0.05
@@ -35,7 +35,7 @@ class Usual:
     def __init__(self, hits: Mapping[int, float] | None = None, intervals: int = 0) -> None:
         self.hits = dict(hits or {})
         self.intervals = intervals
-        """Seen so far; before there are some, nothing is unusual."""
+        """Seen so far; nothing is unusual before there have been a few."""
 
     def of(self, asset_id: int) -> list[float]:
         """By kind of visitor."""
@@ -45,7 +45,7 @@ class Usual:
         return dict(sorted(self.hits.items(), key=lambda entry: -entry[1])[:count])
 
     def surge(self, cohort: Cohort, interval: Interval) -> float:
-        """News draw visitors of all kinds; an attack is of one."""
+        """News attract visitors of all kinds, an attack those of one."""
         if self.intervals < self.INTERVALS_MIN:
             return 0.0
         here, usual, kind = interval.hits_of(cohort.asset_id), self.of(cohort.asset_id), cohort.kind
@@ -54,7 +54,7 @@ class Usual:
 
     def learn(self, interval: Interval, anomalous: set[int]) -> None:
         self.intervals += 1
-        # In the first intervals an average of those seen, not one that climbs from nothing.
+        # At first the plain average, which need not climb from zero.
         weight = max(self.WEIGHT, 1 / self.intervals)
         for key in [key for key in self.hits if key not in anomalous]:
             self.hits[key] *= 1 - weight
@@ -82,7 +82,7 @@ def point(cohort: Cohort, interval: Interval, usual: Usual, agent_hits: float) -
 
 
 def _distance_of_agents(cohort: Cohort, agent_hits: float) -> float:
-    """Kullback and Leibler's divergence from the brand's mix."""
+    """The Kullback-Leibler divergence from the brand's mix."""
     total = sum(cohort.agents.values())
     terms = (
         hits / total * log(hits / total * agent_hits / max(1.0, agent.hits))

@@ -1,7 +1,7 @@
-"""A random cut forest behind an interface of our own, and what it says in words.
+"""A random cut forest behind an interface of our own, and its explanations.
 
-The points that it was taught are kept beside it: after a restart a new forest is taught them again,
-which needs a tenth of a second and no knowledge of how a library stores its trees.
+The points that it has learned are kept beside it: after a restart a new forest learns them again,
+which takes a tenth of a second and does not depend on how the library stores its trees.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ POINTS_KEPT = 2_048
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """What one feature has to do with an anomaly, as Kinesis Analytics explains it."""
+    """What one feature contributes to an anomaly, as Kinesis Analytics explains it."""
 
     feature: str
     attribution: float
-    """Its part of the score."""
+    """Its share of the score."""
     direction: Literal["high", "low"]
     strength: float
-    """From 0, as much above as below what is usual, to 1."""
+    """How clear the direction is, from 0 to 1."""
 
 
 class Forest:
@@ -47,7 +47,7 @@ class Forest:
         return float(self._forest.score(point))
 
     def explain(self, point: Point) -> tuple[Explanation, ...]:
-        """The features that matter most come first."""
+        """The features that contribute most come first."""
         parts = self._forest.attribution(point)
         rows = zip(self._features, parts["high"], parts["low"], strict=True)
         explained = (_explanation(feature, high, low) for feature, high, low in rows)
@@ -69,13 +69,13 @@ def _explanation(feature: str, high: float, low: float) -> Explanation:
 
 
 def check_installed() -> None:
-    """So that whoever starts the filter hears of it, and not whoever sends the first visit."""
+    """Fail when the filter starts, rather than with the first visit."""
     try:
         import krcf  # noqa: F401
     except ModuleNotFoundError as error:
         raise PartitaError(
-            "krcf, which the spam filter needs, is not installed; pip install 'partita[pagehits]' "
-            'has it, and mode = "off" under [spam] does without.'
+            "krcf, which the spam filter needs, is not installed: pip install 'partita[pagehits]', "
+            'or set mode = "off" under [spam].'
         ) from error
 
 

@@ -12,7 +12,7 @@ from partita.apps.pagehits.windows import Hit
 Value = TypeVar("Value")
 FIRST, SINGLE, SEVERAL = range(3)
 KINDS = ("first visit", "this asset only", "several assets")
-"""Of visitors, by what they have looked at so far."""
+"""Kinds of visitors, by what they have visited so far."""
 
 
 class Visit(Hit, Protocol):
@@ -32,10 +32,10 @@ class Visit(Hit, Protocol):
 
 
 class Generations(Generic[Value]):
-    """A map that forgets: the newer half is kept whole when the older half goes.
+    """A map that forgets its older half all at once.
 
-    It turns when the newer half is full or old enough, so an entry lives at least `seconds`, unless
-    more than half of `entries_max` others came since.
+    It turns when the newer half is full or old enough: an entry lives at least `seconds`, unless
+    more than half of `entries_max` other entries came since.
     """
 
     def __init__(self, entries_max: int, seconds: float) -> None:
@@ -63,7 +63,7 @@ class Visitor:
     def __init__(self, asset_id: int) -> None:
         self.hits = 0
         self.changes = 0
-        """How often a hit was on another asset than the one before."""
+        """How often a hit was on another asset than the previous one."""
         self.asset_id = asset_id
         self.minute = 0
         self.minute_hits = 0

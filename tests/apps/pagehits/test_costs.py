@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.apps.pagehits.aws import costs as cost
+from partita.apps.pagehits.aws import costs
 from partita.apps.pagehits.aws.costs import (
     aurora_month,
     consumer_calls_month,
@@ -76,7 +76,7 @@ def test_todays_prices_are_dated() -> None:
 
 def test_prices_of_the_users_own(tmp_path: Path) -> None:
     path = tmp_path / "prices.toml"
-    text = Path(cost.__file__).with_name("prices").joinpath("today.2026-11.toml").read_text()
+    text = Path(costs.__file__).with_name("prices").joinpath("today.2026-11.toml").read_text()
     path.write_text(text.replace("instance_hour = 0.082", "instance_hour = 1.0"))
     assert aurora_month(read_prices(path).aurora) > 700
     path.write_text(text.replace("instance_hour", "instance_minute"))

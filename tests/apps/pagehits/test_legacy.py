@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from partita.apps.pagehits.aws.costs import read_prices
-from partita.apps.pagehits.legacy import comparison as compare
+from partita.apps.pagehits.legacy import comparison
 from partita.apps.pagehits.legacy.relational_counter import (
     OLD_PERIODS,
     PageHit,
@@ -167,8 +167,8 @@ def ask(server: processes.Server, method: str, target: str, body: object = None)
 
 
 def test_both_counters_have_the_same_lists_and_other_costs(url: str) -> None:
-    visits = compare.sample_visits(5_000)
-    result = asyncio.run(compare.run(visits, url, read_prices("today")))
+    visits = comparison.sample_visits(5_000)
+    result = asyncio.run(comparison.run(visits, url, read_prices("today")))
     assert result.visits == 5_000
     assert result.differences == {"justnow": 0, "day": 0, "week": 0}
     assert result.old.lists == result.new.lists
@@ -180,8 +180,8 @@ def test_both_counters_have_the_same_lists_and_other_costs(url: str) -> None:
 
 
 def test_visits_are_moved_to_the_present_without_changing_their_distances() -> None:
-    visits = compare.sample_visits(100)
-    moved = compare.moved_to_end(visits, 1_000_000_200)
+    visits = comparison.sample_visits(100)
+    moved = comparison.moved_to_end(visits, 1_000_000_200)
     assert 1_000_000_200 - 300 <= moved[-1].time < 1_000_000_200
     assert moved[-1].time - moved[0].time == pytest.approx(visits[-1].time - visits[0].time)
 
@@ -190,13 +190,13 @@ def test_visits_are_read_from_a_file_and_must_be_of_one_brand(tmp_path: Path, ur
     path = tmp_path / "visits.jsonl"
     event = {"assetId": 1, "sectionId": 2, "paidType": "free", "resourceType": "article"}
     path.write_text("".join(json.dumps({**event, "brand": b, "time": 9}) + "\n" for b in "ab"))
-    assert compare.read_visits(path) == [
+    assert comparison.read_visits(path) == [
         Visit(asset_id=1, section_id=2, paid_type="free", time=9, brand=b, resource_type="article")
         for b in "ab"
     ]
     done = processes.run("pagehits", "compare", path, "--postgresql", url)
     assert done.returncode == 1
-    assert "one brand, but the visits name 2" in done.stderr
+    assert "one brand, but the visits have 2" in done.stderr
     path.write_text("{}\n")
     with pytest.raises(PartitaError, match="assetId"):
-        compare.read_visits(path)
+        comparison.read_visits(path)

@@ -23,7 +23,7 @@ from .conftest import SHORT_PERIODS
 from .pipeline import asset_id, put_assets, scan, wait_for
 
 
-class Whole:
+class Program:
     def __init__(self, folder: Path) -> None:
         config = folder / "pagehits.toml"
         config.write_text(SHORT_PERIODS)
@@ -70,47 +70,47 @@ class Whole:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    found = Whole(tmp_path_factory.mktemp("whole"))
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    found = Program(tmp_path_factory.mktemp("program"))
     put_assets(found.client("dynamodb"), 4)
     yield found
     if found.server.process.poll() is None:
         found.server.terminate()
 
 
-def visit(whole: Whole, asset: int, times: int, **more: int) -> None:
+def visit(program: Program, asset: int, times: int, **more: int) -> None:
     visits = [{"assetId": asset, "sectionId": 5, "paidType": "free", **more}] * times
-    wait_for(lambda: (whole.request("POST", "/events", visits) or {}).get("accepted"))
+    wait_for(lambda: (program.request("POST", "/events", visits) or {}).get("accepted"))
 
 
-def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(whole: Whole) -> None:
-    visit(whole, asset_id(0), 5)
-    wait_for(lambda: len(whole.children()) == 3)
-    for child in whole.children():
+def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(program: Program) -> None:
+    visit(program, asset_id(0), 5)
+    wait_for(lambda: len(program.children()) == 3)
+    for child in program.children():
         os.kill(child, signal.SIGKILL)
-    wait_for(lambda: len(whole.children()) == 3)
-    wait_for(lambda: whole.hits(asset_id(0)) == 5)
+    wait_for(lambda: len(program.children()) == 3)
+    wait_for(lambda: program.hits(asset_id(0)) == 5)
 
 
-def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(whole: Whole) -> None:
+def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(program: Program) -> None:
     """As the quarantine does, by a record on the stream; twice the same counts once."""
     # Early in its window, so that the visits do not come too late for it.
     wait_for(lambda: time.time() % 4 < 2)
     now = int(time.time())
-    visit(whole, asset_id(2), 6, time=now)
-    wait_for(lambda: whole.hits(asset_id(2)) == 6)
-    wait_for(lambda: whole.is_stored("abc#D#", f"00000006#{asset_id(2)}"))
+    visit(program, asset_id(2), 6, time=now)
+    wait_for(lambda: program.hits(asset_id(2)) == 6)
+    wait_for(lambda: program.is_stored("abc#D#", f"00000006#{asset_id(2)}"))
     row = Row("abc", asset_id(2), 5, "free", "advertorial", now, -2)
     change = Adjustment(f"test-{now}", (row,)).encode()
     for _ in range(2):
-        whole.client("kinesis").put_record(StreamName="pagehits", Data=change, PartitionKey="abc")
-    wait_for(lambda: whole.hits(asset_id(2)) == 4)
-    wait_for(lambda: (whole.request("GET", "/brands") or {}).get("repeated"))
-    assert whole.hits(asset_id(2)) == 4
+        program.client("kinesis").put_record(StreamName="pagehits", Data=change, PartitionKey="abc")
+    wait_for(lambda: program.hits(asset_id(2)) == 4)
+    wait_for(lambda: (program.request("GET", "/brands") or {}).get("repeated"))
+    assert program.hits(asset_id(2)) == 4
 
 
-def test_it_stops_with_all_that_it_started(whole: Whole) -> None:
-    children = whole.children()
-    code, said = whole.server.terminate()
+def test_it_stops_with_all_that_it_started(program: Program) -> None:
+    children = program.children()
+    code, said = program.server.terminate()
     assert code == 0, said
     assert not any(Path(f"/proc/{child}").exists() for child in children)
