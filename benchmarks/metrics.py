@@ -28,8 +28,7 @@ from benchmarks.run import say
 from benchmarks.servers import ROOT, SERVERS, Running
 from partita.apps.metrics import service
 from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.migration import directory
-from partita.apps.metrics.migration import to_dynamodb as copying
+from partita.apps.metrics.migration import directory, to_dynamodb
 from partita.errors import PartitaError
 from tests.apps.metrics.population import fill
 from tests.migrate.servers import MariaDB
@@ -105,15 +104,15 @@ async def _fill(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
     """The same catalogue on both sides."""
     say(f"{METRICS:,} metrics into both databases")
     async with service.opened(mysql, endpoint, Tables()) as stores:
-        assert stores.legacy and stores.dynamodb
+        assert stores.mariadb and stores.dynamodb
         names = fill(mariadb, DATABASE, METRICS)
-        await directory.copy_to_dynamodb(stores.legacy, stores.dynamodb)
+        await directory.copy_to_dynamodb(stores.mariadb, stores.dynamodb)
         places = asyncio.Semaphore(16)
 
         async def migrate(name: str) -> None:
-            assert stores.legacy and stores.dynamodb
+            assert stores.mariadb and stores.dynamodb
             async with places:
-                await copying.migrate_one(stores.legacy, stores.dynamodb, name)
+                await to_dynamodb.migrate_one(stores.mariadb, stores.dynamodb, name)
 
         await asyncio.gather(*map(migrate, names))
 

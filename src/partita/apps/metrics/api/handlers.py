@@ -1,4 +1,4 @@
-"""The HTTP API of the catalogue: the same over every store. `openapi.py` describes it."""
+"""The HTTP API of the catalogue, the same over every store; `openapi` describes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from partita.apps.metrics.metric import (
     ValueType,
     Version,
 )
-from partita.apps.metrics.modes import Mode, Watch
+from partita.apps.metrics.modes import Mode, ModeWatch
 from partita.apps.web import Request, Response, Web, json_response, problem
 from partita.clock import Clock, system_clock
 
@@ -49,7 +49,7 @@ READABLE = {
         f"`$.aggregationStyle`, which is one of {', '.join(get_args(AggregationStyle))}"
     ),
 }
-"""What the decoder says of a body, and how people say it."""
+"""Messages of the decoder, and clearer ones instead."""
 ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"\Z')
 USER_NAME = re.compile(rf"[!-~]{{1,{USER_CHARS_MAX}}}\Z")
 
@@ -58,10 +58,10 @@ Answer = Callable[[Catalogue, Request], Awaitable[Response]]
 
 
 class Api:
-    """Handlers; each is given the store that is in charge when its request comes."""
+    """Handlers; each is given the store that answers in the mode of its request."""
 
     def __init__(
-        self, stores: dict[Mode, Catalogue], watch: Watch, clock: Clock = system_clock
+        self, stores: dict[Mode, Catalogue], watch: ModeWatch, clock: Clock = system_clock
     ) -> None:
         self._stores = stores
         self._watch = watch
@@ -90,13 +90,13 @@ class Api:
 
         async def handle(request: Request) -> Response:
             if is_write and not watch.is_current:
-                await watch.look_again()
+                await watch.refresh()
             mode = watch.enter()
             try:
                 if is_write and not watch.is_current:
                     raise Unavailable(
-                        "This server cannot reach DynamoDB, where it is agreed on which store is "
-                        "in charge: try again in a moment."
+                        "This server cannot reach DynamoDB, which has the mode of the catalogue: "
+                        "try again in a moment."
                     )
                 return await answer(stores[mode], request)
             except CatalogueError as error:
@@ -112,7 +112,7 @@ class Api:
     async def health(self, request: Request) -> Response:
         return json_response({"mode": self._watch.mode, "takesWrites": self._watch.is_current})
 
-    # Dimensions and groups.
+    # Dimensions and groups
 
     async def list_dimensions(self, store: Catalogue, request: Request) -> Response:
         limit, after = _page(request)
@@ -129,7 +129,7 @@ class Api:
         await store.add_group(new)
         return _encoded(new, 201)
 
-    # Metrics.
+    # Metrics
 
     async def list_metrics(self, store: Catalogue, request: Request) -> Response:
         limit, after = _page(request)
@@ -147,7 +147,7 @@ class Api:
         date = dict(request.query).get("date")
         if date is not None:
             metric = await rules.resolve(metric, rules.cutoff_time(date, "date"), store.get)
-            # Versions of different metrics have the same numbers.
+            # With the name, because different metrics have versions of the same number.
             etag = f'"{quote(metric.name)}:{metric.latest_version}"'
         if _is_current(request, etag):
             return Response(304, headers={"etag": etag})
@@ -169,7 +169,7 @@ class Api:
     async def get_version(self, store: Catalogue, request: Request) -> Response:
         text = request.parameters["version"]
         if VERSION.match(text) is None:
-            raise Refused(f"Versions are counted from 1; {text!r} is none.")
+            raise Refused(f"{text!r} is not a version: versions are numbers from 1.")
         return _encoded(await store.get_version(_name(request), int(text)))
 
     async def list_consumers(self, store: Catalogue, request: Request) -> Response:
@@ -185,18 +185,18 @@ def refusal(error: CatalogueError) -> Response:
 
 def _body(request: Request, shape: type[T]) -> T:
     if not request.body:
-        raise Refused("The body is empty: a JSON object should be there.")
+        raise Refused("The body is empty: send a JSON object.")
     try:
         return msgspec.json.decode(request.body, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         text = str(error)
         for machine, human in READABLE.items():
             text = text.replace(machine, human)
-        raise Refused(f"The body is not as it should be: {text}.") from error
+        raise Refused(f"The body is not valid: {text}.") from error
 
 
 def _name(request: Request) -> str:
-    """Of a metric. MariaDB would not see spaces at its end, DynamoDB would refuse a long one."""
+    """MariaDB ignores spaces at the end of a name, and DynamoDB refuses one that is too long."""
     name = request.parameters["name"]
     if len(name) > NAME_CHARS_MAX or name.endswith(" "):
         raise no_metric(name)
@@ -207,8 +207,8 @@ def _user(request: Request) -> str:
     user = request.headers.get(USER, "")
     if USER_NAME.match(user) is None:
         raise Refused(
-            "A write says who makes it, in the header X-User: "
-            f"up to {USER_CHARS_MAX} letters, digits and signs without spaces."
+            "A write needs the header X-User, which names who makes it: "
+            f"up to {USER_CHARS_MAX} printable characters without spaces."
         )
     return user
 
@@ -217,26 +217,26 @@ def _page(request: Request) -> tuple[int, str]:
     query = dict(request.query)
     limit = query.get("limit", str(PAGE_MAX))
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= PAGE_MAX):
-        raise Refused(f"limit is a number from 1 to {PAGE_MAX}, not {limit!r}.")
+        raise Refused(f"limit must be a number from 1 to {PAGE_MAX}, not {limit!r}.")
     after = query.get("after", "")
     if len(after) > NAME_CHARS_MAX:
-        raise Refused("after is the name with which the last page ended.")
+        raise Refused("after must be the last name of the previous page.")
     return int(limit), after
 
 
 def _expected(request: Request) -> int | None:
-    """The version in If-Match. None when any will do."""
+    """The version in If-Match; None when any is accepted."""
     given = request.headers.get("if-match", "*").strip()
     if given == "*":
         return None
     match = ETAG.match(given)
     if match is None:
-        raise Changed(f'If-Match is the ETag of the metric, such as "3", or *; not {given}.')
+        raise Changed(f'If-Match must be the ETag of the metric, such as "3", or *; not {given}.')
     return int(match[1])
 
 
 def _is_current(request: Request, etag: str) -> bool:
-    """Whether If-None-Match has the ETag; compared weakly, as RFC 9110 has it."""
+    """Whether If-None-Match has the ETag, by weak comparison (RFC 9110)."""
     given = request.header(b"if-none-match")
     if given is None:
         return False

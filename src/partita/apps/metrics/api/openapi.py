@@ -1,4 +1,4 @@
-"""The description of the HTTP API in OpenAPI 3.1, from the shapes that bodies are checked with."""
+"""The description of the HTTP API in OpenAPI 3.1, from the types that validate bodies."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from partita.apps.metrics.modes import Mode
 
 SHAPES = (Metric, Version, NewMetric, Change, Deprecation, NewDimension, NewGroup)
 _, _shapes = msgspec.json.schema_components(SHAPES, ref_template="#/components/schemas/{name}")
-# In the regular expressions of JSON Schema, $ is the very end.
+# In the regular expressions of JSON Schema, $ matches only at the end.
 COMPONENTS: dict[str, Any] = json.loads(json.dumps(_shapes).replace(r"\\Z", "$"))
 COMPONENTS["Problem"] = {
     "title": "Problem",
-    "description": "An error in words (RFC 9457).",
+    "description": "An error with its reason (RFC 9457).",
     "type": "object",
     "properties": {
         "type": {"type": "string"},
@@ -50,11 +50,11 @@ COMPONENTS["Health"] = {
 REFUSALS = {
     400: "A rule is broken, or the request is malformed.",
     404: "There is no such metric or version.",
-    409: "It is there already, or it does not fit what is there.",
+    409: "It exists already, or conflicts with what exists.",
     412: "The version in If-Match is not the latest.",
     413: "The body is too large.",
     423: "The metric is being migrated; try again after the seconds in Retry-After.",
-    503: "A database does not answer; try again after the seconds in Retry-After.",
+    503: "A database cannot be reached; try again after the seconds in Retry-After.",
 }
 
 
@@ -80,7 +80,11 @@ def _parameter(
 
 NAME = _parameter("name", "path", {"type": "string", "minLength": 1}, "A metric.", True)
 VERSION = _parameter(
-    "version", "path", {"type": "integer", "minimum": 1, "maximum": 999_999_999}, "From 1.", True
+    "version",
+    "path",
+    {"type": "integer", "minimum": 1, "maximum": 999_999_999},
+    "A version, counted from 1.",
+    True,
 )
 USER = _parameter(
     "X-User",
@@ -90,20 +94,25 @@ USER = _parameter(
     True,
 )
 IF_MATCH = _parameter(
-    "If-Match", "header", {"type": "string"}, "The ETag that the update builds on."
+    "If-Match", "header", {"type": "string"}, "The ETag of the version that is updated."
 )
 IF_NONE_MATCH = _parameter(
-    "If-None-Match", "header", {"type": "string"}, "An ETag: nothing is sent while it is current."
+    "If-None-Match",
+    "header",
+    {"type": "string"},
+    "An ETag; while it is current, the answer is 304 without a body.",
 )
 DATE = _parameter(
     "date",
     "query",
     {"type": "string"},
-    "A date or time in ISO 8601. Answer with the metric whose data is meant then: before its "
-    "cutoff date that is the chained metric.",
+    "A date or time in ISO 8601. The answer is the metric to use at that time: before the cutoff "
+    "date, the chained metric.",
 )
-LIMIT = _parameter("limit", "query", {"type": "integer", "minimum": 1, "maximum": 100}, "At most.")
-AFTER = _parameter("after", "query", {"type": "string"}, "Where the last page ended.")
+LIMIT = _parameter(
+    "limit", "query", {"type": "integer", "minimum": 1, "maximum": 100}, "The size of a page."
+)
+AFTER = _parameter("after", "query", {"type": "string"}, "The last name of the previous page.")
 
 
 def _operation(
@@ -264,7 +273,7 @@ PATHS: dict[str, Any] = {
     },
 }
 PATHS["/health"] = {
-    "get": _operation("GetHealth", "Which mode the catalogue is in", _reference("Health"))
+    "get": _operation("GetHealth", "Get the mode of the catalogue", _reference("Health"))
 }
 PATHS["/metrics/{name}"]["get"]["responses"]["304"] = {"description": "The ETag is current."}
 

@@ -1,7 +1,7 @@
-"""Items that many requests want at about the same time, read together with BatchGetItem.
+"""Reads that many requests make at about the same time, batched into calls of BatchGetItem.
 
-A key that is asked for joins the next batch, never one that is under way; so a read sees every
-write that was answered before it began, as with a GetItem of its own.
+A read joins the next batch, never one that is under way. So it sees every write that was answered
+before it began, as it would with a GetItem of its own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from partita.client import Client
 from partita.limits import BATCH_GET_KEYS_MAX
 
 BATCHES_MAX = 4
-"""Under way at once."""
+"""Concurrent calls."""
 
 
 Waiting = dict[str, list[asyncio.Future[Item | None]]]
-"""By name, one for each who wants it: who gives up waiting does not disturb the others."""
+"""By name, one for each caller: cancelling one does not affect the others."""
 
 
 class BatchedReads:
@@ -38,7 +38,7 @@ class BatchedReads:
         self._wanted.setdefault(name, []).append(future)
         if not self._is_scheduled and len(self._underway) < BATCHES_MAX:
             self._is_scheduled = True
-            # Behind the other requests that this look at the sockets has brought.
+            # After the other requests of this turn of the event loop.
             loop.call_soon(self._send)
         return await future
 
@@ -69,7 +69,7 @@ class BatchedReads:
                     future.set_result(items.get(name))
 
     async def _items(self, names: list[str]) -> dict[str, Item]:
-        """What the service leaves unprocessed is asked for again."""
+        """Unprocessed keys are requested again."""
         found: dict[str, Item] = {}
         keys: dict[str, Any] = {
             self._table: {

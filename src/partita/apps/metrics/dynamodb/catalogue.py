@@ -1,5 +1,5 @@
-"""The catalogue in DynamoDB: every write is one transaction over the new version and version 0,
-on condition that the latest version is still the one it builds on."""
+"""The catalogue in DynamoDB: every write is one transaction over the new version and version 0, on
+condition that the version on which it is based is still the latest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 
 TRIES_MAX = 25
-"""Of an update that is not told which version it builds on, while others are faster."""
+"""Of an update without If-Match, while concurrent updates come first."""
 CONFLICT_SECONDS = 0.01
 
 
@@ -47,7 +47,7 @@ class DynamoDBCatalogue:
         self.clock = clock
         self._latest = BatchedReads(client, tables.metrics)
 
-    # Reading.
+    # Reading
 
     async def get(self, name: str) -> Metric:
         metric = await self.find(name)
@@ -76,13 +76,13 @@ class DynamoDBCatalogue:
         return versions
 
     async def all_versions(self, name: str) -> list[Version]:
-        """None of a metric that is not there. Versions are strings: "10" comes before "2"."""
+        """An empty list for a metric that does not exist. Sort keys are strings: "10" < "2"."""
         items = [item async for item in self.items_of(name)]
         versions = [version_of(item) for item in items if item["version"]["S"] != LATEST]
         return sorted(versions, key=lambda version: version.version)
 
     async def items_of(self, name: str) -> AsyncIterator[Item]:
-        """All items of a metric, version 0 among them."""
+        """All items of a metric, including version 0."""
         query = {
             "TableName": self.tables.metrics,
             "ConsistentRead": True,
@@ -130,8 +130,8 @@ class DynamoDBCatalogue:
     async def _names(
         self, source: dict[str, Any], attribute: str, value: str, limit: int | None, after: str
     ) -> list[str]:
-        """The names in one partition, which has them as sort key."""
-        # No name is empty: all are behind this one.
+        """The names in a partition of which they are the sort key."""
+        # A space sorts before every name.
         query = {
             **source,
             "KeyConditionExpression": "#partition = :value AND #name > :after",
@@ -162,7 +162,7 @@ class DynamoDBCatalogue:
         return item
 
     async def group(self, name: str) -> tuple[str, ...] | None:
-        """The dimensions of a group that waits for its metric."""
+        """The dimensions of a group whose metric has not been added yet."""
         item = await self._get(self.tables.directory, entry(GROUP, name))
         return None if item is None else related_dimensions(item)
 
@@ -173,7 +173,7 @@ class DynamoDBCatalogue:
         )
         return {name for name, item in zip(wanted, found, strict=True) if item is None}
 
-    # Writing.
+    # Writing
 
     async def remove_entry(self, kind: str, name: str) -> None:
         await self._call(
@@ -193,8 +193,8 @@ class DynamoDBCatalogue:
 
     async def add_group(self, new: NewGroup) -> None:
         rules.refuse_missing("dimension", await self.missing_dimensions(new.related_dimensions))
-        parts = transactions.add_group(self.tables, new.name, new.related_dimensions)
-        reasons = await self.transact(parts)
+        actions = transactions.add_group(self.tables, new.name, new.related_dimensions)
+        reasons = await self.transact(actions)
         if FAILED in reasons[:1]:
             raise Conflict(f"There is a metric group {new.name} already.")
         if reasons:
@@ -226,10 +226,10 @@ class DynamoDBCatalogue:
             except Changed:
                 continue
             return metric
-        raise Conflict(f"Others update {name} all the time: try again.")
+        raise Conflict(f"{name} has too many concurrent updates: try again.")
 
     async def _check_references(self, previous: Metric, metric: Metric) -> int | None:
-        """The guard's count before references were followed; None when none are added."""
+        """The guard's count before references are followed; None when none are added."""
         dimensions = set(metric.related_dimensions or ()) - set(previous.related_dimensions or ())
         rules.refuse_missing("dimension", await self.missing_dimensions(dimensions))
         added = rules.added_references(previous, metric)
@@ -253,15 +253,15 @@ class DynamoDBCatalogue:
         return {name for name, metric in zip(wanted, found, strict=True) if metric is None}
 
     async def save(self, previous: Metric | None, metric: Metric, guard: int | None = None) -> None:
-        """One transaction. Changed or Conflict when the catalogue is not as it was read."""
+        """In one transaction. Raises Changed or Conflict when the catalogue has changed since."""
         if FAILED in await self.transact(transactions.save(self.tables, previous, metric, guard)):
             if previous is None:
                 raise metric_exists(metric.name)
-            raise Changed(f"The latest version of {metric.name} is not {previous.version} now.")
+            raise Changed(f"The latest version of {metric.name} is no longer {previous.version}.")
 
-    async def transact(self, parts: list[dict[str, Any]]) -> list[str]:
-        """Why it was cancelled, part by part; nothing when it was not."""
-        request = {"TransactItems": parts}
+    async def transact(self, actions: list[dict[str, Any]]) -> list[str]:
+        """The reason of each action for a cancelled transaction; an empty list on success."""
+        request = {"TransactItems": actions}
         for tried in range(1, TRIES_MAX + 1):
             try:
                 await self.client.call("dynamodb", "TransactWriteItems", request)
@@ -274,7 +274,7 @@ class DynamoDBCatalogue:
                 await asyncio.sleep(CONFLICT_SECONDS * tried)
             else:
                 return []
-        raise Unavailable("Others write the same items all the time: try again.")
+        raise Unavailable("Other writers hold the same items: try again.")
 
     async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -290,4 +290,4 @@ def related_dimensions(group: Item) -> tuple[str, ...]:
 
 
 def _unavailable(error: ClientError) -> CatalogueError:
-    return Unavailable(f"DynamoDB could not answer: {error}")
+    return Unavailable(f"The request to DynamoDB failed: {error}")

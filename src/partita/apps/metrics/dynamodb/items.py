@@ -43,7 +43,7 @@ def _kind(attribute: str) -> tuple[str, Write, Read]:
     return "S", str, str
 
 
-# By the name of the field: the attribute's name, its type, and how its value is written and read.
+# By field: the attribute's name, its type, and functions that write and read its value.
 ATTRIBUTES = {
     field.name: (field.encode_name, *_kind(field.encode_name))
     for field in msgspec.structs.fields(Metric)
@@ -75,7 +75,7 @@ def version_of(item: Item) -> Version:
 
 
 def metric_of(item: Item) -> Metric:
-    """Of the item of version 0."""
+    """From the item of version 0."""
     fields = _fields(item)
     return Metric(**fields, version=fields["latest_version"])
 

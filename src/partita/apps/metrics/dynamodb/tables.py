@@ -1,10 +1,10 @@
 """The two tables of the catalogue in DynamoDB.
 
-`metrics` is the table of figure 5.3. Its index turns the key around: the partition of version "0"
-has every metric once, in the order of names.
+`metrics` is the table of figure 5.3. Its index swaps the parts of the key: the partition of version
+"0" has every metric once, in order of names.
 
-`metrics-directory` has what else is needed, by kind and name: dimensions; groups, until the metric
-they were made for is added; who consumes a metric; what the servers agree on.
+`metrics-directory` has everything else, by kind and name: dimensions; groups, until their metric is
+added; consumers of a metric; the mode, and the servers with theirs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ BY_VERSION = "byVersion"
 DIMENSION = "dimension"
 GROUP = "group"
 CONSUMER = "consumer of "
-"""Before the name of the metric that is consumed."""
+"""A prefix; the name of the consumed metric follows."""
 GUARD = {"kind": {"S": "guard"}, "name": {"S": "references"}}
-"""Counts the updates that add references: two that would close a cycle together cannot both win."""
+"""Counts the updates that add references, so that of two updates that would close a cycle only one
+succeeds."""
 
 
 class Tables(NamedTuple):
@@ -65,7 +66,7 @@ def descriptions(tables: Tables) -> list[dict[str, Any]]:
 
 
 async def create_tables(client: Client, tables: Tables) -> None:
-    """Those that are not there yet; returns when both can be used."""
+    """Create those that do not exist; returns when both are active."""
     for description in descriptions(tables):
         try:
             await client.call("dynamodb", "CreateTable", description)

@@ -1,4 +1,4 @@
-"""The parts of the transactions that change the catalogue in DynamoDB."""
+"""The actions of the transactions that change the catalogue in DynamoDB."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from partita.apps.metrics.dynamodb.tables import CONSUMER, GROUP, GUARD, Tables
 from partita.apps.metrics.metric import Metric
 
 FAILED = "ConditionalCheckFailed"
-"""The reason for which a part with a condition cancels a transaction."""
-Part = dict[str, Any]
+"""The reason of an action whose condition cancelled the transaction."""
+Action = dict[str, Any]
 
 
 def key(name: str, version: str) -> Item:
@@ -19,26 +19,28 @@ def key(name: str, version: str) -> Item:
 
 
 def entry(kind: str, name: str) -> Item:
-    """An item of the directory that has nothing but its key."""
+    """The key of an entry of the directory; many entries have nothing else."""
     return {"kind": {"S": kind}, "name": {"S": name}}
 
 
-def save(tables: Tables, previous: Metric | None, metric: Metric, guard: int | None) -> list[Part]:
-    """A new version, version 0, and what follows from them in the directory."""
-    parts = [
+def save(
+    tables: Tables, previous: Metric | None, metric: Metric, guard: int | None
+) -> list[Action]:
+    """Put the new version and version 0, and update the directory."""
+    actions = [
         put_new(tables.metrics, version_item(metric)),
         _put_latest(tables, previous, metric),
         *relationships(tables, previous, metric),
     ]
     if guard is not None:
-        parts.append(_turn_guard(tables, guard))
+        actions.append(_turn_guard(tables, guard))
     if previous is None:
-        # The group has done what it was made for.
-        parts.append(delete(tables.directory, entry(GROUP, metric.name)))
-    return parts
+        # The group is only needed until its metric is added.
+        actions.append(delete(tables.directory, entry(GROUP, metric.name)))
+    return actions
 
 
-def add_group(tables: Tables, name: str, related_dimensions: Iterable[str]) -> list[Part]:
+def add_group(tables: Tables, name: str, related_dimensions: Iterable[str]) -> list[Action]:
     related = {"SS": sorted(set(related_dimensions))}
     return [
         put_new(tables.directory, {**entry(GROUP, name), "relatedDimensions": related}, "kind"),
@@ -52,16 +54,16 @@ def add_group(tables: Tables, name: str, related_dimensions: Iterable[str]) -> l
     ]
 
 
-def put_new(table: str, item: Item, key_attribute: str = "version") -> Part:
+def put_new(table: str, item: Item, key_attribute: str = "version") -> Action:
     condition = f"attribute_not_exists({key_attribute})"
     return {"Put": {"TableName": table, "Item": item, "ConditionExpression": condition}}
 
 
-def delete(table: str, item_key: Item) -> Part:
+def delete(table: str, item_key: Item) -> Action:
     return {"Delete": {"TableName": table, "Key": item_key}}
 
 
-def _put_latest(tables: Tables, previous: Metric | None, metric: Metric) -> Part:
+def _put_latest(tables: Tables, previous: Metric | None, metric: Metric) -> Action:
     if previous is None:
         return put_new(tables.metrics, latest_item(metric))
     return {
@@ -74,8 +76,8 @@ def _put_latest(tables: Tables, previous: Metric | None, metric: Metric) -> Part
     }
 
 
-def relationships(tables: Tables, previous: Metric | None, metric: Metric) -> list[Part]:
-    """Who consumes what, where that changes."""
+def relationships(tables: Tables, previous: Metric | None, metric: Metric) -> list[Action]:
+    """Entries of consumers that are added or removed."""
     before = set((previous.consumed_metrics if previous else None) or ())
     after = set(metric.consumed_metrics or ())
     entries = {name: entry(CONSUMER + name, metric.name) for name in before ^ after}
@@ -86,7 +88,7 @@ def relationships(tables: Tables, previous: Metric | None, metric: Metric) -> li
     ]
 
 
-def _turn_guard(tables: Tables, seen: int) -> Part:
+def _turn_guard(tables: Tables, seen: int) -> Action:
     return {
         "Update": {
             "TableName": tables.directory,

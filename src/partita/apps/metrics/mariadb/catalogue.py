@@ -1,7 +1,7 @@
 """The catalogue in MariaDB, with the schema of figure 5.1 (`schema.sql`).
 
-What `beside` does happens inside the transaction, while the metric's row is locked: so the other
-store is written in the same order, and the migration cannot take up the metric meanwhile.
+A `dual_write` runs inside the transaction, while the metric's row is locked: so the other store is
+written in the same order, and the migration cannot copy the metric at the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partita.apps.metrics.failures import (
     no_version,
 )
 from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.connections import DUPLICATE, MariaDB, Session, number
+from partita.apps.metrics.mariadb.connections import DUPLICATE, ConnectionPool, Session, number
 from partita.apps.metrics.mariadb.rows import IN_MIGRATION, NOT_MIGRATED, SET_STATE
 from partita.apps.metrics.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
 from partita.clock import Clock, system_clock
@@ -37,12 +37,13 @@ SELECT_OLD_SCHEMA = (
     "AND c.column_name = 'migratedToDynamoDB')"
 )
 
-Beside = Callable[[Metric | None, Metric, str], Awaitable[str]]
-"""From the latest version before, the one now, and the state of the migration to the new state."""
+DualWrite = Callable[[Metric | None, Metric, str], Awaitable[str]]
+"""Given the previous version, the new one and the state of its migration, returns the new state."""
 
 
-async def create_schema(database: MariaDB) -> None:
-    """What is missing of it. One at a time: servers may start together."""
+async def create_schema(database: ConnectionPool) -> None:
+    """Create or upgrade what is missing; under a lock, because several servers may start at
+    once."""
     lock = database.lock(f"schema {database.address.database}")
     async with lock, database.session() as session:
         if await session.row(SELECT_OLD_SCHEMA) is not None:
@@ -56,16 +57,16 @@ async def _run_script(session: Session, script: Path) -> None:
             try:
                 await session.run(statement)
             except IntegrityError as error:
-                # Of an older catalogue, whose data no unique key has watched over.
+                # An older catalogue had no unique keys, so its data may violate them.
                 raise PartitaError(f"The schema cannot be brought up to date: {error}.") from error
 
 
-class LegacyCatalogue:
-    def __init__(self, database: MariaDB, clock: Clock = system_clock) -> None:
+class MariaDBCatalogue:
+    def __init__(self, database: ConnectionPool, clock: Clock = system_clock) -> None:
         self.database = database
         self.clock = clock
 
-    # Reading.
+    # Reading
 
     async def get(self, name: str) -> Metric:
         found = await self.database.rows(rows.SELECT_METRIC, name)
@@ -89,7 +90,7 @@ class LegacyCatalogue:
         return versions
 
     async def all_versions(self, name: str) -> list[Version]:
-        """None of a metric that is not there."""
+        """An empty list for a metric that does not exist."""
         found = await self.database.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
         return [rows.version_of(row) for row in found]
 
@@ -110,7 +111,7 @@ class LegacyCatalogue:
         )
         return [row["name"] for row in await self.database.rows(statement, name)]
 
-    # Writing.
+    # Writing
 
     async def add_dimension(self, new: NewDimension) -> None:
         async with self.database.session() as session:
@@ -121,7 +122,7 @@ class LegacyCatalogue:
                 raise Conflict(f"There is a dimension {new.name} already.") from error
 
     async def add_group(self, new: NewGroup) -> None:
-        async def story(session: Session) -> None:
+        async def work(session: Session) -> None:
             names = set(new.related_dimensions)
             rules.refuse_missing("dimension", await rows.missing(session, "dimensions", names))
             # A hybrid metric of that name has no group of its own.
@@ -135,10 +136,10 @@ class LegacyCatalogue:
                 raise Conflict(f"There is a metric group {new.name} already.") from error
             await rows.set_related_dimensions(session, group, tuple(sorted(names)))
 
-        await self.database.transaction(story)
+        await self.database.transaction(work)
 
-    async def add(self, new: NewMetric, user: str, beside: Beside | None = None) -> Metric:
-        async def story(session: Session) -> Metric:
+    async def add(self, new: NewMetric, user: str, dual_write: DualWrite | None = None) -> Metric:
+        async def work(session: Session) -> Metric:
             is_hybrid = new.value_type == HYBRID
             name = rules.HYBRID_GROUP if is_hybrid else new.name
             group = await rows.group_id(session, name)
@@ -155,11 +156,13 @@ class LegacyCatalogue:
                 raise metric_exists(new.name) from error
             await rows.insert_version(session, metric_id, metric)
             await rows.set_consumed_metrics(session, metric_id, metric.consumed_metrics or ())
-            if beside is not None:
-                await session.run(SET_STATE, await beside(None, metric, NOT_MIGRATED), metric_id)
+            if dual_write is not None:
+                await session.run(
+                    SET_STATE, await dual_write(None, metric, NOT_MIGRATED), metric_id
+                )
             return metric
 
-        return await self.database.transaction(story)
+        return await self.database.transaction(work)
 
     async def _group_dimensions(self, session: Session, group: int) -> tuple[str, ...]:
         found = await session.rows(
@@ -174,15 +177,15 @@ class LegacyCatalogue:
         name: str,
         revision: rules.Revision,
         expected: int | None,
-        beside: Beside | None = None,
+        dual_write: DualWrite | None = None,
     ) -> Metric:
-        async def story(session: Session) -> Metric:
+        async def work(session: Session) -> Metric:
             locked = await session.row(rows.LOCK_METRIC, name)
             found = await session.row(rows.SELECT_METRIC, name)
             if locked is None or found is None:
                 raise no_metric(name)
             state = locked["migratedToDynamoDB"]
-            if beside is not None and state == IN_MIGRATION:
+            if dual_write is not None and state == IN_MIGRATION:
                 raise in_migration(name)
             previous = rows.metric_of(found)
             if expected is not None and previous.latest_version != expected:
@@ -191,12 +194,12 @@ class LegacyCatalogue:
             await self._check_references(session, previous, metric)
             await rows.insert_version(session, locked["id"], metric)
             await self._update_sets(session, locked["id"], locked["metric_group_id"], metric)
-            # Alone, it leaves a copy in DynamoDB behind: the copy has to be made again.
-            state = await beside(previous, metric, state) if beside else NOT_MIGRATED
+            # Without a dual write, a copy in DynamoDB is outdated: it has to be made again.
+            state = await dual_write(previous, metric, state) if dual_write else NOT_MIGRATED
             await session.run(SET_STATE, state, locked["id"])
             return metric
 
-        return await self.database.transaction(story)
+        return await self.database.transaction(work)
 
     async def _check_references(self, session: Session, previous: Metric, metric: Metric) -> None:
         dimensions = set(metric.related_dimensions or ()) - set(previous.related_dimensions or ())
@@ -222,8 +225,8 @@ class LegacyCatalogue:
         else:
             await rows.set_related_dimensions(session, group, metric.related_dimensions or ())
 
-    def naming(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Nobody else who asks adds a metric of this name meanwhile, in whichever store."""
+    def name_lock(self, name: str) -> AbstractAsyncContextManager[None]:
+        """A lock under which metrics of this name are added, in either store."""
         return self.database.lock(f"metric {name}")
 
 

@@ -1,5 +1,5 @@
-"""MariaDB or MySQL: an address, a few connections, and transactions that are repeated when the
-server chose them to end a deadlock."""
+"""Connections to MariaDB or MySQL: a pool, locks by name, and transactions that are repeated when
+the server aborts them to resolve a deadlock."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from asyncmy.errors import Error, InternalError, OperationalError
 from partita.apps.metrics.failures import CatalogueError, Unavailable
 from partita.errors import PartitaError
 
-# It repeats every warning of the server, such as that a table that may exist does.
+# It logs every warning of the server, even for CREATE TABLE IF NOT EXISTS.
 logging.getLogger("asyncmy").setLevel(logging.ERROR)
 
 PASSWORD = "PARTITA_METRICS_PASSWORD"
 PORT = 3306
 CONNECT_SECONDS_MAX = 10
 ANSWER_SECONDS_MAX = 60
-"""More than any lock is waited for."""
+"""Longer than a statement may wait for a lock."""
 IDLE_SECONDS_MAX = 1.0
-"""After which a connection is asked whether it is still there."""
+"""After which a connection is pinged before it is used."""
 LOCK_SECONDS_MAX = 10
 LOCKS_MAX = 8
 TRIES_MAX = 10
 DEADLOCK, LOCK_WAIT = 1213, 1205
 DUPLICATE = 1062
 SETTINGS = (
-    # A statement sees what was committed before it, not before its transaction's first one.
+    # A statement sees what was committed before it, not before the transaction's first statement.
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION group_concat_max_len = 1000000",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
@@ -43,7 +43,7 @@ SETTINGS = (
 )
 
 UNAVAILABLE = (OSError, OperationalError, InternalError, asyncio.IncompleteReadError)
-"""A connection that is gone, what the server cannot do now. Other errors are mistakes of ours."""
+"""Lost connections, and errors that may pass. Others are bugs."""
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -84,12 +84,12 @@ class LockHeld(Unavailable):
 
 
 def _malformed() -> PartitaError:
-    # Without the URL, which may have a password in it.
-    return PartitaError("A database is given as mysql://user@host:port/database.")
+    # Without the URL, which may contain a password.
+    return PartitaError("Name the database as mysql://user@host:port/database.")
 
 
 class Session:
-    """One connection, in a transaction or not."""
+    """One connection, inside or outside a transaction."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -110,7 +110,7 @@ class Session:
         return rows[0] if rows else None
 
     async def run(self, statement: str, *values: object) -> int:
-        """How many rows it changed."""
+        """Returns the number of rows that it changed."""
         async with self._cursor() as cursor:
             return int(await cursor.execute(statement, values or None))
 
@@ -120,7 +120,7 @@ class Session:
                 await cursor.executemany(statement, rows)
 
     async def insert(self, statement: str, *values: object) -> int:
-        """The number that the new row was given."""
+        """Returns the id of the new row."""
         async with self._cursor() as cursor:
             await cursor.execute(statement, values or None)
             return int(cursor.lastrowid)
@@ -135,7 +135,7 @@ class Session:
         await self.run("ROLLBACK")
 
     async def answers(self) -> bool:
-        """Whether it can be used: a server that was stopped meanwhile has forgotten it."""
+        """Whether it can be used: the server may have been restarted meanwhile."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 await self._connection.ping(reconnect=False)
@@ -148,7 +148,7 @@ class Session:
         self._connection.close()
 
 
-class MariaDB:
+class ConnectionPool:
     def __init__(
         self,
         address: Address,
@@ -159,12 +159,12 @@ class MariaDB:
         self._now = now
         self._free: list[Session] = []
         self._places = asyncio.Semaphore(connections)
-        # Of their own: who holds a lock needs a connection for the work under it.
+        # Separate, because the holder of a lock needs another connection for its work.
         self._lock_places = asyncio.Semaphore(LOCKS_MAX)
 
     @asynccontextmanager
     async def session(self, places: asyncio.Semaphore | None = None) -> AsyncIterator[Session]:
-        """Errors of the connection become Unavailable, and the connection is not used again."""
+        """Errors of the connection become Unavailable, and it is not used again."""
         async with places or self._places:
             session = await self._take()
             try:
@@ -177,7 +177,7 @@ class MariaDB:
                 session.close()
                 raise self._unavailable(error) from error
             except BaseException:
-                # Whatever broke off may have left a statement or a transaction behind.
+                # The work that broke off may have left a statement or a transaction open.
                 session.close()
                 raise
             self._put_back(session)
@@ -219,7 +219,7 @@ class MariaDB:
         return Unavailable(f"The database {self.address!r} does not answer: {reason}")
 
     async def rows(self, statement: str, *values: object) -> list[Row]:
-        """Of a statement that only reads: it is repeated when a connection turns out to be gone."""
+        """The rows of a query, which is repeated when a connection turns out to be lost."""
         try:
             async with self.session() as session:
                 return await session.rows(statement, *values)
@@ -228,13 +228,13 @@ class MariaDB:
             async with self.session() as session:
                 return await session.rows(statement, *values)
 
-    async def transaction(self, story: Callable[[Session], Awaitable[T]]) -> T:
-        """What the story returns, when it is committed."""
+    async def transaction(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """The result of `work`, after the commit; `work` may be called more than once."""
         for tried in range(1, TRIES_MAX + 1):
             async with self.session() as session:
                 try:
                     await session.begin()
-                    result = await story(session)
+                    result = await work(session)
                     await session.commit()
                     return result
                 except Error as error:
@@ -251,24 +251,24 @@ class MariaDB:
 
     @asynccontextmanager
     async def lock(self, name: str, seconds_max: float = LOCK_SECONDS_MAX) -> AsyncIterator[None]:
-        """A lock of the server by name; it ends with the connection, whatever becomes of us."""
+        """A named lock of the server; it ends with the connection, even if this process dies."""
         async with self.session(self._lock_places) as session:
             got = await session.row("SELECT GET_LOCK(MD5(%s), %s) AS got", name, seconds_max)
             if got is None or got["got"] != 1:
-                raise LockHeld(f"Somebody else holds the lock {name!r}: try again.")
+                raise LockHeld(f"The lock {name!r} is held by another process: try again.")
             try:
                 yield
             finally:
                 await session.row("SELECT RELEASE_LOCK(MD5(%s))", name)
 
     def close(self) -> None:
-        """All connections that nobody uses."""
+        """Close idle connections."""
         for session in self._free:
             session.close()
         self._free.clear()
 
 
 def number(error: BaseException) -> int:
-    """Of the server's error; 0 for others."""
+    """The number of a server's error; 0 for others."""
     found = error.args[0] if error.args else 0
     return found if isinstance(found, int) else 0

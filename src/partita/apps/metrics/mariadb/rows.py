@@ -1,7 +1,7 @@
-"""The relational schema of figure 5.1 as statements: rows to versions of metrics, and back.
+"""Statements for the relational schema of figure 5.1, and rows as versions of metrics.
 
-The dimensions belong to the metric's group and the consumed metrics to the metric, not to one of
-its versions: only those of the latest version are known.
+In this schema dimensions belong to the metric's group, and consumed metrics to the metric, not to
+one of its versions: only those of the latest version are known.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from partita.apps.metrics.mariadb.connections import Row, Session
-from partita.apps.metrics.metric import Metric, Version, parsed, shown
+from partita.apps.metrics.metric import Metric, Version, format_time, parse_time
 from partita.apps.metrics.rules import HYBRID_GROUP
 
 NOT_MIGRATED, IN_MIGRATION, MIGRATED = "NOT_MIGRATED", "IN_MIGRATION", "MIGRATED"
@@ -58,7 +58,7 @@ _all_versions = (
     f"IF({_latest}, ({SETS['consumed_metrics']}), NULL) AS consumed_metrics {_joined}"
 )
 
-# One statement each, so that what it finds belongs together whoever writes meanwhile.
+# One statement each, so that the result is consistent despite concurrent writes.
 SELECT_METRIC = f"{_metrics} AND m.name = %s"
 SELECT_METRICS = f"{_metrics} AND m.name > %s ORDER BY m.name LIMIT %s"
 SELECT_METRICS_BETWEEN = f"{_metrics} AND m.name > %s AND m.name <= %s"
@@ -80,7 +80,7 @@ def metric_of(row: Row) -> Metric:
     return Metric(
         **_fields(row),
         latest_version=row["version"],
-        created_at=shown(row["created_at"]),
+        created_at=format_time(row["created_at"]),
         created_by=row["created_by"],
     )
 
@@ -97,14 +97,14 @@ def _fields(row: Row) -> dict[str, Any]:
 
 def _read(value: Any) -> Any:
     if isinstance(value, datetime):
-        return shown(value)
+        return format_time(value)
     if isinstance(value, Decimal):
         return int(value) if value == int(value) else float(value)
     return value
 
 
 def time_value(text: str) -> datetime:
-    return parsed(text).replace(tzinfo=None)
+    return parse_time(text).replace(tzinfo=None)
 
 
 async def insert_metric(session: Session, metric: Metric, group_id: int, state: str) -> int:
@@ -158,7 +158,7 @@ async def group_id(session: Session, name: str) -> int | None:
 
 
 async def lock_references(session: Session) -> None:
-    """One at a time adds references: two updates cannot close a cycle together."""
+    """Only one update at a time adds references: two at once could close a cycle."""
     await session.row("SELECT id FROM metric_groups WHERE name = %s FOR UPDATE", HYBRID_GROUP)
 
 

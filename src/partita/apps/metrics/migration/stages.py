@@ -1,10 +1,10 @@
-"""The story of `partita metrics migrate`, `cutover` and `rollback`.
+"""The stages of the migration: `partita metrics migrate`, `verify`, `cutover` and `rollback`.
 
     migrate    legacy -> migrating; every metric is copied; both sides are compared
-    cutover    migrating -> mirrored -> dynamodb, when both sides are equal
-    rollback   dynamodb -> mirrored; what was written since is carried back; -> migrating -> legacy
+    cutover    migrating -> mirrored -> dynamodb, if both sides are equal
+    rollback   dynamodb -> mirrored; what was written since is copied back; -> migrating -> legacy
 
-Each can be stopped anywhere and run again.
+Each can be stopped at any point and run again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 from partita.apps.metrics import service
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.mariadb.catalogue import LegacyCatalogue
+from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
 from partita.apps.metrics.mariadb.connections import LockHeld, Session
 from partita.apps.metrics.mariadb.rows import LOCK_METRIC, MIGRATED, NOT_MIGRATED
 from partita.apps.metrics.migration import directory
@@ -25,7 +25,7 @@ from partita.apps.metrics.migration import state_machine as machine
 from partita.apps.metrics.migration.counts import Counts
 from partita.apps.metrics.migration.invoker import Invoker
 from partita.apps.metrics.migration.to_dynamodb import CHANGE_STATE, remove
-from partita.apps.metrics.migration.to_mariadb import carry
+from partita.apps.metrics.migration.to_mariadb import copy_back
 from partita.apps.metrics.migration.verification import Verification, verify
 from partita.apps.metrics.modes import Mode, Modes, steps
 from partita.errors import PartitaError
@@ -36,20 +36,20 @@ AT_ONCE = 8
 
 
 class Display(Protocol):
-    """What a person sees meanwhile."""
+    """Shows the progress of a stage."""
 
     def migrating(self, counts: Counts, total: int) -> None: ...
 
     def verifying(self, compared: int, total: int) -> None: ...
 
 
-class Both:
-    """Both stores, and the mode that the servers are in. Only one at a time moves a catalogue."""
+class BothStores:
+    """Both stores, and the mode of the servers."""
 
     def __init__(
-        self, legacy: LegacyCatalogue, dynamodb: DynamoDBCatalogue, modes: Modes, display: Display
+        self, mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, modes: Modes, display: Display
     ) -> None:
-        self.legacy = legacy
+        self.mariadb = mariadb
         self.dynamodb = dynamodb
         self.modes = modes
         self.display = display
@@ -58,7 +58,7 @@ class Both:
         return await self.modes.begin(Mode.LEGACY)
 
     async def go(self, end: Mode) -> None:
-        """Through all modes between; all servers are in one before the next is begun."""
+        """Change the mode step by step; all servers follow before the next step."""
         here = await self.mode()
         await self.modes.wait_for_servers(here)
         for mode in steps(here, end):
@@ -72,8 +72,8 @@ class Both:
         return await self._count(f"migratedToDynamoDB <> '{MIGRATED}' AND ")
 
     async def _count(self, condition: str) -> int:
-        """Of metrics; a row without versions is none."""
-        found = await self.legacy.database.rows(
+        """Rows without versions are placeholders, not metrics."""
+        found = await self.mariadb.database.rows(
             f"SELECT COUNT(*) AS count FROM metrics m WHERE {condition}EXISTS "
             "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id)"
         )
@@ -82,43 +82,48 @@ class Both:
     async def verify(self) -> Verification:
         total = await self.count()
         return await verify(
-            self.legacy, self.dynamodb, lambda compared: self.display.verifying(compared, total)
+            self.mariadb, self.dynamodb, lambda compared: self.display.verifying(compared, total)
         )
 
 
 @asynccontextmanager
 async def opened(
     mysql: str, endpoint: str, tables: Tables, display: Display
-) -> AsyncIterator[Both]:
+) -> AsyncIterator[BothStores]:
     async with service.opened(mysql, endpoint, tables) as stores:
-        assert stores.legacy and stores.dynamodb and stores.modes
-        yield Both(stores.legacy, stores.dynamodb, stores.modes, display)
+        assert stores.mariadb and stores.dynamodb and stores.modes
+        yield BothStores(stores.mariadb, stores.dynamodb, stores.modes, display)
 
 
 @asynccontextmanager
-async def _alone(both: Both) -> AsyncIterator[None]:
-    database = both.legacy.database
+async def _locked(both: BothStores) -> AsyncIterator[None]:
+    """Only one command at a time migrates a catalogue."""
+    database = both.mariadb.database
     lock = f"moving {database.address.database}"
     try:
         async with database.lock(lock, LOCK_SECONDS_MAX):
             yield
     except LockHeld as error:
-        raise PartitaError("Another command is moving this catalogue: let it finish.") from error
+        raise PartitaError(
+            "Another command is migrating this catalogue: wait until it has finished."
+        ) from error
 
 
 async def migrate(
     mysql: str, endpoint: str, tables: Tables, display: Display
 ) -> tuple[Counts, Verification]:
-    async with opened(mysql, endpoint, tables, display) as both, _alone(both):
+    async with opened(mysql, endpoint, tables, display) as both, _locked(both):
         if await both.mode() in (Mode.MIRRORED, Mode.DYNAMODB):
             raise PartitaError(
-                f"The catalogue is in the mode {await both.mode()}: there is nothing to migrate."
+                f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
             )
         await both.go(Mode.MIGRATING)
-        await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
+        await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
         async with machine.opened(mysql, endpoint, tables) as running:
-            invoker = Invoker(running, both.legacy, lambda counts: display.migrating(counts, total))
+            invoker = Invoker(
+                running, both.mariadb, lambda counts: display.migrating(counts, total)
+            )
             await invoker.run()
             found = await both.verify()
             for _ in range(REPAIRS_MAX):
@@ -130,18 +135,18 @@ async def migrate(
             return invoker.counts, found
 
 
-async def _repair(both: Both, found: Verification) -> None:
-    """MariaDB is right: what differs is migrated again, what only DynamoDB has is removed.
+async def _repair(both: BothStores, found: Verification) -> None:
+    """Migrate what differs again, and remove what only DynamoDB has.
 
-    A server that was killed between its two writes leaves such differences behind.
+    A server that was killed between its two writes leaves such differences.
     """
     for name in found.differences:
-        async with both.legacy.database.session() as session:
+        async with both.mariadb.database.session() as session:
             await session.run(CHANGE_STATE, NOT_MIGRATED, name, MIGRATED)
-        async with both.legacy.naming(name):
-            if not await both.legacy.all_versions(name):
+        async with both.mariadb.name_lock(name):
+            if not await both.mariadb.all_versions(name):
                 await remove(both.dynamodb, name)
-    await directory.repair_dynamodb(both.legacy, both.dynamodb, found.directory)
+    await directory.repair_dynamodb(both.mariadb, both.dynamodb, found.directory)
 
 
 async def compare(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
@@ -150,14 +155,14 @@ async def compare(mysql: str, endpoint: str, tables: Tables, display: Display) -
 
 
 async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
-    async with opened(mysql, endpoint, tables, display) as both, _alone(both):
+    async with opened(mysql, endpoint, tables, display) as both, _locked(both):
         mode = await both.mode()
         if mode == Mode.LEGACY:
-            raise PartitaError("Nothing has been migrated: `partita metrics migrate` comes first.")
+            raise PartitaError("Nothing has been migrated: run `partita metrics migrate` first.")
         found = Verification()
         if mode == Mode.MIGRATING:
-            # Who has made a group may add its metric at any moment.
-            await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
+            # The metric of a new group may be added at any moment.
+            await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
             await _refuse_unmigrated(both)
             found = await both.verify()
             if not found.is_equal:
@@ -168,12 +173,12 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             except PartitaError:
                 await both.go(Mode.MIGRATING)
                 raise
-        await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
+        await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         await both.go(Mode.DYNAMODB)
         return found
 
 
-async def _refuse_unmigrated(both: Both) -> None:
+async def _refuse_unmigrated(both: BothStores) -> None:
     count = await both.count_unmigrated()
     if count:
         raise PartitaError(
@@ -182,15 +187,15 @@ async def _refuse_unmigrated(both: Both) -> None:
 
 
 async def rollback(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
-    async with opened(mysql, endpoint, tables, display) as both, _alone(both):
+    async with opened(mysql, endpoint, tables, display) as both, _locked(both):
         found = Verification()
         if await both.mode() in (Mode.MIRRORED, Mode.DYNAMODB):
             await both.go(Mode.MIRRORED)
-            await directory.copy_to_legacy(both.legacy, both.dynamodb)
-            # Nobody takes dimensions and waiting groups away: both sides may have all of them.
-            await directory.copy_to_dynamodb(both.legacy, both.dynamodb)
+            await directory.copy_to_mariadb(both.mariadb, both.dynamodb)
+            # Dimensions and groups are never deleted, so each side may get those of the other.
+            await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
             before = await both.verify()
-            await _carry_back(both, before.differences)
+            await _copy_all_back(both, before.differences)
             await directory.remove_stale_consumers(both.dynamodb, before.directory)
             found = await both.verify()
             if not found.is_equal:
@@ -199,17 +204,17 @@ async def rollback(mysql: str, endpoint: str, tables: Tables, display: Display) 
         return found
 
 
-async def _carry_back(both: Both, names: dict[str, str]) -> None:
+async def _copy_all_back(both: BothStores, names: dict[str, str]) -> None:
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> None:
-        async def story(session: Session) -> None:
+        async def work(session: Session) -> None:
             await session.row(LOCK_METRIC, name)
             metric = await both.dynamodb.find(name)
             if metric is not None:
-                await carry(session, metric, await both.dynamodb.all_versions(name))
+                await copy_back(session, metric, await both.dynamodb.all_versions(name))
 
         async with places:
-            await both.legacy.database.transaction(story)
+            await both.mariadb.database.transaction(work)
 
     await asyncio.gather(*(one(name) for name in names))

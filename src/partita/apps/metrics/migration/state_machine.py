@@ -1,7 +1,7 @@
-"""The state machine of figure 5.11 (`state_machine.json`), on a workflow engine of our own.
+"""The state machine of figure 5.11 (`state_machine.json`), on a workflow engine of its own.
 
-The engine keeps executions in a table beside the catalogue: a migrator that was killed finds them
-there, and they go on.
+The engine keeps executions in a table beside the catalogue: after a kill they are found there and
+go on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.mariadb.connections import PASSWORD
 from partita.apps.metrics.migration.functions import ENDPOINT, MYSQL, TABLE
 from partita.errors import PartitaError
-from partita.server.frames import Told
+from partita.server import frames
 from partita.settings import Function
 from partita.workflows.companion import Workflows
 from partita.workflows.language import strip_comments
@@ -38,7 +38,7 @@ HANDLERS = {
 
 @asynccontextmanager
 async def opened(mysql: str, endpoint: str, tables: Tables) -> AsyncIterator[Machine]:
-    """With all executions that were under way taken up again."""
+    """Resumes all executions that were under way."""
     environment = {MYSQL: mysql, ENDPOINT: endpoint, TABLE: tables.metrics}
     if PASSWORD in os.environ:
         environment[PASSWORD] = os.environ[PASSWORD]
@@ -46,8 +46,8 @@ async def opened(mysql: str, endpoint: str, tables: Tables) -> AsyncIterator[Mac
         Function(name=name, handler=handler, environment=environment)
         for name, handler in HANDLERS.items()
     )
-    told = Told(endpoint=endpoint, folder=str(Path.cwd()), functions=functions)
-    engine = Workflows(told, table=f"{tables.metrics}-migration")
+    start = frames.Told(endpoint=endpoint, folder=str(Path.cwd()), functions=functions)
+    engine = Workflows(start, table=f"{tables.metrics}-migration")
     await engine.open()
     try:
         machine = Machine(engine)
@@ -63,7 +63,7 @@ class Machine:
         self._arn = ""
 
     async def put(self, definition: str) -> None:
-        """Create the machine, or give the one that is there this definition."""
+        """Create the machine, or update its definition."""
         request = {"name": NAME, "definition": definition, "roleArn": ROLE}
         status, answer = await self._ask("CreateStateMachine", request)
         if status != 200 and answer["__type"].endswith(ALREADY_EXISTS):
@@ -80,14 +80,14 @@ class Machine:
             self._arn = answer["stateMachineArn"]
 
     async def start(self, metric: str) -> str:
-        """The ARN of an execution that migrates a metric."""
+        """Start an execution that migrates a metric; returns its ARN."""
         started = await self._engine.service.executions.start(
             self._arn, str(uuid.uuid4()), json.dumps({"metricName": metric})
         )
         return str(started["executionArn"])
 
     async def finished(self, arn: str) -> tuple[str, str | None]:
-        """The metric, and what became of it; None when it had to be cleaned up after."""
+        """The metric and its outcome; None when it failed and was cleaned up."""
         execution = await self._engine.service.executions.finished(arn)
         metric = json.loads(execution.input)["metricName"]
         if execution.status != SUCCEEDED:
@@ -95,13 +95,13 @@ class Machine:
         return metric, json.loads(execution.output or "{}")["outcome"]
 
     async def reason(self, arn: str) -> str:
-        """Why the first function of an execution that failed has done so."""
+        """Why the first function of a failed execution failed."""
         request = {"executionArn": arn, "maxResults": 100}
         for event in (await self._answer("GetExecutionHistory", request))["events"]:
             if (details := event.get("lambdaFunctionFailedEventDetails")) is not None:
                 cause = json.loads(details.get("cause") or "{}")
                 return f"{details.get('error')}: {cause.get('errorMessage')}"
-        return "its history does not say why"
+        return "unknown: no function failed in its history"
 
     async def running(self) -> AsyncIterator[str]:
         """The ARNs of the executions that were under way."""

@@ -1,4 +1,4 @@
-"""Carrying metrics from DynamoDB to MariaDB: what a rollback needs."""
+"""Copy one metric from DynamoDB back to MariaDB, for mirrored writes and the rollback."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from partita.apps.metrics.rules import HYBRID_GROUP
 PLACEHOLDER = "1970-01-01T00:00:00.000Z"
 
 
-async def carry(session: Session, metric: Metric, versions: Sequence[Version]) -> None:
-    """Make the rows of a metric what its items are: versions that differ are written anew."""
+async def copy_back(session: Session, metric: Metric, versions: Sequence[Version]) -> None:
+    """Make the rows of a metric equal to its items: versions that differ are replaced."""
     metric_id, group = await _metric_row(session, metric)
     await _ensure_metrics(session, {v.chained_metric for v in versions if v.chained_metric})
     known = {
@@ -27,12 +27,12 @@ async def carry(session: Session, metric: Metric, versions: Sequence[Version]) -
             await rows.insert_version(session, metric_id, version)
     for number in known.keys() - {version.version for version in versions}:
         await _delete_version(session, metric_id, number)
-    await _carry_sets(session, metric_id, group, metric)
+    await _copy_sets(session, metric_id, group, metric)
     await session.run(SET_STATE, MIGRATED, metric_id)
 
 
 def is_same(one: Version | None, other: Version | None) -> bool:
-    """But for dimensions and consumed metrics, which MariaDB only knows of the latest version."""
+    """Except for dimensions and consumed metrics, which MariaDB has for the latest version only."""
     if one is None or other is None:
         return False
     return all(
@@ -43,7 +43,7 @@ def is_same(one: Version | None, other: Version | None) -> bool:
 
 
 async def _metric_row(session: Session, metric: Metric) -> tuple[int, int]:
-    """Its number and that of its group; made when they are not there, or only a placeholder is."""
+    """Its id and that of its group; created when they are missing or a placeholder."""
     group_name = HYBRID_GROUP if metric.is_hybrid else metric.name
     await session.run("INSERT IGNORE INTO metric_groups (name) VALUES (%s)", group_name)
     group = await rows.group_id(session, group_name)
@@ -61,7 +61,7 @@ async def _metric_row(session: Session, metric: Metric) -> tuple[int, int]:
     return row["id"], group
 
 
-async def _carry_sets(session: Session, metric_id: int, group: int, metric: Metric) -> None:
+async def _copy_sets(session: Session, metric_id: int, group: int, metric: Metric) -> None:
     if metric.is_hybrid:
         await _ensure_metrics(session, metric.consumed_metrics or ())
         await rows.set_consumed_metrics(session, metric_id, metric.consumed_metrics or ())
@@ -74,7 +74,7 @@ async def _carry_sets(session: Session, metric_id: int, group: int, metric: Metr
 
 
 async def _ensure_metrics(session: Session, names: Iterable[str]) -> None:
-    """A row to refer to. Without versions it is no metric yet; its own turn makes it one."""
+    """Placeholder rows to refer to; without versions they are not metrics yet."""
     group = await rows.group_id(session, HYBRID_GROUP)
     for name in sorted(names):
         await session.run(

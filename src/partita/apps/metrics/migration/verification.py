@@ -1,7 +1,7 @@
-"""Both sides compared, every metric, every version and all around them, while they are in use.
+"""Compare both sides while they are in use: every metric, every version, and the directory.
 
-What differs at first sight may be a write under way: it is looked at again with the metric's name
-and row locked, which no write to both stores can pass. Only what differs then counts.
+A first difference may be a dual write that is under way. The metric is therefore compared again
+with its name and row locked, which excludes dual writes, and only the second result counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.items import LATEST, metric_of, version_of
 from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.catalogue import LegacyCatalogue
+from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
 from partita.apps.metrics.mariadb.connections import Row, Session
 from partita.apps.metrics.mariadb.rows import MIGRATED
 from partita.apps.metrics.metric import Metric, Version, as_version
@@ -34,7 +34,7 @@ class Verification:
     metrics: int = 0
     versions: int = 0
     differences: dict[str, str] = field(default_factory=dict)
-    """By the name of the metric."""
+    """By metric."""
     directory: directory.Differences = field(default_factory=dict)
 
     @property
@@ -55,7 +55,7 @@ class Verification:
 
 
 class Known(NamedTuple):
-    """What MariaDB has of a metric."""
+    """A metric in MariaDB."""
 
     state: str
     metric: Metric
@@ -63,20 +63,20 @@ class Known(NamedTuple):
 
 
 async def verify(
-    legacy: LegacyCatalogue, dynamodb: DynamoDBCatalogue, show: Show = lambda compared: None
+    mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, show: Show = lambda compared: None
 ) -> Verification:
     found = Verification()
-    comparison = Comparison(legacy, dynamodb, found)
+    comparison = Comparison(mariadb, dynamodb, found)
     names: list[str] = []
     after = ""
-    while page := [row["name"] for row in await legacy.database.rows(SELECT_PAGE, after, PAGE)]:
-        known = await _read(legacy.database.rows, after, page[-1])
+    while page := [row["name"] for row in await mariadb.database.rows(SELECT_PAGE, after, PAGE)]:
+        known = await _read(mariadb.database.rows, after, page[-1])
         await comparison.compare_all({name: known.get(name) for name in page})
         names += page
         after = page[-1]
         show(found.metrics)
-    await comparison.find_unknown(names)
-    found.directory = await directory.find_differences(legacy, dynamodb)
+    await comparison.find_only_in_dynamodb(names)
+    found.directory = await directory.find_differences(mariadb, dynamodb)
     return found
 
 
@@ -93,9 +93,9 @@ async def _read(read: Read, after: str, last: str) -> dict[str, Known]:
 
 class Comparison:
     def __init__(
-        self, legacy: LegacyCatalogue, dynamodb: DynamoDBCatalogue, found: Verification
+        self, mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, found: Verification
     ) -> None:
-        self._legacy = legacy
+        self._mariadb = mariadb
         self._dynamodb = dynamodb
         self._found = found
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -107,8 +107,8 @@ class Comparison:
         async with self._places:
             difference = await self._difference(name, known)
             if difference is not None:
-                async with self._legacy.naming(name):
-                    difference, known = await self._legacy.database.transaction(
+                async with self._mariadb.name_lock(name):
+                    difference, known = await self._mariadb.database.transaction(
                         lambda session: self._compare_locked(name, session)
                     )
         if difference is not None:
@@ -147,17 +147,17 @@ class Comparison:
             if not is_same(version, there.pop(version.version, None)):
                 return f"version {version.version} differs"
         if there:
-            return f"DynamoDB has a version {min(there)} more"
+            return f"only DynamoDB has version {min(there)}"
         return await self._unrelated(metric)
 
     async def _unrelated(self, metric: Metric) -> str | None:
         for consumed in metric.consumed_metrics or ():
             if not await self._dynamodb.is_consumer(metric.name, consumed):
-                return f"DynamoDB does not know that it consumes {consumed}"
+                return f"DynamoDB lacks its entry as a consumer of {consumed}"
         return None
 
-    async def find_unknown(self, names: Iterable[str]) -> None:
-        """Metrics that only DynamoDB has."""
+    async def find_only_in_dynamodb(self, names: Iterable[str]) -> None:
+        """Compare metrics that are not in MariaDB."""
         known = set(names)
         after = ""
         while page := await self._dynamodb.names(PAGE, after):
