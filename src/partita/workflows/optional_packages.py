@@ -1,4 +1,4 @@
-"""The packages that only workflows need, and what is said where they are missing."""
+"""Packages that only workflows need, and the error when they are missing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ PACKAGES = ("jsonata", "jsonpath")
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """A missing package is told in one sentence."""
+def packages_required() -> Iterator[None]:
+    """Turns the failed import of such a package into an error that says what to install."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in PACKAGES:
             raise
         raise PartitaError(
-            f"{error.name} is not installed; pip install 'partita[workflows]' has it."
+            f"{error.name} is not installed: pip install 'partita[workflows]'."
         ) from error

@@ -167,7 +167,7 @@ def _without_data(event: dict[str, Any]) -> dict[str, Any]:
 
 
 async def list_map_runs(service: Service, request: Request) -> Answer:
-    """None: a Map is run inline."""
+    """Always empty: Map states run inline."""
     await find(service, request["executionArn"])
     return {"mapRuns": []}
 

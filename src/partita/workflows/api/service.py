@@ -1,4 +1,4 @@
-"""What an operation is given."""
+"""What every operation of the API is given."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Service:
     trials: Trials
     clock: Clock
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by who changes a machine or an activity that is there, or redrives an execution."""
+    """Held while an existing machine or activity is changed, or an execution redriven."""
     removals: set[asyncio.Task[None]] = field(default_factory=set)
-    """Of deleted machines, under way."""
+    """Removals of deleted machines that are under way."""
 
 
 Operation = Callable[[Service, Request], Awaitable[Answer]]

@@ -1,4 +1,4 @@
-"""TestState: one state is tried out, with the services it asks or with a result that is given."""
+"""TestState: tests one state, with the services that it calls or with a mock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from partita.workflows.running.tasks.integrations import check_resources, integr
 from partita.workflows.running.tasks.mocks import STRICT, check_mock
 
 STATE_NAME = "StateName"
-"""What a state is called whose definition is all there is. (observed)"""
+"""The name of a state that is given without one. (observed)"""
 MOCKED_TYPES = ("Task", "Map", "Parallel")
 CONTEXT_FIELDS = {
     "Execution": ("Id", "Input", "Name", "RoleArn", "StartTime", "RedriveCount", "RedriveTime"),
@@ -56,7 +56,7 @@ async def test_state(service: Service, request: Request) -> Answer:
     return _answer(trial, request, text)
 
 
-# What may be asked for. The texts are the service's own, as far as they were observed.
+# Validation. The texts are the service's own, as far as they were observed.
 
 
 def _check_combination(request: Request, mock: Request | None) -> None:
@@ -113,7 +113,7 @@ def _check_with_mock(state: State, configuration: Request) -> None:
 
 
 def _machine(request: Request) -> StateMachine:
-    """A machine of the state alone."""
+    """A machine with nothing but the state."""
     definition, name = request["definition"], request.get("stateName")
     try:
         if name is None:
@@ -148,7 +148,7 @@ def _object(request: Request, name: str) -> dict[str, Json]:
     return value
 
 
-# The context object.
+# The context object
 
 
 def _context(request: Request, text: str, moment: Moment) -> dict[str, Json]:
@@ -198,11 +198,11 @@ def _context_problem(context: dict[str, Json], state: State) -> str | None:
     return None
 
 
-# What comes of it.
+# Results
 
 
 def _act_on(trial: Trial, mock: Request, configuration: Request) -> None:
-    """The state gets the result or the error of a mock."""
+    """Give the state the result or the error of a mock."""
     failed = mock.get("errorOutput")
     result = None if failed else _mocked_result(trial.state, mock)
     trial.begin()

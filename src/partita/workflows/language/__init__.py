@@ -1,4 +1,4 @@
-"""The States Language, as those who run machines use it: everything from one place."""
+"""The Amazon States Language: the public interface of the room."""
 
 from __future__ import annotations
 

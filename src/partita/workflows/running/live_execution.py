@@ -1,4 +1,4 @@
-"""An execution in memory: what has happened to it, and what it waits for."""
+"""An execution in memory: its state, and what it waits for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StartedTask:
 
 
 @dataclass(slots=True, eq=False)
-class Live:
+class LiveExecution:
     """An execution in memory."""
 
     execution: Execution
@@ -31,14 +31,14 @@ class Live:
     finished: asyncio.Future[Execution]
     revision: int = 1
     is_kept: bool = True
-    """Whether it is written down: synchronous ones are not."""
+    """Whether it is stored: synchronous ones are not."""
     inbox: list[tuple[Happening, float, asyncio.Future[None] | None]] = field(default_factory=list)
     draining: asyncio.Task[None] | None = None
     tasks: dict[str, StartedTask] = field(default_factory=dict)
     timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
 
-    def quiet(self) -> None:
-        """Wait for nothing any more."""
+    def stop_waiting(self) -> None:
+        """Cancel all timers and tasks."""
         for timer in self.timers.values():
             timer.cancel()
         self.timers.clear()
@@ -67,7 +67,7 @@ def heartbeat_timer(id: str) -> str:
 
 
 def context_of(execution: Execution) -> dict[str, Any]:
-    """The context object of an execution, as far as it is the same for all of its states."""
+    """The part of the context object that is the same for all states of an execution."""
     return {
         "Execution": {
             "Id": execution.arn,
@@ -79,8 +79,8 @@ def context_of(execution: Execution) -> dict[str, Any]:
     }
 
 
-def told(execution: Execution, progress: Progress, now: float) -> Execution:
-    """The execution as it stands after a step."""
+def with_progress(execution: Execution, progress: Progress, now: float) -> Execution:
+    """The execution after a step."""
     if progress.status == RUNNING:
         return execution
     return msgspec.structs.replace(

@@ -24,7 +24,7 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 
 class CallSyntaxError(ValueError):
-    """Not a call of an intrinsic function; says why."""
+    """The text is not a call of an intrinsic function."""
 
 
 class PathArgument(NamedTuple):
@@ -48,12 +48,12 @@ def parse_call(text: str) -> Call:
     call = reader.call(1)
     reader.skip_space()
     if reader.position < len(text):
-        raise CallSyntaxError(f"'{text[:200]}' goes on after its last bracket")
+        raise CallSyntaxError(f"'{text[:200]}' has text after its last bracket")
     return call
 
 
 def evaluate_call(text: str, resolve: Resolve, scope: Scope) -> Json:
-    """The result of a call; paths among its arguments are looked up with `resolve`."""
+    """The result of a call; `resolve` evaluates paths among its arguments."""
     return _evaluate(parse_call(text), resolve, scope)
 
 
@@ -94,7 +94,7 @@ class _Reader:
         name = _NAME.match(self.text, start)
         intrinsic = INTRINSICS.get(name[0]) if name else None
         if name is None or intrinsic is None:
-            raise CallSyntaxError(f"'{self.text[start : start + 80]}' is no intrinsic function")
+            raise CallSyntaxError(f"'{self.text[start : start + 80]}' is not an intrinsic function")
         self.position = name.end()
         arguments = self._arguments(level)
         count = len(arguments)
@@ -128,11 +128,11 @@ class _Reader:
             self.position = constant.end()
             return parse_json(constant[0])
         raise CallSyntaxError(
-            f"no argument can begin with '{self.text[self.position : self.position + 40]}'"
+            f"an argument cannot begin with '{self.text[self.position : self.position + 40]}'"
         )
 
     def _path(self) -> PathArgument:
-        """Everything up to a comma or bracket that is not the path's own."""
+        """Everything up to a comma or bracket that is not part of the path."""
         start, depth = self.position, 0
         while self.position < len(self.text):
             if depth and (quoted := _QUOTED.match(self.text, self.position)):

@@ -1,4 +1,4 @@
-"""Intrinsic functions: what `States.Format` and its kin do with their arguments."""
+"""Intrinsic functions: `States.Format` and the others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIECE = re.compile(r"\\(?P<escaped>.)|(?P<hole>\{\})|(?P<brace>[{}])", re.DOTAL
 
 
 class Text(str):
-    """A string literal as it was written: `\\{` is a brace, `{}` a place for a value."""
+    """A string literal as it is spelled: `\\{` is a brace, `{}` a placeholder."""
 
 
 def unescape(text: str) -> str:
@@ -79,7 +79,7 @@ def array(_: Moment, *values: Json) -> Json:
 def array_partition(_: Moment, items: Json, size: Json) -> Json:
     whole, step = _array(items), _integer(size)
     if step < 1:
-        raise failure("The size of the parts of States.ArrayPartition must be positive.")
+        raise failure("The chunk size of States.ArrayPartition must be positive.")
     return [whole[start : start + step] for start in range(0, len(whole), step)]
 
 
@@ -93,7 +93,7 @@ def array_range(_: Moment, first: Json, last: Json, step: Json) -> Json:
         raise failure("The step of States.ArrayRange must not be 0.")
     numbers = range(start, end + (1 if by > 0 else -1), by)
     if (end - start) // by >= ARRAY_ITEMS_MAX:
-        raise failure(f"States.ArrayRange makes at most {ARRAY_ITEMS_MAX} items.")
+        raise failure(f"States.ArrayRange returns at most {ARRAY_ITEMS_MAX} items.")
     return list(numbers)
 
 
@@ -127,7 +127,7 @@ def base64_decode(_: Moment, text: Json) -> Json:
 def hash_of(_: Moment, value: Json, algorithm: Json) -> Json:
     name = _HASHES.get(_string(algorithm))
     if name is None:
-        raise failure(f"States.Hash knows {', '.join(_HASHES)}, and not '{algorithm}'.")
+        raise failure(f"States.Hash supports {', '.join(_HASHES)}, not '{algorithm}'.")
     text = _short(value if isinstance(value, str) else json_text(value))
     return hashlib.new(name, text.encode(), usedforsecurity=False).hexdigest()
 
@@ -205,20 +205,20 @@ _HASHES = {
 
 def _string(value: Json) -> str:
     if not isinstance(value, str):
-        raise failure(f"A string is expected, and not {type_name(value)}.")
+        raise failure(f"A string is expected, not {type_name(value)}.")
     return value
 
 
 def _array(value: Json) -> list[Json]:
     if not isinstance(value, list):
-        raise failure(f"An array is expected, and not {type_name(value)}.")
+        raise failure(f"An array is expected, not {type_name(value)}.")
     return value
 
 
 def _integer(value: Json) -> int:
-    """A number, rounded half up as the guide has it."""
+    """A number, rounded half up. (guide)"""
     if not is_number(value):
-        raise failure(f"A number is expected, and not {type_name(value)}.")
+        raise failure(f"A number is expected, not {type_name(value)}.")
     if abs(value) >= 2**63:
         raise failure("A number of up to 64 bits is expected.")
     return value if isinstance(value, int) else int((value + 0.5) // 1)
@@ -226,7 +226,7 @@ def _integer(value: Json) -> int:
 
 def _short(text: str) -> str:
     if len(text) > HASHED_CHARS_MAX:
-        raise failure(f"At most {HASHED_CHARS_MAX} characters are taken.")
+        raise failure(f"At most {HASHED_CHARS_MAX} characters are allowed.")
     return text
 
 

@@ -1,7 +1,7 @@
 """JSONata: `{% ... %}` expressions, evaluated by a library with Step Functions' own functions.
 
-Functions that read a clock, roll dice or could fill the memory are replaced by ours, so that an
-evaluation depends on nothing but its scope.
+Functions that read a clock, use randomness or could exhaust memory are replaced, so that an
+evaluation depends on its scope only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FROM_MILLIS = jsonata.Jsonata("$fromMillis($millis, $picture, $timezone)")
 
 
 def is_expression(value: Json) -> bool:
-    """Whether it is to be evaluated: nothing, not even a space, may stand outside the marks."""
+    """Whether a string is an expression: nothing, not even a space, is outside the marks."""
     return isinstance(value, str) and value.startswith(OPEN) and value.endswith(CLOSE)
 
 
@@ -51,7 +51,7 @@ class Expression:
             self._compiled.register_function(name, self._bound(function))
 
     def evaluate(self, scope: Scope, field: str) -> Json:
-        """The result; a StateError that names the field when there is none."""
+        """The result. Raises StateError, which names the field."""
         self._scope = scope
         bindings = {**scope.variables, "states": {**scope.states, "context": scope.context}}
         try:
@@ -86,7 +86,7 @@ class Expression:
 
 @lru_cache(maxsize=2048)
 def compile_expression(source: str) -> Expression:
-    """The expression; a ValueError that says why when it is none."""
+    """The compiled expression. Raises ValueError with the reason."""
     try:
         return Expression(source)
     except jsonata.JsonataError as error:
@@ -94,7 +94,7 @@ def compile_expression(source: str) -> Expression:
 
 
 def _in_doubles(value: Json) -> Json:
-    """Integers that the library cannot hold, as the doubles that JSONata has for all numbers."""
+    """Large integers as doubles, which JSONata uses for all numbers."""
     if isinstance(value, dict):
         return {key: _in_doubles(member) for key, member in value.items()}
     if isinstance(value, list):
@@ -127,7 +127,7 @@ def _partition(_: Scope, items: Json, size: Json) -> Json:
     whole = items if isinstance(items, list) else [items]
     step = int(size)
     if step < 1:
-        raise ValueError("the size of the parts must be positive")
+        raise ValueError("the chunk size must be positive")
     return [whole[start : start + step] for start in range(0, len(whole), step)]
 
 

@@ -1,9 +1,9 @@
 """JSONPath as the States Language uses it: finding a value, and placing a result.
 
-A path that names one value (`$.a.b[0]['c d']`) gives that value or fails; one that may match many
-(`$..a`, `$.a[*]`, `$.a[?@.b > 1]`) gives an array, which may be empty. The first kind is all that
-most machines use and is read here; the second goes to a library, with a bound on how much of its
-input a path may look at, because `$..*..*..*` would look at everything many times over.
+A path that names one value (`$.a.b[0]['c d']`) returns that value or fails; one that may match many
+(`$..a`, `$.a[*]`, `$.a[?@.b > 1]`) returns an array, which may be empty. Most machines use the
+first kind only, which is evaluated here. A library evaluates the second kind, with a limit on how
+much of its input a path may visit, because `$..*..*..*` would visit everything many times.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 class PathNotFound(Exception):
-    """A path that names one value, and its input has none there."""
+    """The input has no value at a path that names one."""
 
 
 class PathSyntaxError(ValueError):
-    """Not a path; says why."""
+    """The text is not a path."""
 
 
 class Path:
-    """A parsed path: where it starts, and how it goes on from there."""
+    """A parsed path: where it starts, and its steps."""
 
     def __init__(self, text: str) -> None:
         root = _ROOT.match(text)
         if root is None:
-            raise PathSyntaxError(f"a path begins with $, and '{text[:80]}' does not")
+            raise PathSyntaxError(f"a path begins with $, but '{text[:80]}' does not")
         if root["context"] and root["variable"]:
             raise PathSyntaxError(f"'{text[:80]}' mixes the context object with a variable")
         self.text = text
@@ -75,11 +75,11 @@ class Path:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it names exactly one place, so that a result can be put there."""
+        """Whether it is a reference path, which names one place for a result."""
         return self.steps is not None and self.function is None
 
     def find(self, data: Json) -> Json:
-        """What it selects in the data; PathNotFound when there is nothing at its one place."""
+        """What it selects in the data. Raises PathNotFound."""
         if self.steps is not None:
             found = _follow(data, self.steps)
         else:
@@ -106,14 +106,14 @@ def resolve(text: str, data: Json, context: Json, variables: Mapping[str, Json])
 
 
 def place(text: str, data: Json, value: Json) -> Json:
-    """The data with the value put where a reference path says; objects on the way are created."""
+    """The data with the value at a reference path; missing objects on the way are created."""
     path = parse_path(text)
     assert path.steps is not None
     return _placed(data, path.steps, value, text)
 
 
 def _placed(data: Json, steps: tuple[Step, ...], value: Json, text: str) -> Json:
-    # Along the path everything is copied: the data may be in use elsewhere.
+    # Objects along the path are copied, because the data may be shared.
     if not steps:
         return value
     step, rest = steps[0], steps[1:]
@@ -129,7 +129,7 @@ def _placed(data: Json, steps: tuple[Step, ...], value: Json, text: str) -> Json
 
 
 def _steps(rest: str) -> tuple[Step, ...] | None:
-    """The names and indexes of a path that has nothing else; None for other paths."""
+    """The steps of a path that has only names and indexes; None for other paths."""
     steps: list[Step] = []
     position = 0
     while position < len(rest):
@@ -163,7 +163,7 @@ def _has_steps(data: Json, step: Step) -> bool:
 
 
 class _Allowance:
-    """How many more values a search may look at."""
+    """How many more values a search may visit."""
 
     def __init__(self) -> None:
         self.nodes = PATH_NODES_MAX
@@ -175,7 +175,7 @@ class _Allowance:
 
 
 class _Match(jsonpath.JSONPathMatch):
-    """A value that a search looks at, which costs some of its allowance."""
+    """A value that a search visits, which uses up some of its allowance."""
 
     def new_child(self, obj: object, key: Step) -> _Match:
         allowance = self.filter_context()["allowance"]
@@ -192,7 +192,7 @@ class _Environment(jsonpath.JSONPathEnvironment):
     max_recursion_depth = 200
 
     def setup_function_extensions(self) -> None:
-        """None: regular expressions in them could take for ever."""
+        """No functions: regular expressions in them could run forever."""
 
 
 _environment = _Environment(strict=True)
@@ -208,12 +208,12 @@ def _search(text: str) -> jsonpath.JSONPath:
     for segment in found.segments:
         for selector in segment.selectors:
             if isinstance(selector, Filter) and not _is_plain(selector.expression):
-                raise PathSyntaxError(f"a filter in '{text[:80]}' searches within its search")
+                raise PathSyntaxError(f"a filter in '{text[:80]}' contains another search")
     return found
 
 
 def _is_plain(expression: BaseExpression) -> bool:
-    """Whether a filter compares single values: a search within it would escape the allowance."""
+    """Whether a filter compares single values; a nested search would evade the allowance."""
     if isinstance(expression, FilterQuery) and not expression.path.singular_query():
         return False
     return all(map(_is_plain, expression.children()))

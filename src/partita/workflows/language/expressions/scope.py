@@ -1,4 +1,4 @@
-"""What an expression can see: its data, the context object, variables, and the moment."""
+"""The scope of an expression: its data, the context object, variables, and the moment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partita.workflows.language.values import Json
 
 
 class Moment(NamedTuple):
-    """Time and chance, passed in: nothing in the language reads a clock."""
+    """Time and randomness, passed in: nothing in the language reads a clock."""
 
     now: float
     random: random.Random
@@ -18,15 +18,15 @@ class Moment(NamedTuple):
 
 class Scope(NamedTuple):
     data: Json
-    """What `$` is."""
+    """The value of `$`."""
     context: Json
-    """What `$$` and `$states.context` are."""
+    """The value of `$$` and `$states.context`."""
     variables: Mapping[str, Json]
     moment: Moment
     states: Mapping[str, Json]
     """`$states` of JSONata, apart from the context: input, result, errorOutput."""
     inspected: dict[str, Json] | None = None
-    """What became of the data on its way, of a state that is tried out."""
+    """Intermediate data, when a state is tested (TestState)."""
 
     def note(self, name: str, value: Json) -> Json:
         if self.inspected is not None:

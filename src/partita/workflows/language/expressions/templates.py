@@ -36,7 +36,7 @@ def _filled(name: str, value: Json, scope: Scope) -> tuple[str, Json]:
 
 
 def evaluate_path(text: str, scope: Scope, field: str) -> Json:
-    """What a path or a call of an intrinsic function gives."""
+    """The value of a path or of a call of an intrinsic function."""
     if is_call(text):
         try:
             return evaluate_call(text, lambda path: find_path(path, scope, field), scope)
@@ -61,7 +61,7 @@ def find_path(text: str, scope: Scope, field: str) -> Json:
 
 
 def fill_query_template(template: Json, scope: Scope, field: str) -> Json:
-    """JSONata: strings in `{% %}` are expressions, wherever they stand."""
+    """JSONata: all strings in `{% %}` are expressions."""
     if is_expression(template):
         return compile_expression(source_of(template)).evaluate(scope, field)
     if isinstance(template, dict):

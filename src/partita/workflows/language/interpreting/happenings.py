@@ -1,4 +1,7 @@
-"""What goes between the language and those who run it: commands one way, happenings the other."""
+"""The interface to the engine: commands that it carries out, and happenings that it reports.
+
+Happenings are not called events, because those of AWS are the entries of a history.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ class StartTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     token: str | None = None
     credentials: Json = None
     is_started: bool = False
-    """Of a task that is asked for again after a restart: a worker has it already."""
+    """When a task is started again after a restart: a worker has it already."""
     is_submitted: bool = False
-    """The service has accepted it already; only its outcome is waited for."""
+    """The service has accepted it already; only its outcome is missing."""
     submitted: Json = None
 
 

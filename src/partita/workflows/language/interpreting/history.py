@@ -32,7 +32,7 @@ def _details_name(type: str) -> str:
 
 
 def data(name: str, value: Json) -> dict[str, Json]:
-    """An input or output as events have it: as text."""
+    """An input or output of an event, as text."""
     return {name: json_text(value), f"{name}Details": {"truncated": False}}
 
 
@@ -52,7 +52,7 @@ def task_type(task: StartTask, what: str) -> str:
 
 
 def task_details(task: StartTask) -> dict[str, Json]:
-    """What every event of a task of a service repeats; the others repeat nothing."""
+    """Details that all events of a service's task have; other tasks have none."""
     resource = resource_of(task.resource)
     if resource.type is None:
         return {}

@@ -1,7 +1,7 @@
-"""Running a machine, step by step: a pure function from what was and what happened to what is.
+"""The interpreter: a pure function from a run and a happening to the next run.
 
-Nothing here does I/O, sleeps or reads a clock. Whoever runs a machine stores the run that comes
-back, carries out its commands, and comes again with what happened.
+Nothing here does I/O, sleeps or reads a clock. The engine stores the run that is returned, carries
+out its commands, and calls again with what happened.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from partita.workflows.language.values import Json, check_size
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a run has come, and what is to be done and told about it."""
+    """A run after a step, with the commands and history events of the step."""
 
     run: Run
     commands: list[Command] = []
@@ -79,13 +79,13 @@ def begin(machine: StateMachine, input: Json, context: dict[str, Json], moment: 
     run = Run(context={**context, "Execution": execution}, lines={line.id: line})
     walk = Walk(machine, run, moment)
     details = {**history.data("input", input), "roleArn": execution.get("RoleArn", "")}
-    walk.tell(line, "ExecutionStarted", details, moves=False)
+    walk.record_event(line, "ExecutionStarted", details, moves=False)
     walk.ready(line)
     return _walked(walk, walk.go)
 
 
 def advance(machine: StateMachine, run: Run, happening: Happening, moment: Moment) -> Progress:
-    """Go on after something happened; the run that is given stays as it is."""
+    """Continue after a happening; the given run is not changed."""
     if run.status != RUNNING:
         return Progress(run)
     walk = Walk(machine, run.copy(), moment)
@@ -98,7 +98,7 @@ def advance(machine: StateMachine, run: Run, happening: Happening, moment: Momen
 
 
 def react(walk: Walk, line: Line, happening: TimerFired | TaskHappening) -> None:
-    """What a line waits for has happened."""
+    """Continue the line that waits for a happening."""
     if isinstance(happening, TimerFired):
         _fire(walk, line)
     else:
@@ -107,7 +107,7 @@ def react(walk: Walk, line: Line, happening: TimerFired | TaskHappening) -> None
 
 
 def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
-    """Go on with a run that did not succeed, from the states that it did not leave."""
+    """Continue a run that did not succeed, from the states that it did not leave."""
     run = run.copy()
     execution = run.context["Execution"]
     count = execution["RedriveCount"] + 1
@@ -117,7 +117,7 @@ def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
     walk = Walk(machine, run, moment)
     first = next(iter(run.lines.values()))
     first.last_event = run.event_count
-    event = walk.tell(first, "ExecutionRedriven", {"redriveCount": count})
+    event = walk.record_event(first, "ExecutionRedriven", {"redriveCount": count})
     for line in run.lines.values():
         line.last_event = event
     return _walked(walk, partial(_resume, walk))
@@ -126,7 +126,7 @@ def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
 def _resume(walk: Walk) -> None:
     for line in list(walk.run.lines.values()):
         if walk.run.lines.get(line.id) is not line:
-            # One before it has failed again, and this one with it.
+            # A line before it has failed again, and ended this one.
             continue
         line.retries = {}
         if not forks.resume(walk, line):
@@ -135,7 +135,7 @@ def _resume(walk: Walk) -> None:
 
 
 def outstanding(run: Run) -> list[Command]:
-    """Everything that a run waits for, to be asked for again after a restart."""
+    """The commands for everything that a run waits for, after a restart."""
     commands: list[Command] = []
     for line in run.lines.values():
         if line.waits_for is None or run.status != RUNNING:
@@ -157,31 +157,31 @@ def _walked(walk: Walk, step: Callable[[], None]) -> Progress:
         )
         first = next(iter(walk.run.lines.values()))
         walk.end(FAILED, error=RUNTIME, cause=cause)
-        walk.tell(first, "ExecutionFailed", history.failure(RUNTIME, cause))
+        walk.record_event(first, "ExecutionFailed", history.failure(RUNTIME, cause))
     return Progress(walk.run, walk.commands, walk.events)
 
 
 def _end(walk: Walk, happening: Stopped | ExecutionTimedOut) -> None:
-    """The execution as a whole is over, wherever its lines are."""
+    """End the execution, wherever its lines are."""
     first = next(iter(walk.run.lines.values()))
     unfinished = walk.run.copy_lines()
     forks.abort_lines(walk, first)
     if first.is_entered and walk.state_of(first).type in _ABORTABLE:
-        walk.tell(first, f"{walk.state_of(first).type}StateAborted")
+        walk.record_event(first, f"{walk.state_of(first).type}StateAborted")
     if isinstance(happening, Stopped):
         walk.end(ABORTED, unfinished, error=happening.error, cause=happening.cause)
         details = history.failure(happening.error, happening.cause)
-        walk.tell(first, "ExecutionAborted", details)
+        walk.record_event(first, "ExecutionAborted", details)
     else:
         walk.end(TIMED_OUT, unfinished)
-        walk.tell(first, "ExecutionTimedOut", {})
+        walk.record_event(first, "ExecutionTimedOut", {})
 
 
 _ABORTABLE = ("Task", "Wait", "Parallel", "Map")
 
 
 def _fire(walk: Walk, line: Line) -> None:
-    """A wait is over: that of a Wait state, or the one before a state is tried again."""
+    """The end of a wait: of a Wait state, or before a retry."""
     state = walk.state_of(line)
     if state.type == "Wait" and line.is_entered:
         line.waits_for = line.until = None
@@ -195,13 +195,13 @@ def _started(walk: Walk, line: Line, task: StartTask, happening: TaskStarted) ->
     if happening.worker_name is not None:
         details = {"workerName": happening.worker_name}
     line.task = replace(task, is_started=True)
-    walk.tell(line, history.task_type(task, "Started"), details)
+    walk.record_event(line, history.task_type(task, "Started"), details)
 
 
 def _submitted(walk: Walk, line: Line, task: StartTask, happening: TaskSubmitted) -> None:
     details = {**history.task_details(task), **history.data("output", happening.output)}
     line.task = replace(task, is_submitted=True, submitted=happening.output)
-    walk.tell(line, history.task_type(task, "Submitted"), details)
+    walk.record_event(line, history.task_type(task, "Submitted"), details)
 
 
 def _succeeded(walk: Walk, line: Line, task: StartTask, happening: TaskSucceeded) -> None:
@@ -211,7 +211,7 @@ def _succeeded(walk: Walk, line: Line, task: StartTask, happening: TaskSucceeded
         _fail(walk, line, task, "Failed", error)
         return
     details = {**history.task_details(task), **history.data("output", happening.output)}
-    walk.tell(line, history.task_type(task, "Succeeded"), details)
+    walk.record_event(line, history.task_type(task, "Succeeded"), details)
     line.waits_for = line.task = None
     state = walk.state_of(line)
     walk.attempt(line, partial(walk.conclude, line, state, happening.output))
@@ -231,7 +231,7 @@ def _heartbeat_missed(walk: Walk, line: Line, task: StartTask, _: HeartbeatMisse
 
 def _fail(walk: Walk, line: Line, task: StartTask, what: str, error: StateError) -> None:
     details = {**history.task_details(task), **history.failure(error.error, error.cause)}
-    walk.tell(line, history.task_type(task, what), details)
+    walk.record_event(line, history.task_type(task, what), details)
     walk.fail(line, error)
 
 

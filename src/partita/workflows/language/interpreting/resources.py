@@ -15,14 +15,14 @@ _ACTIVITY = re.compile(r"arn:[\w-]+:states:[\w-]+:\d+:activity:[^:]+")
 
 class Resource(NamedTuple):
     events: str
-    """How the names of its events begin."""
+    """The prefix of its events."""
     type: str | None = None
     action: str | None = None
-    """Of a service: `dynamodb` and `putItem`, `aws-sdk:s3` and `listBuckets`."""
+    """For a service: `dynamodb` and `putItem`, `aws-sdk:s3` and `listBuckets`."""
 
     @property
     def has_token(self) -> bool:
-        """Whether somebody answers with a token."""
+        """Whether it is completed with a task token."""
         return self.events == "Activity" or (self.action or "").endswith(WAIT_FOR_TASK_TOKEN)
 
 

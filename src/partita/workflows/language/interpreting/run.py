@@ -1,4 +1,4 @@
-"""The state of an execution between two happenings: plain data that is stored as JSON.
+"""The state of an execution between two happenings: plain data, stored as JSON.
 
 A run is a set of lines. The first line walks the states of the machine; a Parallel or Map state
 forks it, and each branch or iteration is a line of its own that knows its parent. A line that is
@@ -26,7 +26,7 @@ class Item(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     number: int
     index: int
-    """Of the first item, when items come in batches."""
+    """The index of the first item, for batches."""
     value: Json
     key: str | None = None
 
@@ -36,14 +36,14 @@ class Fork(msgspec.Struct, kw_only=True):
 
     total: int
     waiting: list[Item]
-    """The items of a Map state that nobody works on yet."""
+    """The items of a Map state whose iterations have not started."""
     concurrency: int
     running: int = 0
     succeeded: dict[int, Json] = msgspec.field(default_factory=dict)
     """Outputs by number."""
     failed: int = 0
     tolerated: int | None = None
-    """How many may fail; None when nothing was said of it."""
+    """How many may fail; None without a tolerance."""
     lost: list[Item] = []
     """Those of a Map state whose failure was tolerated."""
 
@@ -59,10 +59,10 @@ class Fork(msgspec.Struct, kw_only=True):
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     id: str
     path: tuple[str | int, ...] = ()
-    """Which states of the definition it walks; see StateMachine.states_at."""
+    """The states of the definition that it walks; see StateMachine.states_at."""
     parent: str | None = None
     number: int = 0
-    """Which branch or iteration of its parent it is."""
+    """The number of its branch or iteration."""
     item: Item | None = None
     variables: dict[str, Json] = msgspec.field(default_factory=dict)
     last_event: int = 0
@@ -84,7 +84,7 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Run(msgspec.Struct, kw_only=True):
     context: dict[str, Json]
     lines: dict[str, Line]
-    """Of a run that did not succeed, those of its end, from which it can be redriven."""
+    """For a run that did not succeed, the lines at its end, from which it can be redriven."""
     status: str = RUNNING
     output: Json = None
     error: str | None = None
@@ -93,7 +93,7 @@ class Run(msgspec.Struct, kw_only=True):
     ids_given: int = 0
 
     def copy(self) -> Run:
-        """A run that can be changed without a trace in this one; JSON values are shared."""
+        """A copy that can be changed independently; JSON values are shared."""
         duplicate = copy(self)
         duplicate.lines = self.copy_lines()
         return duplicate

@@ -1,4 +1,4 @@
-"""Task tokens: what somebody outside answers with; they say which task of which execution."""
+"""Task tokens: they identify the task and execution for which an outside worker answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def make_token(execution_arn: str, task_id: str, chance: random.Random) -> str:
 
 
 def task_of_token(token: str) -> tuple[str, str] | None:
-    """The execution and the id of its task; None for what is no token of ours.
+    """The execution and the id of its task; None for an invalid token.
 
-    The token itself is to be compared with that of the task: the rest of it can be guessed.
+    The caller compares the token with that of the task: everything but the secret can be guessed.
     """
     try:
         parts = parse_json(base64.urlsafe_b64decode(token))

@@ -1,4 +1,4 @@
-"""One state, tried out by itself: what it makes of an input, and of its data on the way."""
+"""The test of one state (TestState): its output for an input, and the intermediate data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RETRIABLE, CAUGHT_ERROR = "RETRIABLE", "CAUGHT_ERROR"
 
 
 class Trial(Walk):
-    """A walk that ends where its first state does. Nothing is tried again."""
+    """A walk that ends with its first state. Nothing is retried."""
 
     def __init__(
         self,
@@ -42,17 +42,17 @@ class Trial(Walk):
         self.state: State = self.state_of(line)
         self.inspected: dict[str, Json] = {"input": input}
         self.context: dict[str, Json] | None = None
-        """What expressions see instead of the context object, when it is given."""
+        """Replaces the context object, when it is given."""
         self.next: str | None = None
         self._line = line
         self._outcome: data_flow.Outcome | None = None
         self._error: StateError | None = None
         self._tolerated: int | None = None
 
-    # What can be done with it.
+    # Steps of the test
 
     def begin(self) -> StartTask | StartTimer | None:
-        """What is to be done before it can go on."""
+        """The command to carry out first, if there is one."""
         prepare = _PREPARE.get(self.state.type, EXECUTE[self.state.type])
         self.attempt(self._line, partial(prepare, self, self._line, self.state))
         waits_for = self.commands[-1] if self.status is None and self.commands else None
@@ -63,7 +63,7 @@ class Trial(Walk):
         react(self, self._line, happening)
 
     def succeed(self, result: Json, failures: int = 0) -> None:
-        """The state has a result; of a Map state so many iterations failed."""
+        """Give the state its result; `failures` iterations of a Map state failed."""
         if self._tolerated is not None and failures > self._tolerated:
             self.fail(self._line, map_items.too_many_failures())
             return
@@ -72,18 +72,18 @@ class Trial(Walk):
         self.attempt(self._line, partial(super().conclude, self._line, self.state, result))
 
     def break_off(self, error: str | None, cause: str | None, retries: int = 0) -> None:
-        """The state failed, after its retrier was used so often."""
+        """Let the state fail, after `retries` attempts of its retrier."""
         broken = StateError(error, cause)
         number = retrier_for(self.state, broken)
         if number is not None:
             self._line.retries[number] = retries
         self.fail(self._line, broken)
 
-    # How it ended.
+    # Its outcome
 
     @property
     def status(self) -> str | None:
-        """As TestState tells it; None while it is under way."""
+        """The status of TestState; None while it is under way."""
         if self.run.status == FAILED:
             return FAILED
         if self._outcome is not None:
@@ -108,7 +108,7 @@ class Trial(Walk):
 
     @property
     def error_details(self) -> dict[str, int]:
-        """Which retrier or catcher has met an error."""
+        """The retrier or catcher that matched an error."""
         if self._error is None:
             return {}
         if self.status == CAUGHT_ERROR:
@@ -121,7 +121,7 @@ class Trial(Walk):
         delay = int(self.commands[-1].until - self.moment.now)
         return {"retryIndex": number, "retryBackoffIntervalSeconds": delay}
 
-    # What a walk does otherwise.
+    # Overridden steps of a walk
 
     def scope(self, line: Line, token: str | None = None) -> Scope:
         scope = super().scope(line, token)
@@ -138,8 +138,8 @@ class Trial(Walk):
         self._error = error
         super().fail(line, error)
 
-    def explained(self, line: Line, error: StateError) -> StateError:
-        """There is no history that it could point to."""
+    def packages_required(self, line: Line, error: StateError) -> StateError:
+        """A test has no history to point to."""
         return error
 
     def tolerate(self, failures: int | None) -> None:
@@ -170,4 +170,4 @@ _PREPARE: dict[str, Callable[[Trial, Line, State], None]] = {
     "Parallel": _prepare_parallel,
     "Map": _prepare_map,
 }
-"""States that need others: they are only tried with a result or error that is given."""
+"""Parallel and Map states, which are tested with a mock only."""

@@ -1,4 +1,4 @@
-"""One walk over a run: from a happening to the point where every line waits again."""
+"""A walk over a run: from a happening until every line waits again."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _RETRYING = ("Task", "Parallel", "Map")
 
 
 class HistoryFull(Exception):
-    """An execution may have so many events, and no more."""
+    """The history has reached its maximum number of events."""
 
 
 class Walk:
-    """Walks the lines of a run; what has to be done and told about it is gathered here."""
+    """Walks the lines of a run, and collects commands and history events."""
 
     def __init__(self, machine: StateMachine, run: Run, moment: Moment) -> None:
         self.machine = machine
@@ -47,7 +47,7 @@ class Walk:
         self.events: list[history.Event] = []
         self._ready: deque[Line] = deque()
         self._unfinished: dict[str, Line] = {}
-        """The lines as they stood before the failure that is being dealt with."""
+        """The lines before the failure that is being handled."""
         self.inspected: dict[str, Json] | None = None
 
     def go(self) -> None:
@@ -67,19 +67,21 @@ class Walk:
             self.attempt(line, partial(EXECUTE[state.type], self, line, state))
 
     def attempt(self, line: Line, step: Callable[[], None]) -> None:
-        """Do something for a line; an error of the language is a failure of its state."""
+        """Run an action for a line; a StateError makes its state fail."""
         try:
             step()
         except RecursionError:
-            self.fail(line, self.explained(line, StateError(RUNTIME, "It is nested too deeply.")))
+            self.fail(
+                line, self.packages_required(line, StateError(RUNTIME, "It is nested too deeply."))
+            )
         except StateError as error:
-            self.fail(line, self.explained(line, error))
+            self.fail(line, self.packages_required(line, error))
 
     def state_of(self, line: Line) -> State:
         return self.machine.states_at(line.path).states[line.state]
 
     def scope(self, line: Line, token: str | None = None) -> Scope:
-        """What the expressions of a line's state see; `$` is its input."""
+        """The scope for expressions of a line's state; `$` is its input."""
         entered: dict[str, Json] = {"EnteredTime": format_timestamp(line.entered_at)}
         entered["Name"] = line.state
         if self.state_of(line).type in _RETRYING:
@@ -106,12 +108,13 @@ class Walk:
         line.entered_at = self.moment.now
         line.retries = {}
         details = {"name": state.name, **history.data("input", line.input)}
-        line.entered_event = self.tell(line, f"{state.type}StateEntered", details)
+        line.entered_event = self.record_event(line, f"{state.type}StateEntered", details)
 
-    def tell(
+    def record_event(
         self, line: Line, type: str, details: dict[str, Json] | None = None, *, moves: bool = True
     ) -> int:
-        """Add an event to the history after the line's last; what it `moves` is that last."""
+        """Add an event after the line's last one; it becomes the last one if it `moves` the
+        line."""
         if self.run.event_count >= HISTORY_EVENTS_MAX - 1 and not type.startswith("Execution"):
             raise HistoryFull
         self.run.event_count += 1
@@ -134,14 +137,16 @@ class Walk:
         self.commands.append(StartTimer(line.waits_for, until))
 
     def conclude(self, line: Line, state: State, result: Json) -> None:
-        """Leave a state with what its result makes of its input."""
+        """Leave a state with its outcome."""
         scope = self.scope(line)
         self.leave(line, state, data_flow.outcome(state, scope, result), state.next)
 
     def leave(self, line: Line, state: State, end: data_flow.Outcome, next: str | None) -> None:
         check_size(end.output, state.name)
         details = {"name": state.name, **history.data("output", end.output)}
-        self.tell(line, f"{state.type}StateExited", details | history.assigned(end.assigned))
+        self.record_event(
+            line, f"{state.type}StateExited", details | history.assigned(end.assigned)
+        )
         line.variables.update(end.assigned)
         line.fork = None
         if next is None:
@@ -151,35 +156,35 @@ class Walk:
             self.ready(line)
 
     def finish(self, line: Line, output: Json) -> None:
-        """The last state of a line is left."""
+        """A line has left its last state."""
         if line.parent is None:
             self.end(SUCCEEDED, output=output)
-            self.tell(line, "ExecutionSucceeded", history.data("output", output))
+            self.record_event(line, "ExecutionSucceeded", history.data("output", output))
         else:
             forks.branch_ended(self, line, output)
 
     def fail(self, line: Line, error: StateError) -> None:
-        """A state failed: try again, go where a catcher says, or fail the line."""
+        """A state failed: retry it, go to the state of a catcher, or let the line fail."""
         self._unfinished = self.run.copy_lines()
         self.fail_too(line, error)
 
     def fail_too(self, line: Line, error: StateError) -> None:
-        """The same, of a state that fails with another one that is within it."""
+        """The same, for a state that fails because of a state within it."""
         state = self.state_of(line)
         forks.abort_lines(self, line)
         line.waits_for = line.task = line.until = line.fork = None
         if error.location is not None:
             details = history.failure(error.error, error.cause)
             details |= {"location": error.location, "state": state.name}
-            self.tell(line, "EvaluationFailed", details)
+            self.record_event(line, "EvaluationFailed", details)
         try:
             if self._retries(line, state, error) or self._catches(line, state, error):
                 return
         except StateError as second:
-            error = self.explained(line, second)
+            error = self.packages_required(line, second)
         if line.parent is None:
             self.end(FAILED, self._unfinished, error=error.error, cause=error.cause)
-            self.tell(line, "ExecutionFailed", history.failure(error.error, error.cause))
+            self.record_event(line, "ExecutionFailed", history.failure(error.error, error.cause))
         else:
             forks.branch_failed(self, line, error)
 
@@ -206,7 +211,7 @@ class Walk:
         return True
 
     def cancel(self, line: Line) -> None:
-        """Nobody needs what a line waits for."""
+        """Cancel what a line waits for."""
         if line.waits_for is not None:
             cancel = CancelTimer if line.task is None else CancelTask
             self.commands.append(cancel(line.waits_for))
@@ -221,15 +226,15 @@ class Walk:
         error: str | None = None,
         cause: str | None = None,
     ) -> None:
-        """The run is over; nothing waits any more."""
+        """End the run, and cancel everything that waits."""
         for line in self.run.lines.values():
             self.cancel(line)
         self.run.lines = unfinished or {}
         self.run.status, self.run.output = status, output
         self.run.error, self.run.cause = error, cause
 
-    def explained(self, line: Line, error: StateError) -> StateError:
-        """The error with a word about where it happened, as the service has it."""
+    def packages_required(self, line: Line, error: StateError) -> StateError:
+        """The error with its location, in the service's words."""
         if error.error == DATA_LIMIT_EXCEEDED:
             return error
         place = f"the state '{line.state}' (entered at the event id #{line.entered_event})"

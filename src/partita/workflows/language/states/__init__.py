@@ -1,1 +1,1 @@
-"""What states do with their data: each type, choices, forks, retries."""
+"""What states do: each type, their data flow, choices, forks and retries."""

@@ -22,7 +22,7 @@ LOGICAL = ("And", "Or", "Not")
 
 
 def matching_rule(state: State, scope: Scope) -> Rule | None:
-    """The first rule that holds."""
+    """The first rule that matches."""
     holds = _condition_holds if state.is_jsonata else _rule_holds
     for number, rule in enumerate(state.fields["Choices"]):
         if holds(rule, scope, f"Choices[{number}]"):
@@ -112,7 +112,7 @@ def _booleans(compare: Comparison) -> Comparison:
 
 
 def _matches(value: str, pattern: str) -> bool:
-    """Parts between stars, in order: regular expressions with many stars could take for ever."""
+    """Matches the parts between stars in order; a regular expression could run forever."""
     first, *middle = _parts(pattern)
     if not middle:
         return value == first
@@ -130,7 +130,7 @@ def _matches(value: str, pattern: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _parts(pattern: str) -> tuple[str, ...]:
-    """What is between the stars; `\\*` is a star and `\\\\` a backslash."""
+    """The parts between stars; `\\*` is a star and `\\\\` a backslash."""
     parts = [""]
     for token in re.findall(r"\\[*\\]|.", pattern, re.DOTALL):
         if token == "*":
@@ -169,4 +169,4 @@ OPERATORS: dict[str, Comparison] = {
     "StringMatches": _strings(_matches),
     **dict.fromkeys((*TESTS, "IsPresent"), operator.is_),
 }
-"""Every comparison of a rule, by the name of its field."""
+"""The comparison operators, by the name of their field."""

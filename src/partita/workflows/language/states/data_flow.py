@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 def effective_input(state: State, scope: Scope) -> Json:
-    """What the state works on: its input, chosen by InputPath and shaped by a template."""
+    """The effective input: selected by InputPath, then shaped by Parameters or Arguments."""
     if state.is_jsonata:
         if "Arguments" in state.fields:
             given = fill_query_template(state.fields["Arguments"], scope, "Arguments")
@@ -45,7 +45,7 @@ def effective_input(state: State, scope: Scope) -> Json:
 
 
 def selected(state: State, scope: Scope) -> Scope:
-    """The scope after InputPath, in which the other paths of the state are looked up."""
+    """The scope after InputPath, for the other paths of the state."""
     if state.is_jsonata:
         return scope
     data = _selected(state.fields, "InputPath", scope)
@@ -53,7 +53,7 @@ def selected(state: State, scope: Scope) -> Scope:
 
 
 def passed_on(state: State, scope: Scope) -> Outcome:
-    """The outcome of a state that does nothing to its input but choose from it."""
+    """The outcome of a state that passes on its input."""
     if state.is_jsonata:
         return query_outcome(state.fields, scope, scope.data)
     inner = selected(state, scope)
@@ -61,7 +61,7 @@ def passed_on(state: State, scope: Scope) -> Outcome:
 
 
 def outcome(state: State, scope: Scope, result: Json) -> Outcome:
-    """What comes of a result: selected from, placed into the input, and chosen from again."""
+    """The outcome of a result, after ResultSelector, ResultPath and OutputPath."""
     if state.is_jsonata:
         inner = scope._replace(states={**scope.states, "result": result})
         return query_outcome(state.fields, inner, result)
@@ -74,7 +74,7 @@ def outcome(state: State, scope: Scope, result: Json) -> Outcome:
 
 
 def caught(state: State, number: int, scope: Scope, error_output: Json) -> Outcome:
-    """What a catcher makes of an error."""
+    """The outcome of an error that a catcher handles."""
     catcher = state.fields["Catch"][number]
     if state.is_jsonata:
         inner = scope._replace(states={**scope.states, "errorOutput": error_output})
@@ -104,17 +104,17 @@ def query_outcome(fields: Fields, scope: Scope, default: Json, prefix: str = "")
 
 
 def number_of(state: State, name: str, scope: Scope) -> int | None:
-    """A whole number that a field gives, or an expression, or the path of its twin."""
+    """An integer from a field, an expression, or the path in the field's `...Path` variant."""
     value = scalar_of(state, name, scope)
     if value is None:
         return None
     if not is_integer(value) or not 0 <= value <= SECONDS_MAX:
-        raise wrong_value(state, name, f"a whole number from 0 to {SECONDS_MAX}", value)
+        raise wrong_value(state, name, f"an integer from 0 to {SECONDS_MAX}", value)
     return int(value)
 
 
 def scalar_of(state: State, name: str, scope: Scope) -> Json:
-    """The value of a field, or of an expression, or of the path of its twin; None without."""
+    """A value from a field, an expression, or the path in the `...Path` variant; None without."""
     if name in state.fields:
         value = state.fields[name]
         if state.is_jsonata and is_expression(value):
@@ -125,7 +125,7 @@ def scalar_of(state: State, name: str, scope: Scope) -> Json:
 
 
 def wrong_value(state: State, field: str, what: str, value: Json) -> StateError:
-    """What came out of an expression or path is not what the field takes."""
+    """The value of an expression or path is not valid for the field."""
     return StateError(
         QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
         f"The value for the field '{field}' must be {what}, but was {json_text(value)[:80]}.",
@@ -163,5 +163,5 @@ def _assigned(fields: Fields, scope: Scope) -> dict[str, Json]:
 
 def _checked(assigned: dict[str, Json]) -> dict[str, Json]:
     if assigned and len(json_text(assigned)) > VARIABLE_BYTES_MAX:
-        raise StateError(RUNTIME, "The variables of one Assign may have 256 KB together.")
+        raise StateError(RUNTIME, "The variables of one Assign may have at most 256 KB in total.")
     return assigned

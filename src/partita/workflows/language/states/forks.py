@@ -1,4 +1,4 @@
-"""Parallel and Map states under way: their lines start, end, and fail together."""
+"""Parallel and Map states that are running: how their lines start, end and fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def execute_parallel(walk: Walk, line: Line, state: State) -> None:
     given = data_flow.effective_input(state, walk.scope(line))
     count = len(state.branches)
-    walk.tell(line, "ParallelStateStarted")
+    walk.record_event(line, "ParallelStateStarted")
     line.fork = Fork(total=count, waiting=[], concurrency=count, running=count)
     for number in range(count):
         branch = _new_line(walk, line, number)
@@ -33,7 +33,7 @@ def execute_map(walk: Walk, line: Line, state: State) -> None:
     items = map_items.items_of(walk, line, state, scope)
     concurrency = data_flow.number_of(state, "MaxConcurrency", scope) or INLINE_MAP_CONCURRENCY_MAX
     tolerated = map_items.tolerated(state, scope, len(items))
-    walk.tell(line, "MapStateStarted", {"length": len(items)})
+    walk.record_event(line, "MapStateStarted", {"length": len(items)})
     line.fork = Fork(
         total=len(items),
         waiting=items,
@@ -54,7 +54,7 @@ def _start_iterations(walk: Walk, line: Line, state: State) -> None:
         iteration = _new_line(walk, line, item.number)
         iteration.path = (*line.path, state.name, 0)
         iteration.item, iteration.input = item, given
-        walk.tell(iteration, "MapIterationStarted", _iteration(iteration, state))
+        walk.record_event(iteration, "MapIterationStarted", _iteration(iteration, state))
         _start(walk, iteration)
 
 
@@ -63,16 +63,16 @@ def branch_ended(walk: Walk, line: Line, output: Json) -> None:
     parent, state, fork = _remove(walk, line)
     fork.succeeded[line.number] = output
     if state.type == "Map":
-        walk.tell(line, "MapIterationSucceeded", _iteration(line, state), moves=False)
+        walk.record_event(line, "MapIterationSucceeded", _iteration(line, state), moves=False)
     walk.attempt(parent, partial(_go_on, walk, parent, state))
 
 
 def branch_failed(walk: Walk, line: Line, error: StateError) -> None:
-    """Nothing in a branch or iteration met its error."""
+    """A branch or iteration failed with an error that nothing in it handled."""
     parent, state, fork = _remove(walk, line)
     fork.failed += 1
     if state.type == "Map":
-        walk.tell(line, "MapIterationFailed", _iteration(line, state), moves=False)
+        walk.record_event(line, "MapIterationFailed", _iteration(line, state), moves=False)
         if fork.tolerated is not None:
             if fork.failed <= fork.tolerated:
                 assert line.item is not None
@@ -81,16 +81,16 @@ def branch_failed(walk: Walk, line: Line, error: StateError) -> None:
                 return
             error = map_items.too_many_failures()
     abort_lines(walk, parent)
-    walk.tell(parent, f"{state.type}StateFailed")
+    walk.record_event(parent, f"{state.type}StateFailed")
     if state.type == "Parallel":
         error = StateError(error.error, error.cause, aliases=(*error.aliases, BRANCH_FAILED))
     walk.fail_too(parent, error)
 
 
 def resume(walk: Walk, line: Line) -> bool:
-    """Go on with a fork of an execution that is redriven; False when there is none to go on with.
+    """Continue a fork of a redriven execution; False when there is nothing to continue.
 
-    What succeeded is kept, unless all did: then it was the state itself that failed.
+    Lines that succeeded are kept, unless all did: then the state itself failed.
     """
     fork = line.fork
     if fork is None or fork.is_over:
@@ -102,15 +102,15 @@ def resume(walk: Walk, line: Line) -> bool:
 
 
 def abort_lines(walk: Walk, line: Line) -> None:
-    """End whatever goes on within a line's fork."""
+    """End all lines within a line's fork."""
     for inner in [other for other in walk.run.lines.values() if other.parent == line.id]:
         abort_lines(walk, inner)
         inner.last_event = line.last_event
         if inner.is_entered:
-            walk.tell(inner, f"{walk.state_of(inner).type}StateAborted", moves=False)
+            walk.record_event(inner, f"{walk.state_of(inner).type}StateAborted", moves=False)
         if inner.item is not None:
             details = _iteration(inner, walk.state_of(line))
-            walk.tell(inner, "MapIterationAborted", details, moves=False)
+            walk.record_event(inner, "MapIterationAborted", details, moves=False)
         walk.cancel(inner)
         del walk.run.lines[inner.id]
 
@@ -120,7 +120,7 @@ def _go_on(walk: Walk, line: Line, state: State) -> None:
     if not fork.is_over:
         _start_iterations(walk, line, state)
         return
-    walk.tell(line, f"{state.type}StateSucceeded", moves=False)
+    walk.record_event(line, f"{state.type}StateSucceeded", moves=False)
     walk.conclude(line, state, fork.outputs)
 
 
@@ -142,7 +142,7 @@ def _remove(walk: Walk, line: Line) -> tuple[Line, State, Fork]:
     parent = walk.run.lines[line.parent]
     fork = _fork_of(parent)
     fork.running -= 1
-    # What comes next comes after the branch, and not after the start of its fork.
+    # The next event follows the last one of the branch, not the start of the fork.
     parent.last_event = line.last_event
     return parent, walk.state_of(parent), fork
 

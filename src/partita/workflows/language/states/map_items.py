@@ -1,4 +1,4 @@
-"""The items of a Map state: which there are, in which batches, and how many may fail."""
+"""The items of a Map state: selection, batches, and tolerated failures."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def item_input(walk: Walk, line: Line, state: State, item: Item) -> Json:
-    """What an iteration begins with."""
+    """The input of an iteration."""
     if "ItemBatcher" in state.fields:
-        # The selector was applied to each item before they were put into batches.
+        # The selector was applied to each item before batching.
         return item.value
     return _selected(walk, line, state, item)
 
@@ -53,7 +53,7 @@ def item_context(item: Item) -> dict[str, Json]:
 
 
 def items_of(walk: Walk, line: Line, state: State, scope: Scope) -> list[Item]:
-    """What the iterations work on, one for each."""
+    """The item or batch of each iteration."""
     items = _items(state, scope)
     if "ItemBatcher" in state.fields:
         return _batches(walk, line, state, scope, items)
@@ -84,13 +84,13 @@ def _array(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
     if isinstance(found, list):
         scope.note("afterItemsPath", found)
         return found
-    # The context object is called $ here, too. (observed)
+    # The message calls the context object $ too. (observed)
     reference = path.replace("$$", "$")
     raise StateError(RUNTIME, f'Reference path "{reference}" must point to array.')
 
 
 def _batches(walk: Walk, line: Line, state: State, scope: Scope, items: list[Item]) -> list[Item]:
-    """Items put together, as many as the batcher says, or as many as fit into its bytes."""
+    """Items in batches of limited number and size (ItemBatcher)."""
     batcher = State(state.name, "ItemBatcher", state.fields["ItemBatcher"], state.query_language)
     items_max = data_flow.number_of(batcher, "MaxItemsPerBatch", scope) or len(items)
     bytes_max = data_flow.number_of(batcher, "MaxInputBytesPerBatch", scope)

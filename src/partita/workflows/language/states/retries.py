@@ -1,4 +1,4 @@
-"""Retriers and catchers: which one an error meets, and how long to wait before trying again."""
+"""Retriers and catchers: which one matches an error, and the delay before a retry."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from partita.workflows.language.limits import RETRY_DELAY_SECONDS_MAX
 from partita.workflows.language.values import Json
 
 _TERMINAL = frozenset({RUNTIME, DATA_LIMIT_EXCEEDED})
-"""Only their own names match them, and nothing matches States.Runtime."""
+"""Errors that only their own name matches; nothing matches States.Runtime."""
 
 _TIMEOUTS = frozenset({TIMEOUT, HEARTBEAT_TIMEOUT})
 
 
 def matches(names: Iterable[str], error: StateError) -> bool:
-    """Whether one of the names of ErrorEquals is the error's, or stands for it."""
+    """Whether ErrorEquals has the error's name, or a wildcard for it."""
     own = {error.error, *error.aliases}
     if error.error == RUNTIME:
         own.remove(RUNTIME)
@@ -42,7 +42,7 @@ def matches(names: Iterable[str], error: StateError) -> bool:
 
 
 def retrier_for(state: State, error: StateError) -> int | None:
-    """The number of the first retrier that matches; no other is asked."""
+    """The number of the first retrier that matches; later ones are ignored."""
     for number, retrier in enumerate(state.fields.get("Retry", ())):
         if matches(retrier["ErrorEquals"], error):
             return number
@@ -50,7 +50,7 @@ def retrier_for(state: State, error: StateError) -> int | None:
 
 
 def delay_seconds(retrier: dict[str, Json], attempts: int, chance: random.Random) -> float | None:
-    """How long to wait after so many attempts; None when there were enough."""
+    """The delay after a number of attempts; None when there were enough."""
     if attempts >= retrier.get("MaxAttempts", 3):
         return None
     longest = retrier.get("MaxDelaySeconds", RETRY_DELAY_SECONDS_MAX)
@@ -74,7 +74,7 @@ def catcher_for(state: State, error: StateError) -> tuple[int, dict[str, Json]] 
 
 
 def error_output(error: StateError) -> dict[str, Json]:
-    """What a catcher hands on."""
+    """The error output for a catcher."""
     output: dict[str, Json] = {"Error": error.error or ""}
     if error.cause is not None:
         output["Cause"] = error.cause

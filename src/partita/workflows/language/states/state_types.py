@@ -58,7 +58,7 @@ def execute_task(walk: Walk, line: Line, state: State) -> None:
     )
     check_size(task.input, state.name)
     scheduled = history.task_scheduled(task, walk.run.context["Execution"]["Id"])
-    walk.tell(line, history.task_type(task, "Scheduled"), scheduled)
+    walk.record_event(line, history.task_type(task, "Scheduled"), scheduled)
     line.waits_for, line.task = id, task
     walk.commands.append(task)
 

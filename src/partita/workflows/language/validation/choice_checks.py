@@ -1,4 +1,4 @@
-"""Choice states are checked: their rules, and what rules are put together from."""
+"""Checks of Choice states: their rules, and the combinations of rules."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _condition(findings: Findings, rule: dict[str, Json], place: str) -> None:
 
 
 def _rule(findings: Findings, rule: dict[str, Json], place: str, also: tuple[str, ...]) -> None:
-    """A rule of JSONPath: one comparison of a variable, or rules put together."""
+    """A rule in JSONPath: a comparison of a variable, or a combination of rules."""
     operators = [name for name in rule if name in OPERATORS or name in LOGICAL]
     if len(operators) != 1:
         findings.wrong("Exactly one operator is required", place)

@@ -1,4 +1,4 @@
-"""Definitions are checked as a whole: everything that is wrong is said at once."""
+"""Checks of whole definitions; all findings are reported at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LANGUAGES = (JSONPATH, JSONATA)
 
 
 def parse(source: Source) -> StateMachine:
-    """The machine of a definition; InvalidDefinition with all that is wrong with it."""
+    """The machine of a definition. Raises InvalidDefinition with all findings."""
     definition, diagnostics = _examined(source)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "ERROR"]
     if errors:
@@ -54,7 +54,7 @@ def parse(source: Source) -> StateMachine:
 
 
 def alone(name: str, fields: Json, query_language: str = JSONPATH) -> StateMachine:
-    """A machine of one state, whatever the states are that it goes to."""
+    """A machine of one state; the states that it goes to need not exist."""
     others = {target: {"Type": "Succeed"} for target in _targets(fields) if target != name}
     definition = {
         "QueryLanguage": query_language,
@@ -65,7 +65,7 @@ def alone(name: str, fields: Json, query_language: str = JSONPATH) -> StateMachi
 
 
 def diagnose(source: Source) -> list[Diagnostic]:
-    """Everything that is wrong with a definition."""
+    """All findings in a definition."""
     return _examined(source)[1]
 
 
@@ -92,7 +92,7 @@ def _read(source: str | bytes) -> Json:
     try:
         return parse_json(source)
     except ValueError as error:
-        # The one reads faster and stricter, the other knows the line.
+        # The first parser is faster and stricter, the second knows the line.
         try:
             json.loads(source)
         except json.JSONDecodeError as located:
@@ -104,7 +104,7 @@ def _read(source: str | bytes) -> Json:
 
 
 def _levels(value: Json) -> int:
-    """How deep a value is nested; no deeper than need be, and without recursion."""
+    """How deep a value is nested, up to a limit; without recursion."""
     depth, level = 0, [value]
     while level and depth <= DEFINITION_LEVELS_MAX:
         depth += 1
@@ -119,7 +119,7 @@ def _levels(value: Json) -> int:
 
 
 class _Examination:
-    """Walks a definition and notes what is wrong."""
+    """Walks a definition and collects findings."""
 
     def __init__(self, definition: dict[str, Json]) -> None:
         self.definition = definition
@@ -143,7 +143,7 @@ class _Examination:
     def _states(
         self, fields: dict[str, Json], place: str, language: str, outer: frozenset[str]
     ) -> None:
-        """StartAt and States, of the machine or of what is within a state."""
+        """StartAt and States, of the machine or within a state."""
         missing = [name for name in ("States", "StartAt") if name not in fields]
         if missing:
             self._findings.wrong(f"These fields are required: [{', '.join(missing)}]", place or "/")
@@ -376,7 +376,7 @@ def _targets(fields: Json) -> Iterator[str]:
 
 
 def _parts(fields: Json) -> Iterator[dict[str, Json]]:
-    """A state, its rules and its catchers: all that may assign variables and name a target."""
+    """A state, its rules and catchers: everything that may assign variables or name a target."""
     if not isinstance(fields, dict):
         return
     yield fields

@@ -1,4 +1,4 @@
-"""The fields of states: which a state may have, in which query language, and what they may hold."""
+"""The fields of states: which a state may have in which query language, and their values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from partita.workflows.language.timestamps import parse_timestamp
 from partita.workflows.language.values import Json, is_integer, is_number
 
 Problem = tuple[str, str]
-"""The place within the field, and what is wrong there."""
+"""The location within the field, and the message."""
 
 Check = Callable[[Json], Iterator[Problem]]
 
@@ -77,7 +77,7 @@ def check_path_or_call(value: Json) -> Iterator[Problem]:
 
 
 def check_reference_path(value: Json) -> Iterator[Problem]:
-    """Where a result goes: one place in the input, or nowhere."""
+    """A path to one place in the input, or null."""
     if value is None:
         return
     problems = list(check_path(value))
@@ -162,7 +162,7 @@ def check_timestamp(value: Json) -> Iterator[Problem]:
 
 
 def check_resource(value: Json) -> Iterator[Problem]:
-    """An ARN; or a placeholder, which CloudFormation or we put a function in place of."""
+    """An ARN, or a placeholder that CloudFormation or Partita replaces."""
     if not isinstance(value, str) or not _RESOURCE.fullmatch(value):
         yield "", "Value is not a valid resource ARN"
 
@@ -309,7 +309,7 @@ STRUCTURE = {
     "Parallel": ("Branches", "Retry", "Catch"),
     "Map": ("ItemProcessor", "Iterator", "ItemBatcher", "Label", "Retry", "Catch"),
 }
-"""Fields that are checked as a whole."""
+"""Fields that have checks of their own."""
 
 EXCLUSIVE = (
     ("TimeoutSeconds", "TimeoutSecondsPath"),
@@ -320,4 +320,4 @@ EXCLUSIVE = (
     ("ItemSelector", "Parameters"),
     *((name, f"{name}Path") for name in (*_limits, "MaxItemsPerBatch", "MaxInputBytesPerBatch")),
 )
-"""Fields of which a state may have one at most."""
+"""Fields that exclude each other."""

@@ -1,4 +1,4 @@
-"""What is found to be wrong with a definition, and where."""
+"""Findings in a definition, with their locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retriers and catchers are checked."""
+"""Checks of retriers and catchers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_catchers(
 def _handlers(
     findings: Findings, fields: dict[str, Json], name: str, place: str
 ) -> Iterator[tuple[dict[str, Json], str]]:
-    """Retriers or catchers that are objects, with their places; their errors are checked."""
+    """Retriers or catchers that are objects, with their locations; checks ErrorEquals."""
     handlers = fields.get(name, [])
     if not isinstance(handlers, list):
         findings.wrong("The value must be an array", f"{place}/{name}")

@@ -1,6 +1,6 @@
-"""Writes of many executions in few transactions: while some are under way, the next gather.
+"""Group commit: writes of many executions share transactions; while some run, the next gather.
 
-Each commit is all or nothing and has conditions of its own; one that fails takes nobody with it.
+Each commit is atomic and has conditions of its own; when one fails, the others are sent again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ UNDER_WAY_MAX = 4
 REST_SECONDS = 0.5
 CONDITION_FAILED = "ConditionalCheckFailed"
 PASSING = {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
-"""Of the reasons of a cancelled transaction, those that leave a commit another try."""
+"""Cancellation reasons after which a commit is tried again."""
 
 
 class Conflict(Exception):
-    """A condition failed: somebody else has written meanwhile."""
+    """A condition failed, because of a concurrent write."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class Commits:
         self._senders: set[asyncio.Task[None]] = set()
 
     async def commit(self, actions: list[Action]) -> None:
-        """Returns when it is durable; a Conflict when a condition does not hold."""
+        """Returns when it is durable. Raises Conflict when a condition fails."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(Commit(actions, sum(map(action_bytes, actions)), done))
         if len(self._senders) < UNDER_WAY_MAX:
@@ -51,7 +51,7 @@ class Commits:
         await done
 
     async def _send_waiting(self) -> None:
-        # Those of the same turn of the loop go together.
+        # Commits of the same turn of the event loop share a transaction.
         await asyncio.sleep(0)
         while self._waiting:
             await self._send(self._gathered())
@@ -99,7 +99,7 @@ class Commits:
 
 
 def _refused(gathered: list[Commit], reasons: list[str]) -> dict[Commit, str]:
-    """Those that will never be taken, by the reasons of a cancelled transaction."""
+    """Commits that must not be tried again, with the reason."""
     refused, start = {}, 0
     for commit in gathered:
         end = start + len(commit.actions)

@@ -1,4 +1,4 @@
-"""Records as items of a table: JSON that people can read, compressed or in pieces when it is long.
+"""Records as items of a table: readable JSON, compressed or in pieces when it is long.
 
 machines          / NAME             a machine
 versions#MACHINE  / 0000000001       a version of a machine
@@ -7,9 +7,9 @@ activities        / NAME             an activity
 definition#DIGEST / definition       the text that executions run
 ARN               / execution        an execution, listed by the index of starts
 ARN               / history#00000001 its events from that one on
-ARN               / state            how far it is, listed by the index of running; stays when
-                                     it fails, to be redriven from
-PARTITION         / rest#ID#0        the rest of a record that is too long for one item
+ARN               / state            its state, listed by the index of running; kept after a
+                                     failure, so that it can be redriven
+PARTITION         / rest#ID#0        a further item of a record that is too long for one
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Action = dict[str, Any]
 
 TABLE = "partita-workflows"
 STARTS, RUNNING = "starts", "running"
-"""The indexes: executions of a machine in the order of their start, and those that run."""
+"""The indexes: executions of a machine in order of their start, and running executions."""
 MACHINES, ACTIVITIES = "machines", "activities"
 EXECUTION, STATE, HISTORY, DEFINITION = "execution", "state", "history#", "definition"
 PLAIN_BYTES_MAX = 64 * KB
@@ -98,10 +98,10 @@ def started_sort(started_at: float, name: str) -> str:
 
 
 def pack(partition: str, sort: str, record: bytes, attributes: Item) -> tuple[Item, list[Item]]:
-    """The item of a record, and those with the rest of one that is too long for it.
+    """The item of a record, and further items for one that is too long.
 
-    The rest has keys that nobody had before: it can be written first, and is not seen until the
-    item is written that names it.
+    The further items have new, random keys: they can be written first, and nobody sees them until
+    the item that names them is written.
     """
     named = {**key(partition, sort), **attributes}
     if len(record) <= PLAIN_BYTES_MAX:
@@ -121,7 +121,7 @@ def pack(partition: str, sort: str, record: bytes, attributes: Item) -> tuple[It
 
 
 def rest_keys(item: Item) -> list[Item]:
-    """Where the rest of a record is."""
+    """The keys of the further items of a record."""
     if "rest" not in item:
         return []
     partition, name = item["pk"]["S"], item["rest"]["S"]
@@ -129,7 +129,7 @@ def rest_keys(item: Item) -> list[Item]:
 
 
 def unpack(item: Item, rest: Sequence[Item]) -> bytes:
-    """The record in its items, which are in order."""
+    """The record of an item and its further items, in order."""
     if "record" in item:
         text: str = item["record"]["S"]
         return text.encode()
@@ -137,7 +137,7 @@ def unpack(item: Item, rest: Sequence[Item]) -> bytes:
 
 
 def action_bytes(action: Action) -> int:
-    """About how much a write is."""
+    """The approximate size of a write."""
     item = action["Put"]["Item"] if "Put" in action else {}
     content = item.get("record") or item.get("packed") or {}
     return sum(map(len, content.values())) + KB

@@ -1,4 +1,4 @@
-"""What is kept of machines, activities and executions."""
+"""The records of machines, versions, aliases, activities and executions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Machine(msgspec.Struct, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Under which its definition is kept for the executions that began with it."""
+        """The key under which its definition is stored for executions that use it."""
         return blake2b(self.definition.encode(), digest_size=16).hexdigest()
 
 
@@ -50,7 +50,7 @@ class Version(msgspec.Struct, kw_only=True):
 class Alias(msgspec.Struct, kw_only=True):
     name: str
     routes: dict[int, int]
-    """Which versions it stands for, and in how many of 100 cases."""
+    """The weights of its versions, in percent."""
     created_at: float
     updated_at: float
     description: str | None = None
@@ -63,7 +63,7 @@ class Activity(msgspec.Struct, kw_only=True):
 
 
 class Execution(msgspec.Struct, kw_only=True):
-    """An execution as DescribeExecution shows it; how far it is stands elsewhere."""
+    """An execution as DescribeExecution shows it; its state is another record."""
 
     arn: str
     name: str
@@ -71,7 +71,7 @@ class Execution(msgspec.Struct, kw_only=True):
     """The machine's name."""
     version: int | None = None
     alias: str | None = None
-    """With which it was started."""
+    """The alias with which it was started."""
     type: str
     digest: str
     """Of the definition that it runs."""
@@ -89,4 +89,4 @@ class Execution(msgspec.Struct, kw_only=True):
     redrive_count: int = 0
     redriven_at: float | None = None
     redrive_tokens: dict[str, float] = {}
-    """The last ones that it was redriven with, and when."""
+    """The last tokens with which it was redriven, and when."""

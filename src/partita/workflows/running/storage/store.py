@@ -1,4 +1,4 @@
-"""What is kept: machines, their versions and aliases, activities, executions and histories."""
+"""The store of machines, their versions and aliases, activities, executions and histories."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Store(Table):
         super().__init__(client, table)
         self._commits = Commits(client)
         self._rests: dict[str, Sequence[Item]] = {}
-        """Where the rest of an execution's state is, of those whose state is long."""
+        """Keys of the further items of long states, by execution."""
 
-    # Machines and activities.
+    # Machines and activities
 
     async def machine(self, name: str) -> Machine | None:
         return await self.read(items.MACHINES, name, Machine)
@@ -46,7 +46,7 @@ class Store(Table):
     async def put_machine(
         self, machine: Machine, *, is_new: bool, version: Version | None = None
     ) -> None:
-        """A Conflict when a new machine is there already, or one to change is not."""
+        """Raises Conflict when a new machine exists already, or one to change does not."""
         definition = machine.definition.encode()
         actions = [
             await self.put(f"definition#{machine.digest}", items.DEFINITION, definition),
@@ -78,7 +78,7 @@ class Store(Table):
             [await self.put(items.ACTIVITIES, activity.name, record, condition=condition)]
         )
 
-    # Executions.
+    # Executions
 
     async def definition(self, digest: str) -> str:
         item = await self.get(f"definition#{digest}", items.DEFINITION)
@@ -90,7 +90,7 @@ class Store(Table):
         return await self.read(arn, items.EXECUTION, Execution)
 
     async def begin(self, execution: Execution, run: Run, events: Sequence[Event]) -> None:
-        """A Conflict when there is one of that name."""
+        """Raises Conflict when the name is taken."""
         if execution.type == EXPRESS and execution.status != RUNNING:
             return
         actions = [await self._put_execution(execution, run, items.ABSENT)]
@@ -101,9 +101,9 @@ class Store(Table):
     async def advance(
         self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
     ) -> None:
-        """How far an execution is, with the events that took it there.
+        """Store a new state with the events that led to it.
 
-        `revision` is what it was before; a Conflict when it is not that any more.
+        `revision` is that of the previous state. Raises Conflict when it has changed.
         """
         before = self._rests.get(execution.arn, [])
         state = await self._put_state(execution, revision + 1, run, items.at_revision(revision))
@@ -128,7 +128,7 @@ class Store(Table):
     async def resume(
         self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
     ) -> None:
-        """An execution that is redriven: it runs again. A Conflict when it does so already."""
+        """Let a redriven execution run again. Raises Conflict when it runs already."""
         before = self._rests.get(execution.arn, [])
         actions = [
             await self._put_execution(execution, run),
@@ -138,7 +138,7 @@ class Store(Table):
         await self.delete_all(before)
 
     async def running(self) -> AsyncIterator[str]:
-        """The ARNs of all executions that run."""
+        """The ARNs of all running executions."""
         async for item in self.each({"IndexName": items.RUNNING}, "Scan"):
             yield item["running"]["S"]
 
@@ -158,7 +158,7 @@ class Store(Table):
         limit: int,
         after: Item | None,
     ) -> tuple[list[dict[str, Any]], Item | None]:
-        """What is listed of a machine's executions, the newest first, and where to go on."""
+        """A page of a machine's executions, the newest first, and where to continue."""
         request = query("machine = :machine", {":machine": machine})
         request |= {"IndexName": items.STARTS, "ScanIndexForward": False}
         if status is not None:
@@ -184,7 +184,7 @@ class Store(Table):
         return next((count for count in counts if count is not None), 0)
 
     async def has_state(self, arn: str) -> bool:
-        """Whether it is known how far an execution is, or was when it ended."""
+        """Whether the state of an execution is stored."""
         return await self._event_count(arn, items.STATE) is not None
 
     async def _event_count(self, arn: str, sort: str) -> int | None:
@@ -196,7 +196,7 @@ class Store(Table):
         """The history from an event on, forwards or backwards."""
         start = items.history_sort(first)
         if not is_reverse:
-            # The item that the event is in may begin with an earlier one.
+            # The item with that event may begin with an earlier one.
             request = _history_query(arn, items.HISTORY, start)
             request |= {"ScanIndexForward": False, "Limit": 1}
             async for item in self.each(request):
@@ -213,7 +213,7 @@ class Store(Table):
                     yield event
 
     async def remove_machine(self, machine: str) -> None:
-        """Its executions, versions and aliases, and then itself."""
+        """Delete its executions, versions and aliases, and then the machine."""
         await self._remove_executions(machine)
         for partition in (items.versions_of(machine), items.aliases_of(machine)):
             await self.delete_all(await self.keys(partition))
@@ -226,7 +226,7 @@ class Store(Table):
             keys += await self.keys(entry["pk"]["S"])
         await self.delete_all(keys)
 
-    # Their items.
+    # Items of executions
 
     async def _put_execution(
         self, execution: Execution, run: Run, condition: Item | None = None
@@ -257,7 +257,7 @@ class Store(Table):
         return [await self.put(execution.arn, sort, _encode(events))]
 
     def _remember_rest(self, arn: str, state: Item) -> None:
-        """A state is written often: what was the rest of the last one is removed."""
+        """States are written often: the further items of the previous one are deleted later."""
         keys = items.rest_keys(state)
         if keys:
             self._rests[arn] = keys

@@ -1,4 +1,4 @@
-"""The table of workflows, over the wire: records are put, read and listed, whatever they are of."""
+"""The table of workflows, over the wire: put, read and list records of any kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Table:
         self._name = name
 
     async def prepare(self) -> None:
-        """Make the table, unless it is there."""
+        """Create the table, unless it exists."""
         try:
             await self.call("CreateTable", items.table_definition(self._name))
         except ClientError as error:
@@ -44,7 +44,7 @@ class Table:
         attributes: Item | None = None,
         condition: Item | None = None,
     ) -> Action:
-        """The write of a record; what does not fit into its item is written ahead of it."""
+        """The action that writes a record; what does not fit into its item is written before."""
         item, rest = items.pack(partition, sort, record, attributes or {})
         if rest:
             await asyncio.gather(*(self.call("PutItem", {"Item": one}) for one in rest))
@@ -104,7 +104,7 @@ class Table:
         *,
         is_reverse: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """Records of a partition by their sort keys, and the one to go on after."""
+        """Records of a partition in order of sort keys, and the sort key to continue after."""
         request = query("pk = :pk", {":pk": partition})
         request["ScanIndexForward"] = not is_reverse
         if after is not None:

@@ -1,4 +1,4 @@
-"""Activities: tasks that wait until a worker, somewhere, asks for one."""
+"""Activities: tasks that wait until a worker polls for one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_SECONDS = 60.0
 class Offer:
     task: StartTask
     taken: asyncio.Future[str | None]
-    """The name of the worker that has it."""
+    """The name of the worker that took it."""
 
 
 class Activities:
@@ -26,7 +26,7 @@ class Activities:
         self._workers: dict[str, deque[asyncio.Future[Offer | None]]] = defaultdict(deque)
 
     async def offer(self, name: str, task: StartTask, note: Callable[..., Awaitable[None]]) -> None:
-        """Returns when a worker has the task, and that is written down."""
+        """Returns when a worker has taken the task, and that is durable."""
         offer = Offer(task, asyncio.get_running_loop().create_future())
         self._hand_out(name, offer)
         try:
@@ -44,7 +44,7 @@ class Activities:
             self._offers[name].append(offer)
 
     async def take(self, name: str, worker_name: str | None, seconds: float) -> StartTask | None:
-        """A task for a worker; None when there is none for so long."""
+        """A task for a worker; None when there was none for `seconds`."""
         while (offer := await self._next(name, seconds)) is not None:
             if not offer.taken.done():
                 offer.taken.set_result(worker_name)
@@ -64,7 +64,7 @@ class Activities:
         return None
 
     def close(self) -> None:
-        """Let the workers go without a task."""
+        """Answer all polling workers without a task."""
         for workers in self._workers.values():
             while workers:
                 workers.popleft().set_result(None)

@@ -1,7 +1,7 @@
-"""The functions that tasks call: those of the settings, and those that packages bring along.
+"""The functions that tasks call: those of the settings, and those of installed packages.
 
-A package offers one as an entry point of the group `partita.functions`. Each call has a process to
-itself; processes are started when they are needed and kept for the next call.
+A package provides one as an entry point of the group `partita.functions`. A process runs one call
+at a time; processes are started when they are needed and kept for the next call.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from partita.workflows.running.arns import function_arn, function_name
 
 GROUP = "partita.functions"
 PROCESSES_MAX = 8
-"""Of a function without a limit of its own; further calls wait."""
+"""For a function without a limit of its own; further calls wait."""
 CORES = os.cpu_count() or 1
 BUSY_SECONDS = 0.05
-"""How long a call waits for a process that is busy before it has another one started."""
+"""How long a call waits for a busy process before another one is started."""
 CALLS_MAX = 1000
 """Running and waiting: the concurrency that Lambda gives an account."""
 
 
 class Functions:
-    """By name. Functions of the settings go before those of packages."""
+    """By name. Functions of the settings take precedence over those of packages."""
 
     def __init__(self, functions: Iterable[Setting], folder: Path) -> None:
         starts = asyncio.Lock()
@@ -43,7 +43,7 @@ class Functions:
         }
 
     async def call(self, resource: str, event: Any) -> Any:
-        """The result of a function; a StateError when it has none."""
+        """The result of a function. Raises StateError when it fails."""
         pool = self._pools.get(function_name(resource) or "")
         if pool is None:
             raise StateError(
@@ -54,13 +54,13 @@ class Functions:
         self._calls.add(call)
         call.add_done_callback(self._forget)
         try:
-            # A function goes on also when nobody waits for it any more, as on Lambda.
+            # A function runs on even when nobody waits for it any more, as on Lambda.
             return await asyncio.shield(call)
         except FunctionError as error:
             raise StateError(error.error_type, json.dumps(error.content)) from error
 
     def _forget(self, call: asyncio.Task[Any]) -> None:
-        """Its end is looked at, or asyncio would complain of a call that nobody waited for."""
+        """Retrieve its error, or asyncio would log it when nobody waited for the call."""
         self._calls.discard(call)
         if not call.cancelled():
             call.exception()
@@ -113,8 +113,8 @@ class _Pool:
             self._idle.put_nowait(process)
 
     async def _take(self) -> FunctionProcess:
-        """One that is idle, else another. More than there are cores help only functions that wait
-        rather than compute: they are started when none of the others came free for a while.
+        """An idle process, or a new one. More processes than cores help only functions that wait
+        rather than compute, so they are started only when none becomes idle for a while.
         """
         while len(self._processes) >= CORES or not self._idle.empty():
             try:

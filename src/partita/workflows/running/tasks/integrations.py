@@ -1,4 +1,4 @@
-"""What a Task's Resource names: a function, an activity, or an operation of a service."""
+"""Integrations: a Task's Resource is a function, an activity, or an operation of a service."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):
 
 class SdkService(NamedTuple):
     wire: str
-    """What the client calls it."""
+    """Its name in the client."""
     errors: str
-    """How the names of its errors begin."""
+    """The prefix of its errors."""
     model: str
 
 
@@ -31,25 +31,25 @@ SDK_SERVICES = {
     "kinesis": SdkService("kinesis", "Kinesis", model.KINESIS),
     "sfn": SdkService("states", "Sfn", model.STEP_FUNCTIONS),
 }
-"""By their names in a Resource."""
+"""By their name in a Resource."""
 
 
 class Integration(NamedTuple):
     kind: str
     name: str
-    """Of the function or the activity, or the operation as the Resource has it."""
+    """The function or activity, or the operation as spelled in the Resource."""
     pattern: str = ""
-    """Whether a task waits for more than the answer."""
+    """The suffix by which a task waits for more than the answer, such as .sync."""
     service: str = ""
 
     @property
     def operation(self) -> str:
-        """As the service itself calls it: PutItem for putItem."""
+        """As the service spells it: PutItem for putItem."""
         return self.name[0].upper() + self.name[1:]
 
 
 def integration_of(resource: str) -> Integration | None:
-    """None for what is not built."""
+    """None for resources that are not supported."""
     if is_activity(resource):
         return Integration(ACTIVITY, arns.activity_name(resource))
     match = _SERVICE.fullmatch(resource)
@@ -76,7 +76,7 @@ _PATTERNS = {INVOKE: ("", TOKEN), START: ("", SYNC, SYNC_2, TOKEN)}
 
 
 def check_resources(machine: StateMachine, type: str) -> None:
-    """An InvalidDefinition when a machine wants what is not built, or not for its type."""
+    """Raises InvalidDefinition for resources that are not supported, or not for the type."""
     refused = [
         Diagnostic("ERROR", "SCHEMA_VALIDATION_FAILED", reason, location)
         for location, resource in machine.tasks()
@@ -95,7 +95,7 @@ def _is_known(integration: Integration) -> bool:
 def _refusal(resource: str, type: str) -> str:
     integration = integration_of(resource)
     if integration is None or not _is_known(integration):
-        return f"The resource {resource!r} is not one that this server can call"
+        return f"The resource {resource!r} is not supported by this server"
     if type == EXPRESS and integration.kind == ACTIVITY:
         return "Express state machine does not support Activity ARN"
     if type == EXPRESS and integration.pattern:

@@ -1,7 +1,7 @@
-"""Members of Step Functions' own API as tasks write them: StateMachineArn for stateMachineArn.
+"""Members of Step Functions' API as tasks spell them: StateMachineArn for stateMachineArn.
 
-In an `aws-sdk` task every name begins with a capital, whatever the service's own API has. (guide,
-Integrating with AWS services) Those of DynamoDB and Kinesis do so anyway.
+In an `aws-sdk` task every name begins with a capital letter, however the service's API spells it.
+(guide, Integrating with AWS services) DynamoDB and Kinesis use capital letters anyway.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from partita.workflows.language.timestamps import format_timestamp
 from partita.workflows.language.values import is_number, json_text
 
 TEXTS = ("Input", "Output")
-"""JSON within JSON, which a task may also give as it is."""
+"""Members with JSON as text, for which a task may also give the JSON value."""
 TIMES = ("Date", "timestamp")
-"""How the names of members end that are seconds on the wire, and text in a result."""
+"""Suffixes of members that are seconds on the wire and text in a result."""
 
 
 def to_wire(parameters: Any) -> Any:
-    """The request that a task's parameters make."""
+    """The request for a task's parameters."""
     if isinstance(parameters, list):
         return [to_wire(item) for item in parameters]
     if not isinstance(parameters, dict):
@@ -31,7 +31,7 @@ def to_wire(parameters: Any) -> Any:
 
 
 def from_wire(answer: Any) -> Any:
-    """The result that an answer makes."""
+    """The task's result for an answer."""
     if isinstance(answer, list):
         return [from_wire(item) for item in answer]
     if not isinstance(answer, dict):

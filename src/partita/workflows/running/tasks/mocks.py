@@ -1,4 +1,4 @@
-"""Results that are made up for a task: whether the service could have answered so."""
+"""Mock results of tasks (TestState): whether the service could give that answer."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _INVOKED = {
     "Text": Shape("Text", "string"),
     "N": Shape("N", "integer"),
 }
-"""Of lambda:invoke, whose Payload may be anything."""
+"""For lambda:invoke, whose Payload may be anything."""
 
 
 def check_mock(integration: Integration | None, result: Any, mode: str) -> None:
-    """A ValidationException for what the service would not answer, as far as it is known here."""
+    """Raises ValidationException for an answer that the service would not give, if it is known."""
     if integration is None or integration.pattern or mode == NONE:
         return
     shapes, name = _described(integration)
@@ -74,7 +74,7 @@ def _problems(
         yield f"Field '{field}' is not an expected value"
     yield from _bounds(shape, field, value)
     if shape.kind == "structure":
-        # A task has capitals where the service itself has none.
+        # Names have a capital letter in tasks, even if not in the service's API.
         members = {name[:1].upper() + name[1:]: target for name, target in shape.members.items()}
         if is_strict:
             for name in shape.required:

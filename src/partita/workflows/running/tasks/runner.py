@@ -1,4 +1,4 @@
-"""Carrying out tasks: functions, operations of DynamoDB, activities, and other executions."""
+"""Running tasks: functions, operations of AWS services, activities, and other executions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from partita.workflows.running.tasks.integrations import SYNC, SYNC_2, Integrati
 from partita.workflows.running.tasks.member_names import from_wire, to_wire
 
 Report = Callable[..., None]
-"""`report(*happenings)`: they become one step with what else has happened."""
+"""`report(*happenings)`: they become part of the next step."""
 Note = Callable[..., Awaitable[None]]
 """The same, and returns when they are durable."""
 
@@ -45,22 +45,22 @@ UNMODELLED = {
     "UnrecognizedClientException",
     "ValidationException",
 }
-"""Errors that AWS's SDK for Java has no class for: they get the general name of their service."""
+"""Errors without a class in AWS's SDK for Java: they get the general name of their service."""
 
 
 class Executions(Protocol):
-    """What starts executions that tasks ask for."""
+    """Starts executions for tasks."""
 
     async def start(
         self, machine_arn: str, name: str, input: str, *, since: float
     ) -> dict[str, Any]:
-        """StartExecution's answer, also when it was started before, but not before a time."""
+        """StartExecution's answer, also for an execution that was started before, after `since`."""
 
     async def finished(self, arn: str) -> Execution:
         """Returns when it has ended."""
 
 
-class Tasks:
+class TaskRunner:
     def __init__(
         self, client: Client, store: Store, functions: Functions, activities: Activities
     ) -> None:
@@ -70,10 +70,10 @@ class Tasks:
         self._activities = activities
         self.executions: Executions | None = None
 
-    async def carry_out(
+    async def run_task(
         self, task: StartTask, execution_arn: str, report: Report, note: Note
     ) -> None:
-        """Report what becomes of a task; a StateError when it has failed."""
+        """Run a task and report its outcome. Raises StateError when it fails."""
         integration = integration_of(task.resource)
         if integration is None:
             raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
@@ -142,11 +142,11 @@ class Tasks:
         return {**answer, **_metadata()} if integration.kind == integrations.DYNAMODB else answer
 
     async def _ask_ourselves(self, integration: Integration, parameters: dict[str, Any]) -> Any:
-        """An operation of Step Functions, over the wire too: a task gets what others get."""
+        """An operation of Step Functions, over the wire as for any other client."""
         try:
             return from_wire(await self._ask(integration, to_wire(parameters)))
         except StateError as error:
-            # Classes of the SDK for Java, which the names of errors are, all end so.
+            # Names of errors are classes of the SDK for Java, which all end in Exception.
             name = error.error or ""
             suffix = "" if name.endswith("Exception") else "Exception"
             raise StateError(name + suffix, error.cause) from error
@@ -175,7 +175,7 @@ class Tasks:
         }
 
     async def _awaited(self, integration: Integration, task: StartTask, output: Any) -> Happening:
-        """What becomes of an execution that was started."""
+        """The outcome of an execution that the task started."""
         assert self.executions is not None
         execution = await self.executions.finished(output["ExecutionArn"])
         described = _described(execution, is_parsed=integration.pattern == integrations.SYNC_2)
@@ -185,7 +185,7 @@ class Tasks:
 
 
 def started_execution(task: StartTask, execution_arn: str) -> str | None:
-    """The execution that a task started and waits for; None for other tasks."""
+    """The ARN of the execution that a task started and waits for; None for other tasks."""
     integration = integration_of(task.resource)
     machine = task.input.get("StateMachineArn") if isinstance(task.input, dict) else None
     is_waiting = integration is not None and integration.pattern in (SYNC, SYNC_2)
@@ -196,7 +196,7 @@ def started_execution(task: StartTask, execution_arn: str) -> str | None:
 
 
 def _name(task: StartTask, execution_arn: str) -> str:
-    """A task that is started again must find the execution that it started before."""
+    """Deterministic, so that a task that is started again finds its execution."""
     default = uuid.uuid5(uuid.NAMESPACE_URL, execution_arn + task.id)
     return str(task.input.get("Name") or default)
 
