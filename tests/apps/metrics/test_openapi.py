@@ -1,4 +1,4 @@
-"""The API keeps to its own description: requests made up from it, answers checked with it."""
+"""The API follows its description: requests are generated from it, answers checked with it."""
 
 from __future__ import annotations
 

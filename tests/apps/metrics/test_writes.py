@@ -1,4 +1,4 @@
-"""Many writers at once, and writes while a metric is migrated or a database is away."""
+"""Concurrent writers, and writes while a metric is migrated or a database is down."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OLD_SCHEMA = Path(__file__).parents[3] / "examples" / "metrics" / "schema.sql"
 
 
 def at_once(url: str, work: Callable[[Api, int], list[Answer]]) -> list[Answer]:
-    """The answers that several clients got together."""
+    """The answers to several concurrent clients."""
 
     def one(number: int) -> list[Answer]:
         api = Api(url)

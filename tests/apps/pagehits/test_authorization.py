@@ -1,4 +1,4 @@
-"""Who gets to see and decide what is not for the public."""
+"""Who may see and change what is not public."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_a_release_that_was_interrupted_is_repeated_under_the_same_name(place: P
 
 
 def test_a_release_of_many_pieces_takes_few_records(place: Place) -> None:
-    """The counter has to remember each record, and has room for so many."""
+    """The counter has to remember each record, and has limited room for that."""
     screen = Screen(SpamSettings(mode="filter"))
     name = reloaded(place, screen)
     for second in range(40):
@@ -212,7 +212,7 @@ def test_what_is_in_no_list_is_not_judged(place: Place) -> None:
         (f"/quarantine/{'x' * 2000}?brand=abc", 404, "no case"),
     ],
 )
-def test_odd_questions_are_answered_in_words(
+def test_invalid_requests_are_refused_with_the_reason(
     place: Place, target: str, status: int, words: str
 ) -> None:
     found, answer = place.ask("GET", target)

@@ -1,4 +1,4 @@
-"""Pages about spam, comparison and AWS say what is so: commands, settings, features."""
+"""Pages about spam, comparison and AWS are right about commands, settings and features."""
 
 from __future__ import annotations
 

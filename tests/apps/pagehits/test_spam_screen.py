@@ -121,7 +121,7 @@ def test_a_filter_without_its_library_says_so_at_once(monkeypatch: pytest.Monkey
     screen("off")
 
 
-# What people have decided
+# Decisions of people
 
 
 def test_a_released_visitor_is_let_pass_and_a_confirmed_one_is_not() -> None:
@@ -242,7 +242,7 @@ def test_what_was_learned_outlives_the_screen() -> None:
 
 
 def test_clocks_that_are_fast_do_not_end_the_interval(attack: list[MadeVisit]) -> None:
-    """Some tell of the next minute as soon as one begins."""
+    """Some visits are stamped with the next minute as soon as one begins."""
     fast = [
         one._replace(time=one.time + 59) if place % 50 == 0 else one
         for place, one in enumerate(attack)

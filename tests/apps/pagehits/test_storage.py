@@ -1,4 +1,4 @@
-"""Items as in table 6.1 of the thesis, and the function that writes them."""
+"""Items as in table 6.1 of the thesis, the consumer that writes them, and checkpoints."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_segments_of_a_window_are_merged_when_they_are_many(
     asyncio.run(saved_and_read_again())
 
 
-# What is kept of a window.
+# Rows of a closed window.
 
 
 def closed_rows(hits: list[tuple[int, int, int]], kept: int, rows_max: int = 100) -> list[Row]:
