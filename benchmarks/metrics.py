@@ -1,8 +1,8 @@
 """`python -m benchmarks.metrics`: reads/s of the metric catalogue, from MariaDB and from DynamoDB.
 
-One catalogue of 20,000 metrics in a private MariaDB and in a durable Partita; one server of the
-catalogue in each mode; wrk asks for metrics by name, one mode after the other, several times. The
-figures go into results/metrics.json.
+One catalogue of 20,000 metrics in a private MariaDB and in a durable Partita, with one server of
+the catalogue in each mode. wrk requests metrics by name, from both modes in turn, several times.
+The figures go into results/metrics.json.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from benchmarks.peers import PEERS
 from benchmarks.run import say
 from benchmarks.servers import ROOT, SERVERS, Running
 from partita.apps.metrics import service
-from partita.apps.metrics.migration import copying, directory
-from partita.apps.metrics.tables import Tables
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.migration import directory, to_dynamodb
 from partita.errors import PartitaError
 from tests.apps.metrics.population import fill
 from tests.migrate.servers import MariaDB
@@ -59,7 +59,7 @@ end
 
 
 class TunedMariaDB(MariaDB):
-    """All of it in memory, and nothing watched: as fast as it can read."""
+    """Everything in memory, without instrumentation: tuned to read as fast as possible."""
 
     def command(self) -> list[str]:
         plain = [part for part in super().command() if "performance-schema" not in part]
@@ -77,7 +77,7 @@ def measure() -> dict[str, Any]:
     PEERS.mkdir(exist_ok=True)
     path = wrk.find()
     if path is None:
-        raise PartitaError("wrk is not installed: `apt-get install wrk` does so.")
+        raise PartitaError("wrk is not installed: run `apt-get install wrk`.")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory("-metrics", dir=PEERS)))
         (server,) = (one for one in SERVERS if (one.name, one.mode) == ("partita", "disk"))
@@ -104,15 +104,15 @@ async def _fill(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
     """The same catalogue on both sides."""
     say(f"{METRICS:,} metrics into both databases")
     async with service.opened(mysql, endpoint, Tables()) as stores:
-        assert stores.legacy and stores.dynamodb
+        assert stores.mariadb and stores.dynamodb
         names = fill(mariadb, DATABASE, METRICS)
-        await directory.copy_to_dynamodb(stores.legacy, stores.dynamodb)
+        await directory.copy_to_dynamodb(stores.mariadb, stores.dynamodb)
         places = asyncio.Semaphore(16)
 
         async def migrate(name: str) -> None:
-            assert stores.legacy and stores.dynamodb
+            assert stores.mariadb and stores.dynamodb
             async with places:
-                await copying.migrate_one(stores.legacy, stores.dynamodb, name)
+                await to_dynamodb.migrate_one(stores.mariadb, stores.dynamodb, name)
 
         await asyncio.gather(*map(migrate, names))
 
@@ -145,7 +145,7 @@ def _drive(path: str, script: Path, url: str, seconds: int) -> dict[str, float]:
 
 
 def section(results: dict[str, Any] | None) -> list[str]:
-    """What the page of benchmarks says of it."""
+    """The section of the benchmarks page."""
     if results is None:
         return []
     rates = {
@@ -169,8 +169,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         f"connections, medians of {ROUNDS} rounds of {SECONDS} s, both modes in turn. "
         f"{origin(results['machine'])}",
         table(["mode", "reads/s", "p50 ms", "p99 ms"], rows),
-        f"DynamoDB mode is {faster:.1f} times as fast, where {TIMES_FASTER_MIN:.0f} times were "
-        f"wanted, and answers {reached:,.0f} reads/s, where {READS_PER_SECOND_MIN:,.0f} were.",
+        f"DynamoDB mode is {faster:.1f} times as fast (goal: {TIMES_FASTER_MIN:.0f}) and answers "
+        f"{reached:,.0f} reads/s (goal: {READS_PER_SECOND_MIN:,.0f}).",
     ]
 
 

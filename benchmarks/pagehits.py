@@ -1,9 +1,9 @@
 """`python -m benchmarks.pagehits`: the page hit counter, and the old one on PostgreSQL, in one run.
 
-A database on disk, the web and the counting are three processes; wrk posts batches of 100 visits as
-fast as they are taken. Visits go to a few assets, as in the world, then evenly to a million, which
-is the worst for memory. The spam filter is off, which the old counter does not have either; what it
-costs is told by `benchmarks.spam`. The figures go into results/pagehits.json.
+Database on disk, web and counting are three processes; wrk posts batches of 100 visits as fast as
+they are taken. At first most visits go to a few assets, as on real sites; then they are spread
+evenly over a million, which is the worst case for memory. The spam filter is off, because the old
+counter has none; `benchmarks.spam` measures its cost. The figures go into results/pagehits.json.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import orjson
 from benchmarks import kept, machine, wrk
 from benchmarks.markdown import origin, table
 from benchmarks.run import say
-from partita.apps.pagehits.catalogue import Asset, Catalogue
-from partita.apps.pagehits.relational import PageHit, RelationalCounter
+from partita.apps.pagehits.legacy.relational_counter import PageHit, RelationalCounter
+from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
 from partita.client import Client
 from partita.errors import PartitaError
 from tests.apps.pagehits.pipeline import TYPES, Pipeline, asset_id, running, wait_for
@@ -97,10 +97,10 @@ end
 
 
 class Taken(NamedTuple):
-    """What one load came to."""
+    """The result of one load."""
 
     events_per_second: float
-    """From the first to be posted to the last to be counted and kept."""
+    """From the first visit that is posted to the last that is counted and stored."""
     posted_per_second: float
     failed: int
     resident_mb: dict[str, float]
@@ -145,7 +145,7 @@ def _measure_new(folder: Path, assets: int, seconds: int) -> dict[str, Any]:
         return results
 
 
-# Visits.
+# Visits
 
 
 def _mostly_few(chance: random.Random, assets: int) -> int:
@@ -223,11 +223,11 @@ def _resident(pipeline: Pipeline) -> dict[str, float]:
     return resident
 
 
-# Lists.
+# Lists
 
 
 def _served_after(pipeline: Pipeline) -> float:
-    """From the moment a window closes (its end and the lateness) until its list is served."""
+    """From the moment a window closes (its end plus the lateness) until its list is served."""
     now = time.time()
     end = now // WINDOW_SECONDS * WINDOW_SECONDS + WINDOW_SECONDS
     stop = threading.Event()
@@ -292,18 +292,18 @@ def _ask_at_most(pipeline: Pipeline, path: str, folder: Path) -> float:
     return float(result["requests"] / result["seconds"])
 
 
-# The old counter.
+# The old counter
 
 
 class DurablePostgreSQL(PostgreSQL):
-    """Tests need no disk; a comparison does: what the new counter answers is on it."""
+    """Waits for its disk, unlike in tests, because the new counter does so too."""
 
     def command(self) -> list[str]:
         return [option.replace("--fsync=off", "--fsync=on") for option in super().command()]
 
 
 def _measure_old() -> dict[str, Any]:
-    """The same visits, in batches of 100 too; called directly, without a web service in front."""
+    """The same visits in the same batches, with direct calls instead of HTTP requests."""
     say(f"the old counter on PostgreSQL, for {OLD_SECONDS} s")
     with DurablePostgreSQL() as server:
         server.create(DATABASE)
@@ -318,7 +318,7 @@ def _measure_old() -> dict[str, Any]:
 def _at_a_time(
     server: PostgreSQL, work: Callable[[RelationalCounter, random.Random], int]
 ) -> float:
-    """On some connections, each in a thread."""
+    """On several connections, each in a thread."""
     done: list[int] = []
     ends = time.monotonic() + OLD_SECONDS
 
@@ -350,7 +350,7 @@ def _ask_old(counter: RelationalCounter, chance: random.Random) -> int:
 
 
 def section(results: dict[str, Any] | None) -> list[str]:
-    """What the page of benchmarks says of it."""
+    """The section of the benchmarks page."""
     if results is None:
         return []
     few, evenly = results["few_assets"], results["all_assets"]
@@ -374,7 +374,9 @@ def section(results: dict[str, Any] | None) -> list[str]:
         ["cached lists/s", f"{lists_max:,.0f}", "", *_against(lists_max, old_lists)],
         _figure("cached list, p99 at 2,000/s", f"{results['lists']['p99_ms']:.1f} ms", "5 ms"),
         _figure(
-            "a closed window is served after", f"{results['served_after_seconds']:.1f} s", "5 s"
+            "time until a closed window is served",
+            f"{results['served_after_seconds']:.1f} s",
+            "5 s",
         ),
         _figure("memory of web and counting", f"{_services_mb(evenly):,.0f} MB", "bounded"),
     ]
@@ -384,7 +386,7 @@ def section(results: dict[str, Any] | None) -> list[str]:
         f"gets the same batches on {OLD_CONNECTIONS} connections to a durable PostgreSQL. "
         f"{origin(results['machine'])}"
     )
-    head = ["", "measured", "at least / at most", "old counter", f"times ({TIMES_MIN} asked for)"]
+    head = ["", "measured", "at least / at most", "old counter", f"times (goal: {TIMES_MIN})"]
     return ["## The page hit counter", text, table(head, lines)]
 
 

@@ -1,4 +1,4 @@
-"""How much of three attacks the spam filter finds, how much else it takes, what becomes of lists.
+"""How much of three attacks the spam filter finds, its false positives, and the effect on lists.
 
     python -m benchmarks.spam [--seeds 21 22 23] [--per-second 50] [--minutes 120]
 
@@ -21,7 +21,7 @@ from partita.apps.pagehits.spam.screen import Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
 
 SEEDS = [21, 22, 23]
-"""Not those that the filter's settings were chosen with."""
+"""Other seeds than those with which the filter's settings were chosen."""
 BATCH = 100
 LIST_LENGTH = 100
 PERIODS = (JUST_NOW, DAY)
@@ -38,14 +38,14 @@ class Outcome(NamedTuple):
     taken: int
     """Honest hits that were withheld."""
     microseconds: float
-    """For one visit, all work of the filter included."""
+    """For one visit, including all work of the filter."""
     clean: Windows
     attacked: Windows
     filtered: Windows
 
 
 class Deviation(NamedTuple):
-    """Of one list from that without spam."""
+    """The deviation of one list from that without spam."""
 
     attacked: float
     filtered: float
@@ -94,7 +94,7 @@ def _minute(moment: float, settings: SpamSettings) -> int:
 
 
 def _credit(row: Row, minutes: Counter[tuple[int, int, str | None]], found: Counter[str]) -> int:
-    """Hits taken back are spam as far as there was some of the asset in that minute."""
+    """Hits that are taken back count as spam up to the spam of the asset in that minute."""
     left = -row.hits
     for attack in ATTACKS:
         key = (row.asset_id, row.time, attack.name)
@@ -121,7 +121,7 @@ def _add(windows: Windows, asset_id: int, moment: float, hits: int) -> None:
 
 
 def deviations(outcome: Outcome, period: Period) -> list[Deviation]:
-    """Of the lists of every window: hits that are too many or too few, of all that are listed."""
+    """For the list of every window: excess and missing hits, as a share of all listed hits."""
     return [
         Deviation(
             _deviation(outcome.clean[key], outcome.attacked[key]),
@@ -161,7 +161,7 @@ def report(outcomes: Sequence[Outcome]) -> Iterable[str]:
         yield f"| {length} | {attacked:.1%} | {max(filtered):.2%} | {mean:.2%} |"
     microseconds = sum(outcome.microseconds for outcome in outcomes) / len(outcomes)
     yield ""
-    yield f"{microseconds:.1f} microseconds of computing for a visit, the forest included."
+    yield f"{microseconds:.1f} microseconds of CPU time for a visit, including the forest."
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""Made-up visits to a news site, and three attacks on its lists. The same for a seed, every time.
+"""Simulated visits to a news site, and three attacks on its lists; deterministic for a seed.
 
-Visitors come back or are new, look at a page or at several, reload now and then, and run after
-fresh news. Attackers use the agents of ordinary browsers: no name gives them away.
+Visitors are new or come back, read one page or several, reload now and then, and follow breaking
+news. Attackers use the user agents of ordinary browsers.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class MadeVisit(NamedTuple):
     time: float
     url: str = ""
     attack: str | None = None
-    """Which attack it belongs to: known to the maker, never to the filter."""
+    """The attack that it belongs to, which the filter does not know."""
 
 
 class Attack(NamedTuple):
     name: str
     rank: int
-    """Of the asset, by popularity."""
+    """The rank of the asset, by popularity."""
     make: Callable[[random.Random], Iterator[tuple[float, str]]]
     """Seconds since the start, and the visitor."""
 
 
 class Site:
-    """Assets with a popularity, to which breaking news is added half way."""
+    """Assets with their popularity; breaking news is added halfway through."""
 
     def __init__(self, chance: random.Random, assets: int) -> None:
         self._chance = chance
@@ -61,7 +61,7 @@ class Site:
         self._weights = list(accumulate(1 / (rank + 3) for rank in range(assets)))
         self._agent_weights = list(accumulate(1 / (rank + 1) for rank in range(len(AGENTS))))
         self.breaking = assets - 1
-        """The place of an asset that nobody reads before it is news."""
+        """The rank of an asset that nobody reads before it is news."""
 
     def asset(self) -> int:
         return self._chance.choices(self.assets, cum_weights=self._weights)[0]
@@ -83,7 +83,7 @@ def visits(
     seed: int = 1,
     attacks: tuple[Attack, ...] = (),
 ) -> list[MadeVisit]:
-    """In the order of time."""
+    """In order of time."""
     chance = random.Random(seed)
     site = Site(chance, assets)
     made = list(_honest(chance, site, minutes * 60, per_second))
@@ -129,7 +129,7 @@ def reloading(chance: random.Random) -> Iterator[tuple[float, str]]:
 
 
 def wave(chance: random.Random) -> Iterator[tuple[float, str]]:
-    """Three thousand visitors whom nobody has seen before, within three minutes."""
+    """Three thousand new visitors within three minutes."""
     return ((2_700 + 180 * chance.random(), f"wave-{number}") for number in range(3_000))
 
 

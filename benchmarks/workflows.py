@@ -1,7 +1,7 @@
-"""`python -m benchmarks.workflows`: executions a second, from StartExecution to their end.
+"""`python -m benchmarks.workflows`: executions per second, from StartExecution to their end.
 
-One durable server; machines of two Pass states, and of a Task that calls a Python function. What is
-counted ends when the last execution has ended, so that nothing is left for later.
+One durable server; one machine of two Pass states, and one with a Task that calls a Python
+function. The clock stops when the last execution has ended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="workflows-") as name, _serving(Path(name)) as url:
         for kind, states in MACHINES.items():
             rate = asyncio.run(_measure(url, kind, states))
-            say(f"{kind}: {rate:,.0f} executions a second")
+            say(f"{kind}: {rate:,.0f} executions per second")
 
 
 @contextmanager

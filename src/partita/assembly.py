@@ -26,7 +26,7 @@ from partita.server.frames import Told
 from partita.server.http.listener import Listener
 from partita.server.monitoring.pages import PAGES
 from partita.settings import Function, Trigger
-from partita.workflows.running.items import TABLE as WORKFLOWS_TABLE
+from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
     from partita.streams.triggers.runner import Triggers

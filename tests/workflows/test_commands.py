@@ -156,7 +156,7 @@ def test_a_drawing_goes_into_the_file_that_is_named(
     path = machine(PASS)
     for name, begins in (("a.svg", "<svg "), ("a.mmd", "flowchart TD"), ("a.md", "```mermaid\n")):
         printed, _ = said("graph", path, "--output", tmp_path / name)
-        assert printed == f"{tmp_path / name} shows {path}.\n"
+        assert printed == f"{path} is drawn in {tmp_path / name}.\n"
         assert (tmp_path / name).read_text().startswith(begins)
     _, errors = said("graph", path, "--output", tmp_path / "a.png", code=1)
-    assert errors == "partita: A drawing goes into a file with .svg, .mmd, .md, not '.png'.\n"
+    assert errors == "partita: The file of a drawing must end in .svg, .mmd, .md, not '.png'.\n"

@@ -86,13 +86,13 @@ def test_a_name_with_strange_characters_is_refused(states: Any, name: str) -> No
         ),
         (
             json.dumps(one_task("arn:aws:states:::sqs:sendMessage")),
-            "is not one that this server can call at /States/Only/Resource",
+            "is not supported by this server at /States/Only/Resource",
         ),
-        (json.dumps(one_task("arn:aws:states:::dynamodb:scan")), "not one that this server"),
-        (json.dumps(one_task("arn:aws:states:::aws-sdk:sfn:dance")), "not one that this server"),
+        (json.dumps(one_task("arn:aws:states:::dynamodb:scan")), "not supported by this"),
+        (json.dumps(one_task("arn:aws:states:::aws-sdk:sfn:dance")), "not supported by this"),
         (
             json.dumps(one_task("arn:aws:states:::glue:startJobRun.sync")),
-            "not one that this server",
+            "not supported by this",
         ),
         (json.dumps(one_task("https://example.com")), "SCHEMA_VALIDATION_FAILED"),
     ],

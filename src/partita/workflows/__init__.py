@@ -1,1 +1,1 @@
-"""Workflows: Amazon States Language machines, run durably over the wire of a database."""
+"""Workflows: Amazon States Language machines, run durably on a database over the wire."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from partita.errors import PartitaError
-from partita.workflows.extra import explained
+from partita.workflows.optional_packages import packages_required
 
 try:
-    with explained():
+    with packages_required():
         from partita.workflows.companion import main
 
         main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""`partita workflow`: check machines, run them, see what they did, draw them. Parsing only."""
+"""`partita workflow`: validate, run and draw machines, and show histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from partita.errors import PartitaError
-from partita.workflows.extra import explained
+from partita.workflows.optional_packages import packages_required
 
 ENDPOINT = "http://127.0.0.1:8000"
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -28,21 +28,21 @@ def _endpoint(default: str | None) -> Callable[[Command], Command]:
         envvar="AWS_ENDPOINT_URL_SFN",
         default=default,
         show_default=default is not None,
-        help="Where the server is.",
+        help="The endpoint of the server.",
     )
 
 
 class Workflow(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
-        with explained():
+        with packages_required():
             return super().invoke(ctx)
 
 
 @click.group(cls=Workflow)
 def workflow() -> None:
-    """Amazon States Language machines.
+    """Validate, run and draw Amazon States Language machines.
 
-    FILE is a machine in JSON, in which comments (//, #) are allowed; the machine has its name.
+    FILE is a machine in JSON, which may have comments (//, #). The machine is named like the file.
     """
 
 
@@ -50,7 +50,7 @@ def workflow() -> None:
 @_file
 @click.option("--type", "type_", type=click.Choice(TYPES), default=TYPES[0], show_default=True)
 def validate(path: Path, type_: str) -> None:
-    """Say what is wrong with a machine. Exits with 1 when it cannot run."""
+    """List the errors of a machine. Exits with 1 when it cannot run."""
     from partita.workflows import machine_file
     from partita.workflows.language import InvalidDefinition, diagnose
 
@@ -67,16 +67,18 @@ def validate(path: Path, type_: str) -> None:
 
 @workflow.command()
 @_file
-@click.option("--input", "input_", default="{}", help="JSON, or @ and the name of a file with it.")
+@click.option("--input", "input_", default="{}", help="JSON, or @ and the name of a file.")
 @_endpoint(None)
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="The settings with [[functions]], for a server of its own.",
+    help="Settings with [[functions]], for the server that is started.",
 )
-@click.option("--time-scale", type=click.FloatRange(0, min_open=True), help="How fast waits pass.")
-@click.option("--name", help="Of the execution.")
-@click.option("--history", "shows_history", is_flag=True, help="Show what happened, too.")
+@click.option(
+    "--time-scale", type=click.FloatRange(0, min_open=True), help="How much faster waits pass."
+)
+@click.option("--name", help="The name of the execution.")
+@click.option("--history", "shows_history", is_flag=True, help="Also show the history.")
 def run(
     path: Path,
     input_: str,
@@ -88,20 +90,20 @@ def run(
 ) -> None:
     """Run a machine and print its output.
 
-    Without --endpoint a server in memory is started for it. Exits with 1 when the execution fails.
+    Without --endpoint an in-memory server is started for it. Exits with 1 if the execution fails.
     """
     from partita.workflows import machine_file
     from partita.workflows.remote import private_server
 
     if endpoint is not None and (config is not None or time_scale is not None):
-        raise click.UsageError("--config and --time-scale are for a server of its own.")
+        raise click.UsageError("--config and --time-scale cannot be used with --endpoint.")
     definition = machine_file.read(path)
     given = _input(input_)
     server = nullcontext(endpoint) if endpoint else private_server(config, time_scale)
     with server as url:
         assert url is not None
-        told = _run(url, machine_file.name(path), definition, given, name, shows_history)
-        execution = asyncio.run(told)
+        running = _run(url, machine_file.name(path), definition, given, name, shows_history)
+        execution = asyncio.run(running)
     if execution["status"] != "SUCCEEDED":
         reason = ": ".join(execution[part] for part in ("error", "cause") if part in execution)
         words = execution["status"].lower().replace("_", " ")
@@ -139,10 +141,10 @@ def _input(text: str) -> str:
 
 @workflow.command()
 @click.argument("machine", metavar="FILE|ARN")
-@click.option("--execution", help="The name of an execution; the last one otherwise.")
+@click.option("--execution", help="The name of an execution; by default the last one.")
 @_endpoint(ENDPOINT)
 def history(machine: str, execution: str | None, endpoint: str) -> None:
-    """Show what an execution did: of the machine of a file, or by its ARN."""
+    """Show the history of an execution, by the file of its machine or by its ARN."""
     from partita.workflows import history_table, machine_file
     from partita.workflows.remote import Remote
     from partita.workflows.running import arns
@@ -167,7 +169,7 @@ def history(machine: str, execution: str | None, endpoint: str) -> None:
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw into a file: .svg, or Mermaid for .mmd and .md.",
+    help="Write the drawing to a file: .svg, or Mermaid for .mmd and .md.",
 )
 def graph(path: Path, output: Path | None) -> None:
     """Draw a machine."""
@@ -184,4 +186,4 @@ def graph(path: Path, output: Path | None) -> None:
         output.write_text(drawn)
     except OSError as error:
         raise PartitaError(f"Cannot write {output}: {error.strerror}.") from error
-    click.echo(f"{output} shows {path}.")
+    click.echo(f"{path} is drawn in {output}.")

@@ -1,4 +1,4 @@
-"""A history as a table for people."""
+"""The history of an execution as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 TEXT_CHARS_MAX = 72
 HEADINGS = ("id", "seconds", "type", "state", "what")
-_TOLD = ("error", "cause", "output", "input", "resource", "name", "index", "length")
-"""Of an event's details, what says most about it, the most important first."""
+_SHOWN_DETAILS = ("error", "cause", "output", "input", "resource", "name", "index", "length")
+"""The details of an event that are shown, the most important first."""
 _NAMING = ("StateEntered", "StateExited")
 
 
@@ -26,7 +26,7 @@ def _rows(events: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
     for event in events:
         began = event["timestamp"] if began is None else began
         details = _details(event)
-        # An event belongs to the state of the one that it follows, unless it names its own.
+        # An event belongs to the state of the previous one, unless it names its own.
         named = details.get("name") if event["type"].endswith(_NAMING) else None
         state = named or states.get(event.get("previousEventId", 0), "")
         states[event["id"]] = "" if event["type"].endswith("StateExited") else state
@@ -43,8 +43,8 @@ def _details(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _what(details: dict[str, Any]) -> str:
-    parts = [str(details[name]) for name in _TOLD[:2] if details.get(name)]
+    parts = [str(details[name]) for name in _SHOWN_DETAILS[:2] if details.get(name)]
     if not parts:
-        parts = [str(details[name]) for name in _TOLD[2:] if name in details][:1]
+        parts = [str(details[name]) for name in _SHOWN_DETAILS[2:] if name in details][:1]
     text = ": ".join(parts).replace("\n", " ")
     return text if len(text) <= TEXT_CHARS_MAX else f"{text[: TEXT_CHARS_MAX - 1]}…"

@@ -1,4 +1,4 @@
-"""A machine in a file: States Language in JSON, comments allowed."""
+"""Machines in files: States Language in JSON, with comments."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ import re
 from pathlib import Path
 
 from partita.errors import PartitaError
-from partita.workflows.language import (
-    InvalidDefinition,
-    StateMachine,
-    parse,
-    strip_comments,
-)
-from partita.workflows.running.integrations import check_resources
+from partita.workflows.language import InvalidDefinition, StateMachine, parse, strip_comments
+from partita.workflows.running.tasks.integrations import check_resources
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -24,18 +19,18 @@ def read(path: Path) -> str:
     except OSError as error:
         raise PartitaError(f"Cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise PartitaError(f"{path} is not a text in UTF-8.") from error
+        raise PartitaError(f"{path} is not UTF-8 text.") from error
 
 
 def machine(path: Path, type: str) -> StateMachine:
-    """The machine of a file; what is wrong with it is an InvalidDefinition."""
+    """The machine in a file. Raises InvalidDefinition."""
     parsed = parse(read(path))
     check_resources(parsed, type)
     return parsed
 
 
 def name(path: Path) -> str:
-    """What the machine of a file is called: as the file is."""
+    """The name of the machine in a file: that of the file."""
     return _NAME.sub("-", path.name.partition(".")[0])[:80] or "machine"
 
 

@@ -1,4 +1,4 @@
-"""Machines on a server, over the wire: put one there, run it, read what it did."""
+"""Machines on a server, over the wire: create one, run it, read its history."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Remote:
         return await self._client.call("states", operation, request)
 
     async def put(self, name: str, definition: str) -> str:
-        """Create the machine, or give it this definition; its ARN."""
+        """Create the machine, or update its definition; returns its ARN."""
         try:
             created = await self.call(
                 "CreateStateMachine", name=name, definition=definition, roleArn=ROLE
@@ -50,7 +50,7 @@ class Remote:
         return arn
 
     async def run(self, machine_arn: str, input: str, name: str | None) -> Answer:
-        """An execution from its start to its end, as DescribeExecution tells of it."""
+        """Run an execution to its end; returns its description (DescribeExecution)."""
         named = {} if name is None else {"name": name}
         started = await self.call(
             "StartExecution", stateMachineArn=machine_arn, input=input, **named
@@ -64,10 +64,10 @@ class Remote:
             pause = min(2 * pause, POLL_SECONDS_MAX)
 
     async def latest(self, machine_arn: str) -> str:
-        """The execution of a machine that was started last."""
+        """The ARN of the execution of a machine that was started last."""
         listed = await self.call("ListExecutions", stateMachineArn=machine_arn, maxResults=1)
         if not listed["executions"]:
-            raise PartitaError(f"{machine_arn} was never executed.")
+            raise PartitaError(f"{machine_arn} has no executions.")
         return str(listed["executions"][0]["executionArn"])
 
     async def events(self, execution_arn: str) -> AsyncIterator[Answer]:
@@ -83,7 +83,7 @@ class Remote:
 
 @contextmanager
 def private_server(config: Path | None, time_scale: float | None) -> Iterator[str]:
-    """A server in memory that ends with the block; its endpoint."""
+    """The endpoint of an in-memory server that runs as long as the block."""
     options = ["--port", "0", "--in-memory"]
     if config is not None:
         options += ["--config", str(config)]
@@ -98,7 +98,7 @@ def private_server(config: Path | None, time_scale: float | None) -> Iterator[st
         assert process.stdout is not None
         ready = re.search(r"http://\S+", process.stdout.readline())
         if ready is None:
-            raise PartitaError("The private server did not start; it says why above.")
+            raise PartitaError("The private server did not start; its output above says why.")
         yield ready[0]
     finally:
         process.terminate()

@@ -1,4 +1,4 @@
-"""What tests of the catalogue are given: a private MariaDB, a Partita, the API over both."""
+"""Fixtures of the catalogue: a private MariaDB, a Partita server, and the API over both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People at work: threads that read, add and update metrics over HTTP all the time."""
+"""Load: threads that read, add and update metrics over HTTP all the time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _numbers = itertools.count(1)
 
 
 class Load:
-    """While the block runs. Every answer is counted; what should not have failed is kept."""
+    """Runs as long as the block. Answers are counted; unexpected failures are collected."""
 
     def __init__(self, urls: list[str], names: list[str], seed: int = 1) -> None:
         self.answers: Counter[tuple[str, int]] = Counter()
         self.failures: list[tuple[str, Answer]] = []
         self.written: dict[str, int] = {}
-        """The latest version of every metric that an answer has told of."""
+        """The latest acknowledged version of every metric."""
         self._names = names
         self._chance = random.Random(seed)
         self._stopped = threading.Event()
@@ -46,7 +46,7 @@ class Load:
             thread.join()
 
     def wait_for_additions(self) -> None:
-        """Until metrics are added that nobody had begun to add before."""
+        """Wait until metrics are added that were begun after this call."""
         enough = self.answers["add", 201] + 2
         deadline = time.monotonic() + SECONDS_MAX
         while self.answers["add", 201] < enough and not self.failures:

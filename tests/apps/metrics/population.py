@@ -1,4 +1,4 @@
-"""A catalogue full of metrics, put straight into MariaDB; and what both databases have of it."""
+"""A catalogue full of metrics, written directly to MariaDB; and the contents of both databases."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _version(
     )
 
 
-# What is there, read by other means than the catalogue's own.
+# The contents, read with other means than the catalogue's own.
 
 Contents = dict[str, dict[int, dict[str, Any]]]
 """By name and version; version 0 is the metric as a whole."""

@@ -1,4 +1,4 @@
-"""The whole move under load: migrate with kills, verify, cut over, roll back."""
+"""The migration under load: migrate with kills, verify, cut over, roll back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def modes(urls: list[str]) -> set[str]:
 
 
 def migrate_with_kills(catalogue: Catalogue, kills: int, count: int) -> str:
-    """What the run says that was left to finish. Each kill comes when some more are migrated."""
+    """The output of the run that finished. Each kill comes after some more are migrated."""
     chance = random.Random(kills)
     for place in range(1, kills + 1):
         migrator = subprocess.Popen(
@@ -51,7 +51,7 @@ def migrate_with_kills(catalogue: Catalogue, kills: int, count: int) -> str:
 
 
 def assert_equal(catalogue: Catalogue, written: dict[str, int]) -> None:
-    """Every metric and version in both databases, and everything that anybody was told of."""
+    """Both databases have every metric and version, and everything that was acknowledged."""
     legacy, dynamodb = legacy_contents(catalogue), dynamodb_contents(catalogue)
     assert legacy.keys() == dynamodb.keys()
     for name, versions in legacy.items():
@@ -66,7 +66,7 @@ def assert_kept(contents: Contents, written: dict[str, int]) -> None:
 
 
 def move(catalogue: Catalogue, serve: Serve, count: int, kills: int) -> None:
-    """There and back again, with people at work on two servers all the time."""
+    """Migrate and roll back, while clients use two servers all the time."""
     urls = [serve("legacy").url, serve("legacy").url]
     names = populate(catalogue, count)
 

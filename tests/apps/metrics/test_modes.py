@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from partita.apps.metrics.modes import LEASE_SECONDS, Mode, Modes, Watch
-from partita.apps.metrics.tables import Tables, create_tables
+from partita.apps.metrics.dynamodb.tables import Tables, create_tables
+from partita.apps.metrics.modes import LEASE_SECONDS, Mode, Modes, ModeWatch
 from partita.client import Client
 
 from ... import processes
@@ -20,11 +20,11 @@ def test_a_server_that_was_only_slow_takes_writes_after_another_look(
         modes = Modes(client, tables)
         await modes.begin(Mode.LEGACY)
         time = 0.0
-        watch = Watch(modes, "server", set(Mode), Mode.LEGACY, lambda: time)
+        watch = ModeWatch(modes, "server", set(Mode), Mode.LEGACY, lambda: time)
         await watch.begin()
         time = 2 * LEASE_SECONDS
         assert not watch.is_current
-        await asyncio.gather(*(watch.look_again() for _ in range(3)))
+        await asyncio.gather(*(watch.refresh() for _ in range(3)))
         assert watch.is_current
         await client.close()
 
@@ -35,9 +35,9 @@ def test_one_that_cannot_look_takes_none() -> None:
     async def story() -> None:
         client = Client("http://127.0.0.1:1", tries=1)
         time = 0.0
-        watch = Watch(Modes(client, Tables()), "server", set(Mode), Mode.LEGACY, lambda: time)
+        watch = ModeWatch(Modes(client, Tables()), "server", set(Mode), Mode.LEGACY, lambda: time)
         time = 2 * LEASE_SECONDS
-        await watch.look_again()
+        await watch.refresh()
         assert not watch.is_current
         await client.close()
 

@@ -1,4 +1,4 @@
-"""The API keeps to its own description: requests made up from it, answers checked with it."""
+"""The API follows its description: requests are generated from it, answers checked with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from partita.apps.metrics.openapi import DESCRIPTION
+from partita.apps.metrics.api.openapi import DESCRIPTION
 
 from .conftest import Api, Catalogue
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from partita.apps.metrics.commands import metrics
-from partita.apps.metrics.items import ATTRIBUTES
+from partita.apps.metrics.dynamodb.items import ATTRIBUTES
 from partita.apps.metrics.modes import Mode
 
 from .conftest import Catalogue, Serve

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.apps.metrics import rules
+from partita.apps.metrics.dynamodb.items import latest_item, metric_of, version_item, version_of
 from partita.apps.metrics.failures import Conflict, Refused
 from partita.apps.metrics.formula import consumed_metrics
-from partita.apps.metrics.items import latest_item, metric_of, version_item, version_of
 from partita.apps.metrics.metric import Change, Metric, NewMetric, as_version
 from partita.apps.metrics.modes import Mode, steps
 
@@ -37,7 +37,7 @@ def test_the_metrics_of_a_formula_are_found(formula: tuple[str, frozenset[str]])
     if names:
         assert consumed_metrics(text) == tuple(sorted(names))
     else:
-        with pytest.raises(Refused, match="has no metric in it"):
+        with pytest.raises(Refused, match="uses no metric"):
             consumed_metrics(text)
 
 
@@ -50,13 +50,13 @@ def test_any_text_is_a_formula_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("formula", "words"),
     [
-        ("", "has its end at 1, where a metric, a number or a bracket should be"),
-        ("a b", "has 'b' at 3, where an operator or its end should be"),
-        ("(a", "has its end at 3, where ) should be"),
-        ("a)", "has ')' at 2, where an operator or its end should be"),
-        ("a / ?", "has '?' at 5, where a metric, a number or a bracket should be"),
-        ("2a", "has '2' at 1, where a metric, a number or a bracket should be"),
-        ("(" * 51 + "a" + ")" * 51, "50 brackets"),
+        ("", "has its end at position 1, where a metric, a number or a bracket is expected"),
+        ("a b", "has 'b' at position 3, where an operator or its end is expected"),
+        ("(a", "has its end at position 3, where ) is expected"),
+        ("a)", "has ')' at position 2, where an operator or its end is expected"),
+        ("a / ?", "has '?' at position 5, where a metric, a number or a bracket is expected"),
+        ("2a", "has '2' at position 1, where a metric, a number or a bracket is expected"),
+        ("(" * 51 + "a" + ")" * 51, "at most 50 deep"),
     ],
 )
 def test_a_wrong_formula_is_shown_where_it_is_wrong(formula: str, words: str) -> None:

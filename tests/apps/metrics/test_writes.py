@@ -1,4 +1,4 @@
-"""Many writers at once, and writes while a metric is migrated or a database is away."""
+"""Concurrent writers, and writes while a metric is migrated or a database is down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from partita.apps.metrics.failures import Conflict, InMigration
-from partita.apps.metrics.mariadb import IDLE_SECONDS_MAX
+from partita.apps.metrics.mariadb.connections import IDLE_SECONDS_MAX
 from partita.apps.metrics.migration import functions
 
 from ... import processes
@@ -26,7 +26,7 @@ OLD_SCHEMA = Path(__file__).parents[3] / "examples" / "metrics" / "schema.sql"
 
 
 def at_once(url: str, work: Callable[[Api, int], list[Answer]]) -> list[Answer]:
-    """The answers that several clients got together."""
+    """The answers to several concurrent clients."""
 
     def one(number: int) -> list[Answer]:
         api = Api(url)
@@ -376,17 +376,21 @@ def test_there_and_back_and_there_again(catalogue: Catalogue, serve: Serve) -> N
     assert len(api("GET", "/dimensions").body["dimensions"]) == 3
 
 
-def test_one_command_at_a_time_moves_a_catalogue(catalogue: Catalogue, serve: Serve) -> None:
+def test_one_command_at_a_time_migrates_a_catalogue(catalogue: Catalogue, serve: Serve) -> None:
     serve("legacy")
     connection = catalogue.mariadb.connect(catalogue.name)
     connection.cursor().execute("SELECT GET_LOCK(MD5(%s), 0)", (f"moving {catalogue.name}",))
     refused = run(catalogue, "migrate")
     connection.close()
     assert refused.returncode == 1
-    assert "Another command is moving this catalogue: let it finish." in refused.stderr
+    assert (
+        "Another command is migrating this catalogue: wait until it has finished." in refused.stderr
+    )
 
 
-def test_what_cannot_be_migrated_is_told_with_its_reason(lambdas: tuple[Catalogue, Api]) -> None:
+def test_what_cannot_be_migrated_is_reported_with_its_reason(
+    lambdas: tuple[Catalogue, Api],
+) -> None:
     catalogue, api = lambdas
     api.add_primitive("n", "country")
     catalogue.mariadb.execute(
@@ -405,7 +409,7 @@ def test_what_cannot_be_migrated_is_told_with_its_reason(lambdas: tuple[Catalogu
         "warnings": "3",
         "errors": "1",
     }
-    assert "m: Unavailable: DynamoDB could not answer: ValidationException" in done.stdout
+    assert "m: Unavailable: The request to DynamoDB failed: ValidationException" in done.stdout
     assert (catalogue.count("NOT_MIGRATED"), list(dynamodb_contents(catalogue))) == (1, ["n"])
     refused = run(catalogue, "cutover")
     assert (refused.returncode, "1 metrics are not migrated" in refused.stderr) == (1, True)

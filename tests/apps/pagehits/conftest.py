@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .pipeline import TOGETHER, Pipeline, put_assets, running
+from .pipeline import ONE_PROCESS, Pipeline, put_assets, running
 
 ASSETS = 50
 SHORT_PERIODS = """
@@ -52,6 +52,6 @@ mode = "off"
 @pytest.fixture(scope="session")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     folder: Path = tmp_path_factory.mktemp("pagehits")
-    with running(folder, SHORT_PERIODS, parts=TOGETHER) as pipeline:
+    with running(folder, SHORT_PERIODS, parts=ONE_PROCESS) as pipeline:
         put_assets(pipeline.client(), ASSETS)
         yield pipeline

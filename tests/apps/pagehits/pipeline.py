@@ -22,7 +22,7 @@ from ...processes import ENVIRONMENT, Server
 WAIT_SECONDS_MAX = 300
 STOP_SECONDS_MAX = 60
 PARTS = ("processor", "counter", "consumer", "api")
-TOGETHER = (",".join(PARTS),)
+ONE_PROCESS = (",".join(PARTS),)
 Row = tuple[str, int, int, str, str]
 """Brand, asset, section, paid type, resource type."""
 Windows = dict[tuple[str, str, int], dict[Row, int]]
@@ -75,7 +75,7 @@ class Pipeline:
         self.start(name)
 
     def stop(self) -> None:
-        """The database last: who loses it waits for it."""
+        """The database last: parts that lose it wait for it."""
         for server in reversed(list(self.running.values())):
             server.process.send_signal(signal.SIGTERM)
             try:
@@ -115,7 +115,7 @@ class Pipeline:
             connection.close()
 
     def post_until_taken(self, body: Any, headers: dict[str, str] | None = None) -> Any:
-        """As a sender does that must not lose anything: again, until it is answered."""
+        """As a sender that must not lose anything: repeat until it is answered."""
 
         def taken() -> Any:
             try:
@@ -127,7 +127,7 @@ class Pipeline:
 
         return wait_for(taken)
 
-    # What came of it.
+    # Results.
 
     def windows(self) -> Windows:
         """Every closed window as it is kept: its item, or its rows in the table."""
@@ -154,7 +154,7 @@ class Pipeline:
         return found
 
     def wait_for_windows(self, expected: Windows) -> None:
-        """Until all of them are closed and stored."""
+        """Wait until all of them are closed and stored."""
 
         def are_stored() -> bool:
             items = scan(self.client(), "pagehits-windows")
@@ -219,7 +219,7 @@ def asset_id(number: int) -> int:
 def make_visits(
     chance: random.Random, count: int, assets: int, times: Callable[[int], float]
 ) -> Iterator[dict[str, Any]]:
-    """A few assets get most of the visits, as in the world."""
+    """A few assets get most of the visits, as on real sites."""
     for number in range(count):
         yield {
             "assetId": asset_id(min(int(chance.paretovariate(0.6)) - 1, assets - 1)),
@@ -236,7 +236,7 @@ def recount(
     counts_in: Callable[[dict[str, Any], int], bool] = lambda visit, end: True,
     brands: tuple[str, ...] = ("abc", "def"),
 ) -> Windows:
-    """Every window, plainly, without looking at how the service does it."""
+    """Every window, counted the simplest way, independently of the service."""
     windows: dict[tuple[str, str, int], Counter[Row]] = {}
     for visit in visits:
         number = visit["assetId"] - asset_id(0)

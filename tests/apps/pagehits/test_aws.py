@@ -15,10 +15,9 @@ import msgspec
 import pytest
 
 from benchmarks.visits import MadeVisit, visits
-from partita.apps.pagehits import consumer
-from partita.apps.pagehits.aws import counts, flink_application_path
-from partita.apps.pagehits.aws.template import logical_id, template
-from partita.apps.pagehits.flink import file_options, flink_job, interval, kinesis_options
+from partita.apps.pagehits.aws import flink_application_path, lambda_functions
+from partita.apps.pagehits.aws.cloudformation import logical_id, template
+from partita.apps.pagehits.aws.flink_job import file_options, flink_job, interval, kinesis_options
 from partita.apps.pagehits.settings import DAY, Period, Settings
 from partita.apps.pagehits.spam.adjustments import Adjustment, Row
 from partita.apps.pagehits.windows import recount
@@ -73,7 +72,7 @@ def test_records_of_a_stream_reach_the_consumer_and_failures_come_back(
 ) -> None:
     seen: list[dict[str, Any]] = []
 
-    def handler(event: dict[str, Any], context: object = None) -> dict[str, Any]:
+    def consumer(event: dict[str, Any], context: object = None) -> dict[str, Any]:
         seen.append(event)
         results = ["Ok", "DeliveryFailed", "Ok"]
         return {
@@ -83,9 +82,9 @@ def test_records_of_a_stream_reach_the_consumer_and_failures_come_back(
             ]
         }
 
-    monkeypatch.setattr(consumer, "handler", handler)
+    monkeypatch.setattr(lambda_functions, "consumer", consumer)
     records = [{"kinesis": {"sequenceNumber": str(n), "data": f"data{n}"}} for n in range(3)]
-    answer = counts.handler({"Records": records})
+    answer = lambda_functions.stream_consumer({"Records": records})
     assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
     assert seen == [{"records": [{"recordId": str(n), "data": f"data{n}"} for n in range(3)]}]
 

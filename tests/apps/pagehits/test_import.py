@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from partita.apps.pagehits.access_logs import read_time
+from partita.apps.pagehits.processing.access_logs import read_time
 
 from ... import processes
-from .pipeline import TOGETHER, Pipeline, asset_id, put_assets, running, wait_for
+from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
 
 SETTINGS = r"""
 spread = 0.01
@@ -31,7 +31,7 @@ YESTERDAY = int(time.time()) // 86_400 * 86_400 - 86_400
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    with running(tmp_path_factory.mktemp("import"), SETTINGS, parts=TOGETHER) as found:
+    with running(tmp_path_factory.mktemp("import"), SETTINGS, parts=ONE_PROCESS) as found:
         put_assets(found.client(), 2)
         yield found
 
@@ -57,8 +57,8 @@ def test_visits_of_two_logs_are_counted_and_the_rest_is_told(
     done = processes.run(*arguments, "--endpoint", pipeline.endpoint)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "911 lines: 907 visits, 2 other requests, 1 addresses of no asset, 1 that could not be "
-        "read (the first: access.log:308). Refused were 1 of the visits (the first: time is "
+        "911 lines: 907 visits, 2 other requests, 1 addresses without an asset, 1 unreadable "
+        "(the first: access.log:308). 1 of the visits were refused (the first: time is "
     )
     wait_for(lambda: hits(pipeline, "ghi") and hits(pipeline, "abc"))
     assert hits(pipeline, "ghi") == {901: 601, 902: 300}

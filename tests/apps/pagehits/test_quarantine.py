@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.visits import START, MadeVisit, visits
 from partita.apps.messages import Request, Response
-from partita.apps.pagehits import extra_commands
-from partita.apps.pagehits.access import Access
+from partita.apps.pagehits.authorization import Access
+from partita.apps.pagehits.commands import spam as spam_commands
 from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.cases import STATUSES, Withheld
 from partita.apps.pagehits.spam.quarantine import Quarantine
@@ -149,13 +149,13 @@ def test_a_release_that_was_interrupted_is_repeated_under_the_same_name(place: P
         pass
 
     async def release_and_fall(quarantine: Quarantine) -> None:
-        count = quarantine._count
+        adjust = quarantine._adjust
 
         async def fall(adjustment: Adjustment) -> None:
-            await count(adjustment)
+            await adjust(adjustment)
             raise Interrupted
 
-        quarantine._count = fall  # type: ignore[method-assign]
+        quarantine._adjust = fall  # type: ignore[method-assign]
         await quarantine.release("abc", name)
 
     with pytest.raises(Interrupted):
@@ -170,7 +170,7 @@ def test_a_release_that_was_interrupted_is_repeated_under_the_same_name(place: P
 
 
 def test_a_release_of_many_pieces_takes_few_records(place: Place) -> None:
-    """The counter has to remember each record, and has room for so many."""
+    """The counter has to remember each record, and has limited room for that."""
     screen = Screen(SpamSettings(mode="filter"))
     name = reloaded(place, screen)
     for second in range(40):
@@ -207,12 +207,12 @@ def test_what_is_in_no_list_is_not_judged(place: Place) -> None:
     ("target", "status", "words"),
     [
         (f"/quarantine?brand=abc&limit={'9' * 5000}", 400, "limit is a number"),
-        (f"/quarantine?brand={'x' * 3000}", 400, "no brand"),
-        ("/quarantine/summary?brand=a%23b", 400, "no brand"),
+        (f"/quarantine?brand={'x' * 3000}", 400, "cannot be the name of a brand"),
+        ("/quarantine/summary?brand=a%23b", 400, "cannot be the name of a brand"),
         (f"/quarantine/{'x' * 2000}?brand=abc", 404, "no case"),
     ],
 )
-def test_odd_questions_are_answered_in_words(
+def test_invalid_requests_are_refused_with_the_reason(
     place: Place, target: str, status: int, words: str
 ) -> None:
     found, answer = place.ask("GET", target)
@@ -239,7 +239,7 @@ def test_what_is_released_cannot_be_confirmed(place: Place) -> None:
     place.ask("POST", f"/quarantine/{name}/release?brand=abc")
     status, answer = place.ask("POST", f"/quarantine/{name}/confirm?brand=abc")
     assert status == 409
-    assert "was released" in answer["detail"]
+    assert "has been released" in answer["detail"]
 
 
 def test_an_observed_case_has_nothing_to_count(place: Place) -> None:
@@ -287,7 +287,7 @@ def test_wrong_questions_are_answered_in_words(place: Place) -> None:
         ("/quarantine", "brand"),
         ("/quarantine?brand=abc&status=lost", "status is one of observed, quarantined"),
         ("/quarantine?brand=abc&limit=0", "limit is a number from 1 to 1000"),
-        ("/quarantine?brand=abc&colour=red", "no parameter colour"),
+        ("/quarantine?brand=abc&colour=red", "no parameter 'colour'"),
     ):
         status, answer = place.ask("GET", target)
         assert status == 400
@@ -316,11 +316,11 @@ def test_the_command_line_lists_shows_and_decides(place: Place, tmp_path: Path) 
 
 
 def test_the_command_line_knows_every_status() -> None:
-    assert extra_commands.STATUSES == STATUSES
+    assert spam_commands.STATUSES == STATUSES
 
 
 def test_what_visitors_call_themselves_does_not_command_a_terminal(place: Place) -> None:
     screen = Screen(SpamSettings(mode="filter"))
     place.keep(screen.judge([visit(agent="bot \x1b]0;x\x07\x9b2J")]).withheld)
     (case,) = place.run(lambda quarantine: quarantine.cases("abc"))
-    assert extra_commands._line(case).endswith("bot: bot \ufffd]0;x\ufffd\ufffd2J")
+    assert spam_commands._line(case).endswith("bot: bot \ufffd]0;x\ufffd\ufffd2J")

@@ -64,15 +64,15 @@ def test_every_event_is_answered_for_itself(short: Pipeline) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ("{", 400, "no JSON list of events"),
+        ("{", 400, "not a JSON list of events"),
         ('{"a": 1}', 400, "events"),
-        ("7", 400, "no JSON list of events"),
-        ("[" + "0," * 1000 + "0]", 413, "1000 events"),
+        ("7", 400, "not a JSON list of events"),
+        ("[" + "0," * 1000 + "0]", 413, "at most 1000 events"),
         ('{"events": [], "replay": "x"}', 400, "number"),
         ("[" * 5000 + "]" * 5000, 400, "nested too deeply"),
     ],
 )
-def test_a_body_that_is_no_batch_is_refused_in_words(
+def test_a_body_that_is_not_a_batch_is_refused_with_the_reason(
     short: Pipeline, body: str, status: int, words: str
 ) -> None:
     found, _, content = short.request("processor", "POST", "/events", body)
@@ -230,7 +230,7 @@ def test_a_list_that_has_not_changed_is_not_sent_again(short: Pipeline) -> None:
         ("brand=abc&paidType=", "paidType is empty"),
     ],
 )
-def test_wrong_parameters_are_answered_in_words(short: Pipeline, query: str, words: str) -> None:
+def test_invalid_parameters_are_refused_in_words(short: Pipeline, query: str, words: str) -> None:
     status, _, answer = short.get(f"/?{query}")
     assert status == 400
     assert words in answer["detail"]

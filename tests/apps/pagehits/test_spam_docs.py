@@ -1,4 +1,4 @@
-"""Pages about spam, comparison and AWS say what is so: commands, settings, features."""
+"""Pages about spam, comparison and AWS are right about commands, settings and features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 import pytest
 
 from partita.apps.pagehits.commands import pagehits
-from partita.apps.pagehits.spam.features import FEATURES
+from partita.apps.pagehits.spam.detection.features import FEATURES
 from partita.apps.pagehits.spam.settings import SpamSettings
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -121,7 +121,7 @@ def test_a_filter_without_its_library_says_so_at_once(monkeypatch: pytest.Monkey
     screen("off")
 
 
-# What people have decided
+# Decisions of people
 
 
 def test_a_released_visitor_is_let_pass_and_a_confirmed_one_is_not() -> None:
@@ -141,7 +141,7 @@ def test_memory_of_visitors_is_bounded() -> None:
     for first in range(0, 20_000, 100):
         batch = [visit(visitor=f"v{n}", seconds=first) for n in range(first, first + 100)]
         watched.judge(batch)
-    brand = watched._watches["abc"]
+    brand = watched._detectors["abc"]
     assert len(brand._visitors) <= 20_000 * 60 // 100
     assert len(brand._visitors) + len(brand._pairs) < 10_000
 
@@ -150,7 +150,7 @@ def test_made_up_agents_cost_little_memory() -> None:
     watched = screen()
     for number in range(12_000):
         watched.judge([visit(asset=number + 1, visitor=f"v{number}", agent=f"agent {number}")])
-    assert len(watched._watches["abc"]._agents._agents) == 10_000
+    assert len(watched._detectors["abc"]._agents._agents) == 10_000
 
 
 # The forest
@@ -242,7 +242,7 @@ def test_what_was_learned_outlives_the_screen() -> None:
 
 
 def test_clocks_that_are_fast_do_not_end_the_interval(attack: list[MadeVisit]) -> None:
-    """Some tell of the next minute as soon as one begins."""
+    """Some visits are stamped with the next minute as soon as one begins."""
     fast = [
         one._replace(time=one.time + 59) if place % 50 == 0 else one
         for place, one in enumerate(attack)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from .conftest import SHORT_PERIODS
-from .pipeline import TOGETHER, Pipeline, asset_id, put_assets, running, wait_for
+from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
 
 ASSET = asset_id(0)
 SPAM = '\n[spam]\nmode = "filter"\ninterval_seconds = 1\n'
@@ -17,7 +17,7 @@ SPAM = '\n[spam]\nmode = "filter"\ninterval_seconds = 1\n'
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     settings = SHORT_PERIODS.partition("[spam]")[0] + SPAM
-    with running(tmp_path_factory.mktemp("spam"), settings, parts=TOGETHER) as pipeline:
+    with running(tmp_path_factory.mktemp("spam"), settings, parts=ONE_PROCESS) as pipeline:
         put_assets(pipeline.client(), 1)
         yield pipeline
 

@@ -1,4 +1,4 @@
-"""Items as in table 6.1 of the thesis, and the function that writes them."""
+"""Items as in table 6.1 of the thesis, the consumer that writes them, and checkpoints."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from partita.apps.pagehits import counter, lambdas
-from partita.apps.pagehits.catalogue import Asset
-from partita.apps.pagehits.closed_windows import Key
-from partita.apps.pagehits.consumer import handler
-from partita.apps.pagehits.processor import Processor
-from partita.apps.pagehits.rows import Row, rows_by_brand
+from partita.apps.pagehits.aws import lambda_functions
+from partita.apps.pagehits.counting import counter
+from partita.apps.pagehits.processing.catalogue import Asset
+from partita.apps.pagehits.processing.processor import Processor
+from partita.apps.pagehits.processing.visits import Received, Visit
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Settings, load
 from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.storage import item_of
-from partita.apps.pagehits.visits import Received, Visit
+from partita.apps.pagehits.storing.closed_windows import Key
+from partita.apps.pagehits.storing.page_hits import item_of
+from partita.apps.pagehits.storing.rows import Row, rows_by_brand
 from partita.apps.pagehits.windows import Facet, Window, Windows
 from partita.client import Client
 from partita.errors import PartitaError
 
 from .conftest import SHORT_PERIODS
-from .pipeline import TOGETHER, Pipeline, asset_id, put_assets, running, scan, wait_for
+from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, scan, wait_for
 
 TABLE_6_1 = [
     ("abc", JUST_NOW, 1588763100, Row(132141398, 563, "free", "article", 258)),
@@ -71,11 +71,12 @@ def call(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The handler as Lambda calls it, in an environment of its own."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", pipeline.endpoint)
     monkeypatch.setenv("PAGEHITS_CONFIG", str(pipeline.config))
-    lambdas.forget()
+    lambda_functions.forget()
     yield lambda records: {
-        record["recordId"]: record["result"] for record in handler({"records": records})["records"]
+        record["recordId"]: record["result"]
+        for record in lambda_functions.consumer({"records": records})["records"]
     }
-    lambdas.forget()
+    lambda_functions.forget()
 
 
 def record(name: str, **changes: Any) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def test_a_record_that_cannot_be_stored_is_asked_for_again(pipeline: Pipeline, c
     assert call([record("1")]) == {"1": "Ok"}
 
 
-# What a counter keeps.
+# Checkpoints of the counter.
 
 
 def test_segments_of_a_window_are_merged_when_they_are_many(
@@ -177,34 +178,33 @@ def test_segments_of_a_window_are_merged_when_they_are_many(
     monkeypatch.setattr(counter, "SEGMENTS_PER_WINDOW_MAX", 2)
     settings, now = Settings(spam=SpamSettings(mode="off")), time.time()
 
-    async def kept_and_read_again() -> None:
+    async def saved_and_read_again() -> None:
         client = Client(pipeline.endpoint)
         processor = Processor(client, settings)
         await processor.add_assets({7: Asset("abc", "article")})
         first = counter.Counter(client, settings)
         await first._start()
-        await first._list_shards()
         for number in range(6):
             visit = Visit(7, number % 2, "free", time=now)
             await processor.process(Received([visit]), None)
-            await first._read_all()
-            await first._keep()
+            await first._read()
+            await first._checkpoint()
         named = [segment for segment in first._manifest.segments if segment.level == 0]
         assert len(named) <= 2
         second = counter.Counter(client, settings)
         await second._start()
         (window,) = second._windows.open_windows()
-        counts = second._windows.spell_out(second._windows.kept[window])
+        counts = second._windows.spell_out(second._windows.saved[window])
         assert sorted((facet.section_id, hits) for (_, facet), hits in counts.items()) == [
             (0, 3),
             (1, 3),
         ]
         await client.close()
 
-    asyncio.run(kept_and_read_again())
+    asyncio.run(saved_and_read_again())
 
 
-# What is kept of a window.
+# Rows of a closed window.
 
 
 def closed_rows(hits: list[tuple[int, int, int]], kept: int, rows_max: int = 100) -> list[Row]:
@@ -212,8 +212,8 @@ def closed_rows(hits: list[tuple[int, int, int]], kept: int, rows_max: int = 100
     windows = Windows(Settings().periods)
     for asset, section, count in hits:
         windows.add(Window(0, 0), asset, Facet("abc", section, "free", "article"), count)
-    windows.keep_fresh()
-    return rows_by_brand(windows, windows.kept[Window(0, 0)], kept, rows_max)["abc"].rows
+    windows.mark_saved()
+    return rows_by_brand(windows, windows.saved[Window(0, 0)], kept, rows_max)["abc"].rows
 
 
 def test_an_asset_counts_by_all_its_rows() -> None:
@@ -242,14 +242,14 @@ def test_a_sum_that_is_not_positive_is_not_kept() -> None:
         (
             '[[periods]]\nname="a"\ncode="A"\nseconds=7\ncount=1\nmax_age_seconds=1\n'
             '[[periods]]\nname="b"\ncode="B"\nseconds=10\ncount=1\nmax_age_seconds=1\n',
-            "no multiple",
+            "not a multiple",
         ),
-        ("[spam]\nmode='filter'\ninterval_seconds=7", "no multiple of interval_seconds"),
+        ("[spam]\nmode='filter'\ninterval_seconds=7", "not a multiple of interval_seconds"),
         ("[[urls]]\npattern='('", "pattern"),
         ("[[urls]]\npattern='a'", "assetId"),
     ],
 )
-def test_settings_that_are_wrong_are_told_in_words(tmp_path: Path, text: str, words: str) -> None:
+def test_wrong_settings_are_refused_with_the_reason(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "pagehits.toml"
     path.write_text(text)
     with pytest.raises(PartitaError, match=words):
@@ -257,7 +257,7 @@ def test_settings_that_are_wrong_are_told_in_words(tmp_path: Path, text: str, wo
 
 
 def test_with_compression_a_window_is_one_item(tmp_path: Path) -> None:
-    with running(tmp_path, f"compression = true\n{SHORT_PERIODS}", parts=TOGETHER) as pipeline:
+    with running(tmp_path, f"compression = true\n{SHORT_PERIODS}", parts=ONE_PROCESS) as pipeline:
         put_assets(pipeline.client(), 4)
         visits = [{"assetId": asset_id(0), "sectionId": s, "paidType": "free"} for s in (1, 1, 2)]
         assert pipeline.post(visits)[0] == 200

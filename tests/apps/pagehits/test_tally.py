@@ -14,19 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.apps.pagehits import windows as windows_module
-from partita.apps.pagehits.rows import Row, pack_most, rows_by_brand, unpack
-from partita.apps.pagehits.segments import (
-    Manifest,
+from partita.apps.pagehits.counting.manifest import Manifest
+from partita.apps.pagehits.counting.segments import (
     decode_counts,
     decode_ids,
     encode_counts,
     encode_ids,
 )
+from partita.apps.pagehits.counting.stream import Record
+from partita.apps.pagehits.counting.tally import Tally
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
-from partita.apps.pagehits.shards import Record
 from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.adjustments import Row as Change
-from partita.apps.pagehits.tally import Tally
+from partita.apps.pagehits.storing.rows import Row, pack_most, rows_by_brand, unpack
 from partita.apps.pagehits.windows import Facet, Window, Windows
 
 PERIODS = (
@@ -60,12 +60,12 @@ def record(visits: list[tuple[int, float]], arrived: float, **more: Any) -> Reco
 
 def close_all(tally: Tally, watermark: float) -> Closed:
     """As the counter does it."""
-    tally.windows.keep_fresh()
+    tally.windows.mark_saved()
     closing = tally.closable(watermark)
     tally.manifest.closed |= closing
     closed: Closed = {}
     for window in sorted(closing):
-        counts = tally.windows.kept.get(window, {})
+        counts = tally.windows.saved.get(window, {})
         closed[window] = Counter(
             {asset: hits for (asset, _), hits in tally.windows.spell_out(counts).items()}
         )
@@ -108,8 +108,8 @@ def test_a_visit_without_resource_type_is_counted_as_such_and_in_no_list() -> No
     tally = Tally(SETTINGS, Manifest())
     packed = {"id": "x", "visits": [{"assetId": 1, "sectionId": 1, "paidType": "a", "time": 1e3}]}
     tally.take(Record("1", 1001.0, json.dumps(packed).encode()), 0)
-    tally.windows.keep_fresh()
-    ((_, facet),) = tally.windows.spell_out(tally.windows.kept[Window(0, 1000)])
+    tally.windows.mark_saved()
+    ((_, facet),) = tally.windows.spell_out(tally.windows.saved[Window(0, 1000)])
     assert facet.paid_type == "no resource type"
 
 
@@ -143,14 +143,14 @@ def test_history_holds_no_window_of_today_back() -> None:
     assert close_all(tally, 50_015.0) == {Window(0, 50_000): {9: 1}, Window(1, 49_980): {9: 1}}
 
 
-def test_an_adjustment_counts_once_and_is_owed_to_windows_that_are_closed() -> None:
+def test_an_adjustment_counts_once_and_waits_for_windows_that_are_closed() -> None:
     tally = Tally(SETTINGS, Manifest())
     tally.take(record([(7, 1003.0)] * 5, 1004.0), 0)
     close_all(tally, 1015.0)
     change = Adjustment("x", (Change("abc", 7, 1, "free", "article", 1003, -2),))
     for _ in range(2):
         tally.take(Record("2", 1016.0, change.encode()), 1015.0)
-    assert [(a.window, a.hits) for a in tally.manifest.amendments] == [(Window(0, 1000), -2)]
+    assert [(a.window, a.hits) for a in tally.manifest.late_adjustments] == [(Window(0, 1000), -2)]
     assert close_all(tally, 1030.0) == {Window(1, 990): {7: 3}}
 
 
@@ -203,13 +203,13 @@ def test_counts_of_made_up_facets_are_written_in_pieces_that_fit() -> None:
     for _ in range(5_000):
         facet = Facet("abc", chance.randrange(1 << 31), made_up(chance), "article")
         windows.add(Window(0, 0), 7, facet, 1)
-    counts = windows.fresh[Window(0, 0)]
+    counts = windows.unsaved[Window(0, 0)]
     pieces = list(encode_counts(counts, windows.facets))
     assert max(map(len, pieces)) < ITEM_BYTES_MAX
     read = Windows(PERIODS)
     for piece in pieces:
         read.add_counts(Window(0, 0), decode_counts(piece, read.facets))
-    assert read.spell_out(read.kept[Window(0, 0)]) == windows.spell_out(counts)
+    assert read.spell_out(read.saved[Window(0, 0)]) == windows.spell_out(counts)
 
 
 def test_facets_that_are_too_many_are_counted_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,8 +219,8 @@ def test_facets_that_are_too_many_are_counted_as_that(monkeypatch: pytest.Monkey
     for section in range(20):
         windows.add(window, 7, Facet("abc", section, "free", "article"), 1)
     windows.add(window, 7, Facet("def", 1, "free", "article"), 1)
-    windows.keep_fresh()
-    closed = rows_by_brand(windows, windows.kept[window], 5, 100)
+    windows.mark_saved()
+    closed = rows_by_brand(windows, windows.saved[window], 5, 100)
     assert closed["abc"].hits + closed["abc"].filtered["too many facets"] == 20
     assert closed["?"].filtered == {"too many facets": 1}
 
@@ -230,11 +230,11 @@ def test_facets_that_no_window_has_are_forgotten() -> None:
     for section in range(20):
         windows.add(old, 7, Facet("abc", section, "free", "article"), 1)
     windows.add(new, 7, Facet("abc", 21, "free", "article"), 3)
-    windows.keep_fresh()
-    del windows.kept[old]
+    windows.mark_saved()
+    del windows.saved[old]
     windows.forget_facets()
     assert len(windows.facets) == 3
-    assert windows.spell_out(windows.kept[new]) == {(7, Facet("abc", 21, "free", "article")): 3}
+    assert windows.spell_out(windows.saved[new]) == {(7, Facet("abc", 21, "free", "article")): 3}
 
 
 def test_rows_that_do_not_fit_are_left_out_from_the_end() -> None:
@@ -255,7 +255,7 @@ def test_ids_of_many_records_are_written_in_pieces_that_fit() -> None:
     assert [each for piece in pieces for each in decode_ids(piece)] == ids
 
 
-def test_a_counter_owes_and_remembers_no_more_than_fits() -> None:
+def test_a_counter_remembers_and_postpones_no_more_than_fits() -> None:
     tally = Tally(SETTINGS, Manifest())
     chance = random.Random(7)
     rows = tuple(Change("abc", 7, n, made_up(chance), "article", 1_000, 1) for n in range(1_000))
@@ -265,14 +265,14 @@ def test_a_counter_owes_and_remembers_no_more_than_fits() -> None:
         rows = rows if number < 1 else ()
     tally.forget(1_200.0)
     manifest = tally.manifest
-    assert (len(manifest.adjustments), len(manifest.amendments)) == (5_000, 3_000)
+    assert (len(manifest.adjustments), len(manifest.late_adjustments)) == (5_000, 3_000)
     assert manifest.late == 3_000
     assert len(zlib.compress(msgspec.json.encode(manifest))) < ITEM_BYTES_MAX
 
 
-def test_what_is_owed_to_one_row_is_owed_as_one() -> None:
+def test_late_adjustments_of_one_row_are_added_up() -> None:
     tally = Tally(SETTINGS, Manifest())
     rows = tuple(Change("abc", 7, 1, "free", "article", time, 2) for time in (1_001, 1_002, 1_012))
     tally.take(Record("1", 1_200.0, Adjustment("x", rows).encode()), 1_200.0)
-    owed = {each.window: each.hits for each in tally.manifest.amendments}
-    assert owed == {Window(0, 1_000): 4, Window(0, 1_010): 2, Window(1, 990): 6, Window(2, 960): 6}
+    late = {each.window: each.hits for each in tally.manifest.late_adjustments}
+    assert late == {Window(0, 1_000): 4, Window(0, 1_010): 2, Window(1, 990): 6, Window(2, 960): 6}

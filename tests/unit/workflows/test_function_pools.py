@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from partita.settings import Function
-from partita.workflows.running import functions
-from partita.workflows.running.functions import Functions
+from partita.workflows.running.tasks import functions
+from partita.workflows.running.tasks.functions import Functions
 
 MODULE = """
 import os, time

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.limits import ITEM_BYTES_MAX, KB
-from partita.workflows.running import items
+from partita.workflows.running.storage import items
 
 
 @given(st.text())

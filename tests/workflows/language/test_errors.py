@@ -8,7 +8,7 @@ import pytest
 
 from partita.workflows.language import HeartbeatMissed, StartTask, TaskTimedOut
 from partita.workflows.language.errors import StateError
-from partita.workflows.language.retries import matches
+from partita.workflows.language.states.retries import matches
 from tests.workflows.language.machines import (
     Answer,
     Player,

@@ -1,5 +1,5 @@
 """The metric catalogue: what each metric of a reporting platform is computed from, in versions.
 
-It moved from a relational database to DynamoDB while it was running (docs/metrics.md). Figures are
+It can move from a relational database to DynamoDB while it is in use (docs/metrics.md). Figures are
 numbered as in the thesis that describes the original of this service.
 """

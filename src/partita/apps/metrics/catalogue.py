@@ -1,4 +1,4 @@
-"""What every store of the catalogue can do. The HTTP API knows nothing else of it."""
+"""The interface of every store of the catalogue. The HTTP API depends on nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Catalogue(Protocol):
     async def add_dimension(self, new: NewDimension) -> None: ...
 
     async def list_dimensions(self, limit: int, after: str) -> list[str]:
-        """Names behind `after`, in order."""
+        """Names after `after`, in order."""
         ...
 
     async def add_group(self, new: NewGroup) -> None: ...
@@ -20,7 +20,7 @@ class Catalogue(Protocol):
     async def add(self, new: NewMetric, user: str) -> Metric: ...
 
     async def revise(self, name: str, revision: Revision, expected: int | None) -> Metric:
-        """One version more. Changed when the latest is not the `expected` one, if that is given."""
+        """Add a version. Raises Changed when the latest is not the `expected` one, if given."""
         ...
 
     async def get(self, name: str) -> Metric: ...
@@ -32,7 +32,7 @@ class Catalogue(Protocol):
         ...
 
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
-        """Behind the name `after`, in the order of names."""
+        """Those with names after `after`, in order of names."""
         ...
 
     async def consumers(self, name: str) -> list[str]:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.modes import Mode
-from partita.apps.metrics.tables import Tables
 from partita.errors import PartitaError
 
 if TYPE_CHECKING:
-    from partita.apps.metrics.migration.moving import Display
-    from partita.apps.metrics.migration.verifying import Verification
+    from partita.apps.metrics.migration.stages import Display
+    from partita.apps.metrics.migration.verification import Verification
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
-Move = Callable[[str, str, Tables, "Display"], Coroutine[Any, Any, T]]
+Stage = Callable[[str, str, Tables, "Display"], Coroutine[Any, Any, T]]
 SERVED = [Mode.LEGACY, Mode.MIGRATING, Mode.DYNAMODB]
-EXTRA = ("asyncmy", "jsonata", "jsonpath", "rich")
-"""The packages of `partita[metrics]`."""
+PACKAGES = ("asyncmy", "jsonata", "jsonpath", "rich")
+"""Those of `partita[metrics]`."""
 
 
 class Metrics(click.Group):
@@ -29,26 +29,26 @@ class Metrics(click.Group):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in EXTRA:
+            if (error.name or "").partition(".")[0] not in PACKAGES:
                 raise
             raise PartitaError(
-                f"{error.name} is not installed; pip install 'partita[metrics]' has it."
+                f"{error.name} is not installed: pip install 'partita[metrics]'."
             ) from error
 
 
 @click.group(cls=Metrics)
 def metrics() -> None:
-    """The metric catalogue, and its move from MariaDB to DynamoDB."""
+    """Run the metric catalogue, and migrate it from MariaDB to DynamoDB."""
 
 
 def _checked(ctx: click.Context, option: click.Parameter, url: str | None) -> str | None:
     if url is not None and not url.startswith(("http://", "https://")):
-        raise click.BadParameter(f"{url!r} is no URL such as http://127.0.0.1:8000.")
+        raise click.BadParameter(f"{url!r} is not a URL such as http://127.0.0.1:8000.")
     return url
 
 
 def _databases(are_required: bool) -> Callable[[Command], Command]:
-    """The options that say where a catalogue is kept."""
+    """The options that name the databases of a catalogue."""
 
     def add(command: Command) -> Command:
         for option in (
@@ -57,7 +57,7 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
                 envvar="PARTITA_METRICS_TABLE",
                 default=Tables().metrics,
                 show_default=True,
-                help="Its name in DynamoDB.",
+                help="The table of the catalogue in DynamoDB.",
             ),
             click.option(
                 "--endpoint",
@@ -65,14 +65,14 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
                 required=are_required,
                 callback=_checked,
                 metavar="URL",
-                help="Where DynamoDB is.",
+                help="The endpoint of DynamoDB.",
             ),
             click.option(
                 "--mysql",
                 envvar="PARTITA_METRICS_MYSQL",
                 required=are_required,
                 metavar="URL",
-                help="mysql://user@host:port/database; its password may be in "
+                help="mysql://user@host:port/database; the password may be in "
                 "PARTITA_METRICS_PASSWORD.",
             ),
         ):
@@ -96,7 +96,7 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
     type=click.Choice([str(mode) for mode in SERVED]),
     default=str(Mode.LEGACY),
     show_default=True,
-    help="To start with; once the catalogue has a mode, migrate, cutover and rollback change it.",
+    help="For a new catalogue; afterwards migrate, cutover and rollback change the mode.",
 )
 @_databases(are_required=False)
 def serve(
@@ -120,61 +120,61 @@ def migrate(mysql: str, endpoint: str, table: str) -> None:
 
     Can be stopped and run again. Exits with 1 when a metric could not be migrated.
     """
-    from partita.apps.metrics.migration import moving
+    from partita.apps.metrics.migration import stages
 
-    counts, found = _shown(moving.migrate, mysql, endpoint, table)
-    _tell([*counts.lines(), *found.lines()], is_well=found.is_equal and not counts.errors)
+    counts, found = _run(stages.migrate, mysql, endpoint, table)
+    _report([*counts.lines(), *found.lines()], is_well=found.is_equal and not counts.errors)
 
 
 @metrics.command()
 @_databases(are_required=True)
 def verify(mysql: str, endpoint: str, table: str) -> None:
     """Compare every metric and version of both sides. Exits with 1 when any differ."""
-    from partita.apps.metrics.migration import moving
+    from partita.apps.metrics.migration import stages
 
-    found = _shown(moving.compare, mysql, endpoint, table)
-    _tell(found.lines(), is_well=found.is_equal)
+    found = _run(stages.compare, mysql, endpoint, table)
+    _report(found.lines(), is_well=found.is_equal)
 
 
 @metrics.command()
 @_databases(are_required=True)
 def cutover(mysql: str, endpoint: str, table: str) -> None:
-    """Let DynamoDB answer, when both sides are equal. No request fails meanwhile."""
-    from partita.apps.metrics.migration import moving
+    """Let DynamoDB answer, if both sides are equal. No request fails meanwhile."""
+    from partita.apps.metrics.migration import stages
 
-    found = _shown(moving.cutover, mysql, endpoint, table)
-    _tell([*_compared(found), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
+    found = _run(stages.cutover, mysql, endpoint, table)
+    _report([*_compared(found), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
 
 
 @metrics.command()
 @_databases(are_required=True)
 def rollback(mysql: str, endpoint: str, table: str) -> None:
-    """Let MariaDB answer again, with what was written since carried back."""
-    from partita.apps.metrics.migration import moving
+    """Let MariaDB answer again, after everything written since is copied back."""
+    from partita.apps.metrics.migration import stages
 
-    found = _shown(moving.rollback, mysql, endpoint, table)
-    _tell([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
+    found = _run(stages.rollback, mysql, endpoint, table)
+    _report([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
 
 
-def _shown(move: Move[T], mysql: str, endpoint: str, table: str) -> T:
-    """The result of a move, of which a person sees how far it is."""
-    from partita.apps.metrics.migration.display import shown
+def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
+    """Run a stage of the migration, with progress bars."""
+    from partita.apps.metrics.migration.display import progress_bars
     from partita.apps.web import run
 
-    with shown() as display:
-        return run(lambda: move(mysql, endpoint, Tables(table), display))
+    with progress_bars() as display:
+        return run(lambda: stage(mysql, endpoint, Tables(table), display))
 
 
 def _compared(found: Verification) -> list[str]:
-    """Nothing when nothing was: the catalogue is there already."""
+    """Nothing, if the stage had been completed before and nothing was compared."""
     return found.lines() if found.metrics or not found.is_equal else []
 
 
 def _mode(mode: Mode, found: Verification) -> str:
-    return f"the mode is {mode}" if found.is_equal else "the mode stays as it is"
+    return f"the mode is {mode}" if found.is_equal else "the mode is unchanged"
 
 
-def _tell(lines: list[str], is_well: bool) -> None:
+def _report(lines: list[str], is_well: bool) -> None:
     for line in lines:
         click.echo(line)
     if not is_well:

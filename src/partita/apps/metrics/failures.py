@@ -1,4 +1,4 @@
-"""What a request to the catalogue can be refused with. Each class has its HTTP status."""
+"""Errors with which the catalogue refuses a request. Each class has its HTTP status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class CatalogueError(PartitaError):
 
 
 class Refused(CatalogueError):
-    """What is asked for breaks a rule."""
+    """The request breaks a rule."""
 
     status = 400
 
@@ -22,25 +22,25 @@ class NotFound(CatalogueError):
 
 
 class Conflict(CatalogueError):
-    """It is there already, or does not fit what is there."""
+    """It exists already, or conflicts with what exists."""
 
     status = 409
 
 
 class Changed(CatalogueError):
-    """Somebody else was faster: the version that the update builds on is not the latest."""
+    """The version on which the update is based is no longer the latest."""
 
     status = 412
 
 
 class InMigration(CatalogueError):
-    """Updates of a metric wait while it is being copied, some milliseconds (figure 5.9)."""
+    """A metric cannot be updated while it is copied, which takes milliseconds (figure 5.9)."""
 
     status = 423
 
 
 class Unavailable(CatalogueError):
-    """A database does not answer."""
+    """A database cannot be reached."""
 
     status = 503
 

@@ -26,19 +26,19 @@ class Token(NamedTuple):
     kind: str
     text: str
     place: int
-    """From 1, as people count."""
+    """Counted from 1."""
 
 
 END = "end"
 
 
 def consumed_metrics(formula: str) -> tuple[str, ...]:
-    """The names of the metrics in a formula, each once, in order. Raises Refused."""
+    """The names of the metrics in a formula, sorted. Raises Refused."""
     reader = _Reader(formula)
     reader.read_expression(0)
     reader.expect(END)
     if not reader.names:
-        raise Refused(f"The formula {formula!r} has no metric in it.")
+        raise Refused(f"The formula {formula!r} uses no metric.")
     return tuple(sorted(reader.names))
 
 
@@ -51,7 +51,7 @@ class _Reader:
 
     def read_expression(self, brackets: int, level: int = 0) -> None:
         if brackets > BRACKETS_MAX:
-            raise Refused(f"A formula may have {BRACKETS_MAX} brackets in each other.")
+            raise Refused(f"Brackets in a formula may be nested at most {BRACKETS_MAX} deep.")
         self._read_operand(brackets, level)
         while self._token.kind == "sign" and self._token.text in OPERATORS[level]:
             self._token = self._next()
@@ -82,8 +82,8 @@ class _Reader:
             found = repr(self._token.text) if self._token.text else "its end"
             wanted = "an operator or its end" if wanted == END else wanted
             raise Refused(
-                f"The formula {self._formula!r} has {found} at {self._token.place}, "
-                f"where {wanted} should be."
+                f"The formula {self._formula!r} has {found} at position {self._token.place}, "
+                f"where {wanted} is expected."
             )
 
     def _next(self) -> Token:

@@ -1,4 +1,4 @@
-"""A metric, its versions, and what people send to make them: shapes only, rules are in `rules`."""
+"""Metrics, their versions, and the requests that create them: shapes only, rules are in `rules`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ValueType = Literal["SCALAR", "WEIGHTED_AVERAGE", "HYBRID", "PERCENTILE"]
 AggregationStyle = Literal["SUM", "LAST_DAY_OF_PERIOD", "PERCENTILE"]
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_.]*\Z"
-"""Every name can stand in a formula."""
+"""Every name can be used in a formula."""
 NAME_CHARS_MAX = 150
 DIMENSION_CHARS_MAX = 100
 FORMULA_CHARS_MAX = 1000
@@ -22,7 +22,7 @@ REASON_CHARS_MAX = 500
 USER_CHARS_MAX = 50
 RELATED_DIMENSIONS_MAX = 100
 CONSUMED_METRICS_MAX = 45
-"""One transaction has 100 parts: a relationship each for what comes and what goes, and the rest."""
+"""A transaction has at most 100 actions, and an update may add and remove this many consumers."""
 
 Name = Annotated[str, Meta(pattern=NAME, max_length=NAME_CHARS_MAX)]
 DimensionName = Annotated[str, Meta(pattern=NAME, max_length=DIMENSION_CHARS_MAX)]
@@ -33,9 +33,9 @@ Parameter = Annotated[float, Meta(gt=-1e8, lt=1e8)]
 
 
 class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What a metric was from one update to the next. The attributes are those of figure 5.3.
+    """A metric between two updates. The attributes are those of figure 5.3.
 
-    Of older versions the relational database does not know the dimensions and consumed metrics.
+    The relational database has dimensions and consumed metrics of the latest version only.
     """
 
     name: str
@@ -60,13 +60,13 @@ class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
     @property
     def references(self) -> set[str]:
-        """The metrics that this one cannot do without."""
+        """The metrics that this one depends on."""
         chained = [self.chained_metric] if self.chained_metric else []
         return {*(self.consumed_metrics or ()), *chained}
 
 
 class Metric(Version, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The latest version of a metric, with what is known of it as a whole."""
+    """The latest version of a metric, with the attributes of the metric itself."""
 
     latest_version: int
     created_at: Time
@@ -84,7 +84,7 @@ class NewMetric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
 
 
 class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """A whole new version; only the related dimensions stay as they are when none are given."""
+    """A complete new version; only related dimensions are kept when none are given."""
 
     value_type: ValueType
     aggregation_style: AggregationStyle
@@ -104,7 +104,7 @@ class NewDimension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class NewGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """The dimensions of the primitive metric that is going to have the same name."""
+    """The dimensions of a primitive metric of the same name, which is added next."""
 
     name: Name
     related_dimensions: Dimensions
@@ -125,15 +125,15 @@ def as_version(metric: Metric) -> Version:
 
 
 def timestamp(seconds: float) -> str:
-    """To the millisecond, in UTC: the form in which every store keeps times."""
-    return shown(datetime.fromtimestamp(seconds, UTC))
+    """To the millisecond, in UTC: the format of times in every store."""
+    return format_time(datetime.fromtimestamp(seconds, UTC))
 
 
-def shown(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def parsed(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """A date or a time in ISO 8601; without a zone it is UTC. Raises ValueError."""
     time = datetime.fromisoformat(text)
     return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,12 +1,12 @@
-"""Which store answers, agreed on by all servers of a catalogue while they run.
+"""The mode: which store answers, agreed on by all servers of a catalogue while they run.
 
     legacy <-> migrating <-> mirrored <-> dynamodb
 
-Neighbours understand each other's writes, so that servers may be in either of two while the mode
-changes, never further apart. The mode is an item of the directory. A server looks at it all the
-time; when it has changed, requests of the old mode finish, and then the server says so in an item
-of its own. Whoever changes the mode waits for all servers to say so. A server that cannot
-read the mode for a while counts as gone, and knows that: it takes no more writes.
+Writes of neighbouring modes are compatible, so while the mode changes, servers may be in either of
+two neighbours, but never further apart. The mode is an item of the directory, which every server
+polls. When it has changed, a server lets the requests of the old mode finish and then reports the
+new one in an item of its own; whoever changes the mode waits for these reports. A server that
+cannot read the mode loses its lease: others count it as gone, and it takes no more writes.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 
-from partita.apps.metrics.tables import Tables
-from partita.apps.metrics.transactions import entry
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.dynamodb.transactions import entry
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 LEASE_SECONDS = 5.0
-"""How long a server may go on without having read the mode."""
-AGREED_SECONDS_MAX = 60.0
+"""How long a server may take writes after it last read the mode."""
+CHANGE_SECONDS_MAX = 60.0
 MODE = entry("mode", "mode")
 SERVER = "server"
 
@@ -44,7 +44,7 @@ ORDER = tuple(Mode)
 
 
 def steps(start: Mode, end: Mode) -> tuple[Mode, ...]:
-    """The modes to go through, the end among them."""
+    """The modes to pass through, including the last."""
     here, there = ORDER.index(start), ORDER.index(end)
     if here <= there:
         return ORDER[here + 1 : there + 1]
@@ -52,7 +52,7 @@ def steps(start: Mode, end: Mode) -> tuple[Mode, ...]:
 
 
 class Modes:
-    """The mode as it is kept, and what the servers say."""
+    """The mode and the reports of the servers, in the table."""
 
     def __init__(self, client: Client, tables: Tables, clock: Clock = system_clock) -> None:
         self._client = client
@@ -70,7 +70,7 @@ class Modes:
         return None if item is None else Mode(item["mode"]["S"])
 
     async def begin(self, mode: Mode) -> Mode:
-        """The mode to start with, unless there is one already."""
+        """Set the first mode, unless there is one; returns the mode."""
         put = {
             "TableName": self._table,
             "Item": {**MODE, "mode": {"S": mode}},
@@ -84,7 +84,7 @@ class Modes:
         return await self.read() or mode
 
     async def change(self, old: Mode, new: Mode) -> None:
-        """Returns when every server that runs is in the new mode."""
+        """Returns when every running server is in the new mode."""
         put = {
             "TableName": self._table,
             "Item": {**MODE, "mode": {"S": new}},
@@ -98,19 +98,19 @@ class Modes:
             if error.code != "ConditionalCheckFailedException":
                 raise
             raise PartitaError(
-                f"The mode is not {old} any more: somebody else is changing it."
+                f"The mode is no longer {old}: another command is changing it."
             ) from error
         await self.wait_for_servers(new)
 
     async def wait_for_servers(self, mode: Mode) -> None:
-        ends = self._clock() + AGREED_SECONDS_MAX
+        ends = self._clock() + CHANGE_SECONDS_MAX
         while others := await self._servers_not_in(mode):
             if self._clock() > ends:
                 raise PartitaError(
-                    f"These servers do not go over to {mode}: {', '.join(others)}. "
+                    f"These servers do not change to the mode {mode}: {', '.join(others)}. "
                     "Stop them, then try again."
                 )
-            await asyncio.sleep(LOOK_SECONDS / 2)
+            await asyncio.sleep(POLL_SECONDS / 2)
 
     async def _servers_not_in(self, mode: Mode) -> list[str]:
         query = {
@@ -120,7 +120,7 @@ class Modes:
             "ExpressionAttributeValues": {":kind": {"S": SERVER}},
         }
         items = (await self._client.call("dynamodb", "Query", query))["Items"]
-        # Twice the lease: clocks of machines differ a little.
+        # Twice the lease, because the clocks of machines differ.
         oldest = self._clock() - 2 * LEASE_SECONDS
         return [
             item["name"]["S"]
@@ -128,7 +128,7 @@ class Modes:
             if item["mode"]["S"] != mode and float(item["seenAt"]["N"]) > oldest
         ]
 
-    async def say(self, server: str, mode: Mode) -> None:
+    async def report(self, server: str, mode: Mode) -> None:
         seen_at = {"N": f"{self._clock():.3f}"}
         item = {**entry(SERVER, server), "mode": {"S": mode}, "seenAt": seen_at}
         await self._client.call("dynamodb", "PutItem", {"TableName": self._table, "Item": item})
@@ -138,8 +138,8 @@ class Modes:
         await self._client.call("dynamodb", "DeleteItem", {"TableName": self._table, "Key": key})
 
 
-class Watch:
-    """One server's view of the mode: enters requests in it, and follows when it changes."""
+class ModeWatch:
+    """The mode as one server sees it: it counts the requests in each mode, and follows changes."""
 
     def __init__(
         self,
@@ -154,17 +154,17 @@ class Watch:
         self._modes = modes
         self._server = server
         self._now = now
-        self._looked_at = now()
-        # One at a time, or an old look could undo a newer one.
-        self._looking = asyncio.Lock()
-        self._looks = 0
+        self._refreshed_at = now()
+        # One refresh at a time, or an older one could undo a newer one.
+        self._refreshing = asyncio.Lock()
+        self._refreshes = 0
         self._running = dict.fromkeys(Mode, 0)
         self._complaint = ""
 
     @property
     def is_current(self) -> bool:
-        """Whether writes may be taken."""
-        return self._modes is None or self._now() - self._looked_at < LEASE_SECONDS
+        """Whether the lease holds, so that writes may be taken."""
+        return self._modes is None or self._now() - self._refreshed_at < LEASE_SECONDS
 
     def enter(self) -> Mode:
         self._running[self.mode] += 1
@@ -174,53 +174,55 @@ class Watch:
         self._running[mode] -= 1
 
     async def begin(self) -> None:
-        """Before the first request. First be known, so that who changes the mode waits; then look:
-        it may have changed just before.
+        """Before the first request: report first, so that commands wait for this server, and then
+        read the mode, which may have changed just before.
         """
         if self._modes is not None:
-            await self._modes.say(self._server, self.mode)
-            await self._look(self._modes)
+            await self._modes.report(self._server, self.mode)
+            await self._refresh(self._modes)
 
     async def follow(self) -> None:
-        """Until cancelled."""
+        """Poll the mode until cancelled."""
         if self._modes is None:
             return
         try:
             while True:
-                async with self._looking:
-                    await self._try_to_look(self._modes)
-                await asyncio.sleep(LOOK_SECONDS)
+                async with self._refreshing:
+                    await self._try_to_refresh(self._modes)
+                await asyncio.sleep(POLL_SECONDS)
         finally:
             with suppress(ClientError):
                 await self._modes.leave(self._server)
 
-    async def look_again(self) -> None:
-        """For a write that comes when the lease has run out: this process may just have been slow.
-        Those who wait together look once.
+    async def refresh(self) -> None:
+        """For a write that comes after the lease has run out: this process may just have been slow.
+        Concurrent callers share one read.
         """
-        looks = self._looks
-        async with self._looking:
-            if self._modes is not None and looks == self._looks:
-                await self._try_to_look(self._modes)
+        refreshes = self._refreshes
+        async with self._refreshing:
+            if self._modes is not None and refreshes == self._refreshes:
+                await self._try_to_refresh(self._modes)
 
-    async def _try_to_look(self, modes: Modes) -> None:
-        """What goes wrong is said once. Unless it passes, the lease runs out by itself."""
-        self._looks += 1
+    async def _try_to_refresh(self, modes: Modes) -> None:
+        """An error is logged once. Unless it passes, the lease runs out by itself."""
+        self._refreshes += 1
         try:
-            await self._look(modes)
+            await self._refresh(modes)
             self._complaint = ""
         except PartitaError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 logger.warning("%s", error)
 
-    async def _look(self, modes: Modes) -> None:
+    async def _refresh(self, modes: Modes) -> None:
         before = self._now()
         mode = await modes.read()
         if mode is not None and mode not in self._understood:
-            raise PartitaError(f"The mode is {mode}, for which this server lacks a database.")
+            raise PartitaError(
+                f"The mode is {mode}, but this server was not given the database for it."
+            )
         self.mode = mode or self.mode
-        # Requests of an old mode that are under way keep us in it.
+        # This server is in an old mode as long as requests of that mode are under way.
         old = [other for other in Mode if other != self.mode and self._running[other]]
-        await modes.say(self._server, *old[:1] or [self.mode])
-        self._looked_at = before
+        await modes.report(self._server, *old[:1] or [self.mode])
+        self._refreshed_at = before

@@ -1,5 +1,5 @@
-"""The rules of the catalogue, the same for every store: pure functions from what is and what is
-asked for to what will be. Whether names exist, and where references lead, is asked of the store.
+"""The rules of the catalogue, the same for every store: pure functions from the current version and
+a request to the next version. Only the store knows which names exist and what they refer to.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from partita.apps.metrics.metric import (
     NewMetric,
     Version,
     as_metric,
-    parsed,
-    shown,
+    format_time,
+    parse_time,
     timestamp,
 )
 
@@ -45,8 +45,8 @@ def change(asked: Change, user: str, now: float) -> Revision:
         _refuse_deprecated(metric)
         if (asked.value_type == HYBRID) != metric.is_hybrid:
             raise Conflict(
-                f"{metric.name} has the value type {metric.value_type}: a primitive metric does "
-                "not become a hybrid one, nor the other way."
+                f"{metric.name} has the value type {metric.value_type}: a primitive metric cannot "
+                "become a hybrid one, or the other way round."
             )
         related = metric.related_dimensions
         if asked.related_dimensions is not None:
@@ -83,7 +83,9 @@ def deprecation(asked: Deprecation, user: str, now: float) -> Revision:
 
 def _refuse_deprecated(metric: Metric) -> None:
     if metric.deprecated_at is not None:
-        raise Conflict(f"{metric.name} was deprecated at {metric.deprecated_at}: it stays so.")
+        raise Conflict(
+            f"{metric.name} was deprecated at {metric.deprecated_at} and cannot be changed."
+        )
 
 
 def _version(
@@ -114,13 +116,15 @@ def _parameter(value: float | None) -> float | None:
     if value is None:
         return None
     if round(value, PARAMETER_DECIMALS_MAX) != value:
-        raise Refused(f"aggregationParam may have {PARAMETER_DECIMALS_MAX} decimals, not {value}.")
+        raise Refused(
+            f"aggregationParam may have at most {PARAMETER_DECIMALS_MAX} decimals: {value}."
+        )
     return int(value) if value == int(value) else value
 
 
 def _cutoff_date(asked: NewMetric | Change, name: str) -> str | None:
     if (asked.chained_metric is None) != (asked.chain_cutoff_date is None):
-        raise Refused("chainedMetric and chainCutoffDate go together.")
+        raise Refused("chainedMetric and chainCutoffDate must be given together.")
     if asked.chain_cutoff_date is None:
         return None
     if asked.chained_metric == name:
@@ -129,34 +133,36 @@ def _cutoff_date(asked: NewMetric | Change, name: str) -> str | None:
 
 
 def cutoff_time(text: str, what: str) -> str:
-    """A date or time that somebody gave, in the form in which times are kept and compared."""
+    """A given date or time, in the format in which times are stored and compared."""
     try:
-        return shown(parsed(text))
+        return format_time(parse_time(text))
     except (ValueError, OverflowError):
         raise Refused(
-            f"{what} is a date or time such as 2019-01-01 or 2019-01-01T12:00:00Z, not {text!r}."
+            f"{what} must be a date or time such as 2019-01-01 or 2019-01-01T12:00:00Z, not "
+            f"{text!r}."
         ) from None
 
 
 def _consumed(asked: NewMetric | Change, name: str) -> tuple[str, ...] | None:
     if asked.value_type != HYBRID:
         if asked.hybrid_formula is not None:
-            raise Refused("Only a metric with the value type HYBRID has a hybridFormula.")
+            raise Refused("Only a metric with the value type HYBRID can have a hybridFormula.")
         return None
     if asked.hybrid_formula is None:
         raise Refused("A metric with the value type HYBRID needs a hybridFormula.")
     consumed = consumed_metrics(asked.hybrid_formula)
     if name in consumed:
-        raise Refused(f"{name} cannot be in its own formula.")
+        raise Refused(f"{name} cannot be used in its own formula.")
     if len(consumed) > CONSUMED_METRICS_MAX:
         raise Refused(
-            f"A formula may have {CONSUMED_METRICS_MAX} different metrics, not {len(consumed)}."
+            f"A formula may use at most {CONSUMED_METRICS_MAX} different metrics, not "
+            f"{len(consumed)}."
         )
     return consumed
 
 
 def added_references(previous: Metric | None, metric: Metric) -> set[str]:
-    """What has to be looked at before it is kept; what was there before has been looked at."""
+    """References that have to be checked; those of the previous version were checked before."""
     return metric.references - (previous.references if previous is not None else set())
 
 
@@ -168,12 +174,12 @@ def refuse_missing(kind: str, names: Iterable[str]) -> None:
 
 def no_group(name: str) -> Refused:
     return Refused(
-        f"A primitive metric needs a metric group of its name: add the group {name} first."
+        f"A primitive metric needs a metric group with its name: add the group {name} first."
     )
 
 
 async def refuse_cycle(name: str, added: set[str], references: References) -> None:
-    """Follow references: none may lead back to the metric."""
+    """Follow references transitively: none may lead back to the metric."""
     reached: set[str] = set()
     waiting = sorted(added)
     while waiting:
@@ -189,7 +195,7 @@ async def refuse_cycle(name: str, added: set[str], references: References) -> No
 
 
 async def resolve(metric: Metric, time: str, get: Callable[[str], Awaitable[Metric]]) -> Metric:
-    """The metric whose data is meant at a time: before the cutoff date it is the chained one."""
+    """The metric to use at a given time: before the cutoff date, the chained one."""
     walked = {metric.name}
     while metric.chain_cutoff_date is not None and time < metric.chain_cutoff_date:
         assert metric.chained_metric is not None

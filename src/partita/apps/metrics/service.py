@@ -1,4 +1,4 @@
-"""The catalogue as a service: the one place that picks stores and wires the parts together."""
+"""The catalogue as a service: opens the databases, and serves the API over them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TypedDict
 
-from partita.apps.metrics.api import Api
+from partita.apps.metrics.api.handlers import Api
 from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.dynamodb import DynamoDBCatalogue
-from partita.apps.metrics.legacy import LegacyCatalogue, create_schema
-from partita.apps.metrics.mariadb import MariaDB, parse_address
-from partita.apps.metrics.migrating import MigratingCatalogue, MirroredCatalogue
-from partita.apps.metrics.modes import Mode, Modes, Watch
-from partita.apps.metrics.tables import Tables, create_tables
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
+from partita.apps.metrics.dynamodb.tables import Tables, create_tables
+from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_schema
+from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
+from partita.apps.metrics.migration.dual_writes import MigratingCatalogue, MirroredCatalogue
+from partita.apps.metrics.modes import Mode, Modes, ModeWatch
 from partita.apps.web import Web
 from partita.client import Client
 from partita.client.client import REGION
@@ -30,35 +30,39 @@ class Limits(TypedDict):
     seconds_max: float
 
 
-NEEDS = {
+REQUIRED_OPTIONS = {
     Mode.LEGACY: {"mysql"},
     Mode.MIGRATING: {"mysql", "endpoint"},
     Mode.MIRRORED: {"mysql", "endpoint"},
     Mode.DYNAMODB: {"endpoint"},
 }
 HASTY: Limits = {"tries": 3, "seconds_max": 3.0}
-"""For what others wait for: writes that hold a lock in MariaDB, looks at the mode."""
+"""For calls that others wait for: dual writes, which hold a lock in MariaDB, and the mode."""
 
 
 @dataclass
 class Stores:
     """The databases that were named, and the catalogues on them."""
 
-    legacy: LegacyCatalogue | None = None
+    mariadb: MariaDBCatalogue | None = None
     dynamodb: DynamoDBCatalogue | None = None
-    beside: DynamoDBCatalogue | None = None
-    """DynamoDB again, with less patience."""
+    hasty_dynamodb: DynamoDBCatalogue | None = None
+    """The same catalogue, with short timeouts."""
     modes: Modes | None = None
 
     def catalogues(self) -> dict[Mode, Catalogue]:
         found: dict[Mode, Catalogue] = {}
-        if self.legacy is not None:
-            found[Mode.LEGACY] = self.legacy
+        if self.mariadb is not None:
+            found[Mode.LEGACY] = self.mariadb
         if self.dynamodb is not None:
             found[Mode.DYNAMODB] = self.dynamodb
-        if self.legacy is not None and self.dynamodb is not None and self.beside is not None:
-            found[Mode.MIGRATING] = MigratingCatalogue(self.legacy, self.beside)
-            found[Mode.MIRRORED] = MirroredCatalogue(self.legacy, self.dynamodb)
+        if (
+            self.mariadb is not None
+            and self.dynamodb is not None
+            and self.hasty_dynamodb is not None
+        ):
+            found[Mode.MIGRATING] = MigratingCatalogue(self.mariadb, self.hasty_dynamodb)
+            found[Mode.MIRRORED] = MirroredCatalogue(self.mariadb, self.dynamodb)
         return found
 
 
@@ -66,14 +70,14 @@ class Stores:
 async def opened(
     mysql: str | None, endpoint: str | None, tables: Tables, connections: int = 16
 ) -> AsyncIterator[Stores]:
-    """Both databases, with what is missing in them made."""
+    """The databases that are named; missing tables are created."""
     async with AsyncExitStack() as stack:
         stores = Stores()
         if mysql is not None:
-            database = MariaDB(parse_address(mysql), connections)
+            database = ConnectionPool(parse_address(mysql), connections)
             stack.callback(database.close)
             await create_schema(database)
-            stores.legacy = LegacyCatalogue(database)
+            stores.mariadb = MariaDBCatalogue(database)
         if endpoint is not None:
             region = os.environ.get("AWS_DEFAULT_REGION", REGION)
             client = Client(endpoint, region, connections=connections)
@@ -82,7 +86,7 @@ async def opened(
             stack.push_async_callback(hasty.close)
             await create_tables(client, tables)
             stores.dynamodb = DynamoDBCatalogue(client, tables)
-            stores.beside = DynamoDBCatalogue(hasty, tables)
+            stores.hasty_dynamodb = DynamoDBCatalogue(hasty, tables)
             stores.modes = Modes(hasty, tables)
         yield stores
 
@@ -103,10 +107,10 @@ async def serve(
             mode = await stores.modes.begin(mode)
         if mode not in catalogues:
             raise PartitaError(
-                f"The mode is {mode}: it needs --{' and --'.join(sorted(NEEDS[mode]))}."
+                f"The mode {mode} needs --{' and --'.join(sorted(REQUIRED_OPTIONS[mode]))}."
             )
         server = f"{socket.gethostname()}-{os.getpid()}"
-        watch = Watch(stores.modes, server, set(catalogues), mode, monotonic)
+        watch = ModeWatch(stores.modes, server, set(catalogues), mode, monotonic)
         await watch.begin()
         web = Web()
         Api(catalogues, watch).add_to(web)

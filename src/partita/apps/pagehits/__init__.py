@@ -1,5 +1,5 @@
 """The page hit counter: visits in, lists of what is most popular out.
 
-A visit goes processor -> stream -> counter -> consumer -> table -> API. Each part is a module that
-can run in a process of its own, and speaks to the others through the stream and the tables only.
+A visit goes processor -> stream -> counter -> consumer -> table -> API. Each of these parts can run
+in a process of its own; they share nothing but the stream and the tables.
 """

@@ -1,4 +1,4 @@
-"""`pagehits.toml`: brands, periods, lateness, what is kept, and how fast it may be written."""
+"""`pagehits.toml`: brands, periods, lateness, what is stored, and how fast."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ BRAND = r"^[A-Za-z0-9_.-]{1,32}$"
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A list that can be asked for, and the tumbling windows that it is the sum of."""
+    """A kind of list, and the tumbling windows that it is the sum of."""
 
     name: Annotated[str, Meta(pattern=NAME)]
     code: Annotated[str, Meta(pattern=r"^[A-Z]$")]
-    """Stands for the period in hash keys."""
+    """The period in hash keys."""
     seconds: Annotated[int, Meta(ge=1, le=7 * DAY_SECONDS)]
-    """Of one window."""
+    """The length of one window."""
     count: Annotated[int, Meta(ge=1, le=100)]
-    """How many windows make the list."""
+    """How many windows a list sums up."""
     max_age_seconds: Annotated[int, Meta(ge=0)]
-    """How long a list may be kept by caches (Cache-Control)."""
+    """How long caches may keep a list (Cache-Control)."""
 
     def start(self, time: float) -> int:
-        """Of the window that holds a moment."""
+        """The start of the window that contains a time."""
         return int(time // self.seconds) * self.seconds
 
     def stamp(self, start: int) -> str:
-        """As in hash keys: 2020-05-06T11:05. Windows that do not start on a minute show more."""
+        """As in hash keys: 2020-05-06T11:05, with seconds where windows do not start on a
+        minute."""
         text = datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         return text.removesuffix(":00") if self.seconds % 60 == 0 else text
 
@@ -55,13 +56,14 @@ WEEK = Period(name="week", code="D", seconds=DAY_SECONDS, count=7, max_age_secon
 class Brand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern=BRAND)]
     hosts: tuple[str, ...] = ()
-    """Of its addresses: the brand of a visit to something that is not in the catalogue yet."""
+    """Host names of its addresses: they give the brand of visits to assets that are not in the
+    catalogue yet."""
 
 
 class UrlRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an address in an access log names an asset: a pattern with the group `assetId`.
 
-    Groups `brand`, `sectionId`, `paidType` and `resourceType` may be there too; what neither a
+    The groups `brand`, `sectionId`, `paidType` and `resourceType` are optional; what neither a
     group nor the catalogue says is taken from the rule.
     """
 
@@ -74,7 +76,7 @@ class UrlRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     brands: tuple[Brand, ...] = ()
-    """None named: every brand of the catalogue counts."""
+    """When none is named, every brand of the catalogue counts."""
     periods: tuple[Period, ...] = (JUST_NOW, DAY, WEEK)
     lateness_seconds: Annotated[float, Meta(ge=0, le=DAY_SECONDS)] = 3.0
     """How long after the end of a window its visits may still arrive."""
@@ -88,21 +90,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     windows_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-windows"
     malformed_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-malformed"
     kept_assets: Annotated[int, Meta(ge=1)] = 500
-    """Counts down to that of this many assets are stored."""
+    """Counts are stored down to that of the last of this many assets."""
     kept_rows_max: Annotated[int, Meta(ge=1, le=20_000)] = 10_000
-    """Of one window, however many assets share the lowest count that is kept."""
+    """Rows of one window, however many assets share the lowest count that is kept."""
     expires_after: Literal["list", "window"] = "list"
-    """What `expiration_grace_seconds` begin after: the last list that shows the window, or the
-    window itself."""
+    """What `expiration_grace_seconds` are counted from: the last list that shows the window, or the
+    end of the window."""
     expiration_grace_seconds: Annotated[int, Meta(ge=0)] = 600
     write_units: Annotated[float, Meta(gt=0)] = 50.0
-    """Capacity that storing may use in a second."""
+    """Write capacity that storing may use in a second."""
     spread: Annotated[float, Meta(gt=0, le=1)] = 0.8
     """The share of the shortest window over which rows are stored."""
     compression: bool = False
-    """Store a window as one compressed item instead of one item for each asset."""
+    """Store a window as one compressed item instead of one item for each row."""
     catalogue_entries_max: Annotated[int, Meta(ge=1)] = 200_000
-    """Assets that the processor remembers."""
+    """Assets that the processor keeps in memory."""
     cached_windows_max: Annotated[int, Meta(ge=1)] = 1_000
     cached_lists_max: Annotated[int, Meta(ge=1)] = 10_000
     urls: tuple[UrlRule, ...] = ()
@@ -129,13 +131,13 @@ def load(path: Path | None) -> Settings:
 
 def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
     if not periods:
-        raise PartitaError(f"There is no period in {path}.")
+        raise PartitaError(f"{path} has no periods: leave them out for the defaults.")
     for shorter, longer in pairwise(periods):
         if longer.seconds % shorter.seconds or longer.seconds == shorter.seconds:
             raise PartitaError(
                 f"The windows of {longer.name} in {path} have {longer.seconds} seconds, which is "
-                f"no multiple of the {shorter.seconds} of {shorter.name}: give periods from the "
-                "shortest window to the longest, each a multiple of the one before."
+                f"not a multiple of the {shorter.seconds} seconds of {shorter.name}: list periods "
+                "from the shortest window to the longest, each a multiple of the one before."
             )
     for names in ([p.name for p in periods], [p.code for p in periods]):
         if len(set(names)) < len(names):
@@ -143,13 +145,13 @@ def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
 
 
 def _check_interval(path: Path, settings: Settings) -> None:
-    """What is withheld of an interval must belong to one window of each period."""
+    """What the spam filter withholds from an interval must belong to one window of each period."""
     interval = settings.spam.interval_seconds
     for period in settings.periods:
         if settings.spam.mode == "filter" and period.seconds % interval:
             raise PartitaError(
                 f"The windows of {period.name} in {path} have {period.seconds} seconds, which is "
-                f"no multiple of interval_seconds = {interval} under [spam]."
+                f"not a multiple of interval_seconds = {interval} under [spam]."
             )
 
 
@@ -159,7 +161,8 @@ def _check_urls(path: Path, rules: tuple[UrlRule, ...]) -> None:
             groups = re.compile(rule.pattern).groupindex
         except re.error as error:
             raise PartitaError(
-                f"The pattern {rule.pattern!r} under [[urls]] in {path} is wrong: {error}."
+                f"The pattern {rule.pattern!r} under [[urls]] in {path} is not a regular "
+                f"expression: {error}."
             ) from error
         if "assetId" not in groups:
             raise PartitaError(

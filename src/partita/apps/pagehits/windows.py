@@ -1,13 +1,13 @@
 """Counting in tumbling windows, in memory.
 
 A visit is counted once, in the shortest window that is still open for it. When that window closes,
-its counts are added to the window of the next longer period that holds it, and so on: so an hour is
-the sum of its twelve times five minutes plus what came too late for these, and counting a visit
-costs the same however many periods there are.
+its counts are added to the window of the next longer period that contains it, and so on. So an hour
+is the sum of its twelve windows of five minutes plus what came too late for these, and counting a
+visit costs the same however many periods there are.
 
-What is counted together is a *facet*: brand, section, paid type and resource type. A number stands
-for it, and a count is found under asset and facet in one integer, which keeps a million assets in
-some hundred megabytes.
+Hits of an asset are counted by *facet*: brand, section, paid type and resource type. A facet has a
+number, and the key of a count is asset and facet in one integer, which keeps a million assets in a
+few hundred megabytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Facet(NamedTuple):
 
 
 REASON = "!"
-"""The resource type of facets that stand for what was not counted: the paid type is the reason."""
+"""The resource type of facets for visits that were not counted; their paid type is the reason."""
 NO_RESOURCE_TYPE = "no resource type"
 TOO_MANY_FACETS = "too many facets"
 UNKNOWN_BRAND = "?"
@@ -38,18 +38,18 @@ UNKNOWN_BRAND = "?"
 
 class Window(NamedTuple):
     level: int
-    """The place of its period among all, shortest first."""
+    """The index of its period in the settings, shortest first."""
     start: int
 
 
 Counts = dict[int, int]
 """Hits by asset and facet."""
 Rows = dict[tuple[int, Facet], int]
-"""The same, spelled out."""
+"""The same, with facets instead of their numbers."""
 
 
 class Hit(Protocol):
-    """Read only: what is counted of a visit."""
+    """What the counter needs of a visit."""
 
     @property
     def asset_id(self) -> int: ...
@@ -59,7 +59,7 @@ class Hit(Protocol):
     def paid_type(self) -> str: ...
     @property
     def time(self) -> float:
-        """In seconds since 1970."""
+        """Seconds since the epoch."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class Hit(Protocol):
 
 
 class Facets:
-    """A number for each facet; those of a counter that runs for long are bounded."""
+    """A number for each facet, up to a bound: a counter runs for a long time."""
 
     def __init__(self) -> None:
         self._numbers: dict[Facet | tuple[str, int, str, str], int] = {}
@@ -84,7 +84,7 @@ class Facets:
         if found is not None:
             return found
         if len(self._facets) >= FACETS_MAX - 1:
-            # A brand of which nothing was seen before has no reason of its own.
+            # A brand that is seen for the first time has no such facet of its own.
             return self._numbers.get(reason_facet(brand, TOO_MANY_FACETS), self._last)
         facet = Facet(brand, section_id, paid_type, resource_type)
         self._facets.append(facet)
@@ -105,13 +105,13 @@ def reason_facet(brand: str, reason: str) -> Facet:
 
 
 class Windows:
-    """The windows that are open. `fresh` is what was counted since it was last kept safe."""
+    """The windows that are open. `unsaved` is what was counted since the last checkpoint."""
 
     def __init__(self, periods: Sequence[Period]) -> None:
         self.periods = periods
         self.facets = Facets()
-        self.kept: dict[Window, Counts] = {}
-        self.fresh: dict[Window, Counts] = {}
+        self.saved: dict[Window, Counts] = {}
+        self.unsaved: dict[Window, Counts] = {}
 
     def count(self, hits: Iterable[Hit], is_open: Callable[[Window], bool]) -> int:
         """Count visits; returns how many came too late for even the longest window."""
@@ -138,55 +138,57 @@ class Windows:
         return late
 
     def add(self, window: Window, asset_id: int, facet: Facet, hits: int) -> None:
-        """Add hits, or take them away."""
-        counts = self._fresh_counts(window)
+        """Add hits; negative ones are taken away."""
+        counts = self._unsaved_counts(window)
         key = asset_id << FACET_BITS | self.facets.number(*facet)
         counts[key] = counts.get(key, 0) + hits
 
     def windows_of(self, time: float) -> list[Window]:
-        """Those that hold a moment, shortest first."""
+        """Those that contain a time, shortest first."""
         return [Window(level, period.start(time)) for level, period in enumerate(self.periods)]
 
     def longer(self, window: Window, level: int) -> Window:
-        """The window of another period that holds the start of this one."""
+        """The window of another period that contains the start of this one."""
         return Window(level, self.periods[level].start(window.start))
 
     def end(self, window: Window) -> int:
         return window.start + self.periods[window.level].seconds
 
     def open_windows(self) -> set[Window]:
-        return self.kept.keys() | self.fresh.keys()
+        return self.saved.keys() | self.unsaved.keys()
 
-    def fresh_size(self) -> int:
-        return sum(map(len, self.fresh.values()))
+    def unsaved_size(self) -> int:
+        return sum(map(len, self.unsaved.values()))
 
-    def keep_fresh(self) -> None:
-        for window, counts in self.fresh.items():
+    def mark_saved(self) -> None:
+        for window, counts in self.unsaved.items():
             self.add_counts(window, counts)
-        self.fresh = {}
+        self.unsaved = {}
 
     def add_counts(self, window: Window, counts: Counts) -> None:
-        kept = self.kept.get(window)
-        if kept is None:
-            self.kept[window] = counts
+        saved = self.saved.get(window)
+        if saved is None:
+            self.saved[window] = counts
             return
         for key, hits in counts.items():
-            kept[key] = kept.get(key, 0) + hits
+            saved[key] = saved.get(key, 0) + hits
 
     def close(self, window: Window, closed: Set[Window]) -> Window | None:
-        """Forget a window. Its counts go to the next longer one that is not closed, if any."""
-        counts = self.kept.pop(window, {})
+        """Drop a window. Its counts go to the next longer one that is not closed, if there is
+        one."""
+        counts = self.saved.pop(window, {})
         for longer in self.windows_of(window.start)[window.level + 1 :]:
             if longer not in closed:
-                # A copy: what was kept of one window must not change with another.
+                # A copy: the counts of one window must not change with those of another.
                 self.add_counts(longer, dict(counts))
                 return longer
         return None
 
     def forget_facets(self) -> None:
-        """Those that no window has any more, so that made-up ones do not fill the numbers."""
+        """Forget those that no window uses any more, so that made-up ones do not use up the
+        numbers."""
         old, self.facets = self.facets, Facets()
-        for windows in (self.kept, self.fresh):
+        for windows in (self.saved, self.unsaved):
             for window, counts in windows.items():
                 windows[window] = {
                     key >> FACET_BITS << FACET_BITS | self.facets.number(*old[key & FACET_MASK]): n
@@ -198,23 +200,24 @@ class Windows:
         return {spell_out(key): hits for key, hits in counts.items()}
 
     def _counts_for(self, start: int, is_open: Callable[[Window], bool]) -> Counts | None:
-        """Of the shortest window that is open for visits of a moment."""
+        """Those of the shortest window that is open for visits at a time."""
         for window in self.windows_of(start):
             if is_open(window):
-                return self._fresh_counts(window)
+                return self._unsaved_counts(window)
         return None
 
-    def _fresh_counts(self, window: Window) -> Counts:
-        counts = self.fresh.get(window)
+    def _unsaved_counts(self, window: Window) -> Counts:
+        counts = self.unsaved.get(window)
         if counts is None:
-            counts = self.fresh[window] = {}
+            counts = self.unsaved[window] = {}
         return counts
 
 
 def recount(
     hits: Iterable[Hit], periods: Sequence[Period]
 ) -> dict[tuple[str, int], dict[tuple[str, int, int, str, str], int]]:
-    """Every window's counts, plainly: by period and start, then by what is counted together."""
+    """The counts of every window, computed the simplest way: by period and start, then by brand,
+    asset, section, paid type and resource type."""
     windows: dict[tuple[str, int], dict[tuple[str, int, int, str, str], int]] = {}
     for hit in hits:
         if not hit.resource_type:

@@ -15,7 +15,7 @@ from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Stopped
 from partita.workflows.running import arns, redrives
-from partita.workflows.running.records import EXPRESS, Execution, Machine
+from partita.workflows.running.storage.records import EXPRESS, Execution, Machine
 
 NOT_SUPPORTED = "This operation is not supported by this type of state machine"
 DATA_MEMBERS = ("input", "output", "parameters")
@@ -167,7 +167,7 @@ def _without_data(event: dict[str, Any]) -> dict[str, Any]:
 
 
 async def list_map_runs(service: Service, request: Request) -> Answer:
-    """None: a Map is run inline."""
+    """Always empty: Map states run inline."""
     await find(service, request["executionArn"])
     return {"mapRuns": []}
 

@@ -22,10 +22,10 @@ from partita.workflows.api.executions import wants_metadata_only
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Diagnostic, InvalidDefinition, diagnose, parse
 from partita.workflows.running import arns
-from partita.workflows.running.commits import Conflict
-from partita.workflows.running.integrations import check_resources
-from partita.workflows.running.items import MACHINES
-from partita.workflows.running.records import DELETING, STANDARD, Machine, Version
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.items import MACHINES
+from partita.workflows.running.storage.records import DELETING, STANDARD, Machine, Version
+from partita.workflows.running.tasks.integrations import check_resources
 
 DIAGNOSTICS_MAX = 100
 
@@ -60,7 +60,7 @@ async def create_state_machine(service: Service, request: Request) -> Answer:
 
 
 async def _same(service: Service, machine: Machine, version: Version | None) -> Machine:
-    """The machine of that name, if creating it again changes nothing. (API reference)"""
+    """The existing machine, if creating it again is idempotent. (API reference)"""
     arn = arns.machine_arn(machine.name)
     there = await service.executions.machine(arn)
     if there.status == DELETING:
@@ -204,12 +204,12 @@ def _check_definition(definition: str, type: str) -> None:
 
 
 def _check_configurations(request: Request) -> None:
-    """What is accepted is honoured; these are not built."""
+    """Refuse what is not supported."""
     if "versionDescription" in request and not request.get("publish"):
         raise ValidationException("Version description can only be set when publish is true")
     if request.get("loggingConfiguration", {}).get("level", "OFF") != "OFF":
         raise InvalidLoggingConfiguration(
-            "Invalid Logging Configuration: 'This server keeps histories, not logs: use level OFF.'"
+            "Invalid Logging Configuration: 'This server has no execution logs: use level OFF.'"
         )
     if request.get("tracingConfiguration", {}).get("enabled"):
         raise InvalidTracingConfiguration(
@@ -217,5 +217,5 @@ def _check_configurations(request: Request) -> None:
         )
     if request.get("encryptionConfiguration", {}).get("type", "AWS_OWNED_KEY") != "AWS_OWNED_KEY":
         raise InvalidEncryptionConfiguration(
-            "Invalid Encryption Configuration: 'This server has no keys of customers.'"
+            "Invalid Encryption Configuration: 'This server has no customer managed keys.'"
         )

@@ -1,4 +1,4 @@
-"""Pages of lists: how many at most, and tokens that say where to go on."""
+"""Pages of lists: their size, and tokens that say where the next one begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = TypeVar("Place")
 
 PAGE_MAX = 1000
 PAGE = 100
-"""What a page has when nobody says, or says 0. (API reference)"""
+"""The size of a page without maxResults, or with 0. (API reference)"""
 
 
 def limit_of(request: Request) -> int:
@@ -27,7 +27,7 @@ def token(place: Any) -> str:
 
 
 def place(request: Request, kind: type[Place]) -> Place | None:
-    """Where the page before ended; None for the first one."""
+    """Where the previous page ended; None for the first page."""
     given = request.get("nextToken")
     if given is None:
         return None
@@ -38,5 +38,5 @@ def place(request: Request, kind: type[Place]) -> Place | None:
 
 
 def more(place: Any) -> dict[str, str]:
-    """What an answer has when there is another page."""
+    """The token for the next page, if there is one."""
     return {} if place is None else {"nextToken": token(place)}

@@ -1,4 +1,4 @@
-"""Which function answers which operation, and the way of a request through its checks."""
+"""The table of operations, and the checks that every request passes."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class Api:
             return await operation(self._service, request)
         except ClientError as error:
             if error.code == "ValidationException" and "nextToken" in request:
-                # A place in another list.
+                # The token belongs to another list.
                 raise InvalidToken("Invalid Token: 'Invalid token'") from error
             if error.code != "ResourceNotFoundException":
                 raise
-        # Somebody has deleted our table: all that was kept is gone, and may begin anew.
+        # The table was deleted: everything is gone, and it is created again.
         await self._service.store.prepare()
         return await operation(self._service, request)

@@ -1,4 +1,4 @@
-"""What an operation is given."""
+"""What every operation of the API is given."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partita.clock import Clock
-from partita.workflows.running.activities import Activities
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
-from partita.workflows.running.store import Store
+from partita.workflows.running.storage.store import Store
+from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.trials import Trials
 
 Request = dict[str, Any]
@@ -27,9 +27,9 @@ class Service:
     trials: Trials
     clock: Clock
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by who changes a machine or an activity that is there, or redrives an execution."""
+    """Held while an existing machine or activity is changed, or an execution redriven."""
     removals: set[asyncio.Task[None]] = field(default_factory=set)
-    """Of deleted machines, under way."""
+    """Removals of deleted machines that are under way."""
 
 
 Operation = Callable[[Service, Request], Awaitable[Answer]]

@@ -1,4 +1,4 @@
-"""Tasks that others carry out: activities and their workers, and answers to task tokens."""
+"""Tasks that are done elsewhere: activities and their workers, and answers to task tokens."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from partita.workflows.language import TaskFailed, TaskSucceeded, task_of_token
 from partita.workflows.language.limits import DATA_BYTES_MAX
 from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running import arns
-from partita.workflows.running.activities import POLL_SECONDS
-from partita.workflows.running.commits import Conflict
-from partita.workflows.running.items import ACTIVITIES
-from partita.workflows.running.live import Live
-from partita.workflows.running.records import Activity
+from partita.workflows.running.live_execution import LiveExecution
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.items import ACTIVITIES
+from partita.workflows.running.storage.records import Activity
+from partita.workflows.running.tasks.activities import POLL_SECONDS
 
 
 async def create_activity(service: Service, request: Request) -> Answer:
@@ -81,7 +81,7 @@ async def send_task_heartbeat(service: Service, request: Request) -> Answer:
     return {}
 
 
-def _task(service: Service, token: str) -> tuple[Live, str]:
+def _task(service: Service, token: str) -> tuple[LiveExecution, str]:
     """The execution that waits for an answer to a token, and the id of its task."""
     found = task_of_token(token)
     if found is None:

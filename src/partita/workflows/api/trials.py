@@ -1,4 +1,4 @@
-"""TestState: one state is tried out, with the services it asks or with a result that is given."""
+"""TestState: tests one state, with the services that it calls or with a mock."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from partita.errors import InvalidStateMachineDefinition, ValidationException
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import InvalidDefinition, Moment, StateMachine, parse
 from partita.workflows.language.definition import State, States
+from partita.workflows.language.interpreting.trial import Trial
 from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.trial import Trial
-from partita.workflows.language.validation import alone
+from partita.workflows.language.validation.definitions import alone
 from partita.workflows.language.values import Json, json_text, parse_json
-from partita.workflows.running import arns, integrations
+from partita.workflows.running import arns
 from partita.workflows.running.executions import check_input
-from partita.workflows.running.integrations import check_resources, integration_of
-from partita.workflows.running.mocks import STRICT, check_mock
-from partita.workflows.running.records import STANDARD
+from partita.workflows.running.storage.records import STANDARD
+from partita.workflows.running.tasks import integrations
+from partita.workflows.running.tasks.integrations import check_resources, integration_of
+from partita.workflows.running.tasks.mocks import STRICT, check_mock
 
 STATE_NAME = "StateName"
-"""What a state is called whose definition is all there is. (observed)"""
+"""The name of a state that is given without one. (observed)"""
 MOCKED_TYPES = ("Task", "Map", "Parallel")
 CONTEXT_FIELDS = {
     "Execution": ("Id", "Input", "Name", "RoleArn", "StartTime", "RedriveCount", "RedriveTime"),
@@ -55,7 +56,7 @@ async def test_state(service: Service, request: Request) -> Answer:
     return _answer(trial, request, text)
 
 
-# What may be asked for. The texts are the service's own, as far as they were observed.
+# Validation. The texts are the service's own, as far as they were observed.
 
 
 def _check_combination(request: Request, mock: Request | None) -> None:
@@ -112,7 +113,7 @@ def _check_with_mock(state: State, configuration: Request) -> None:
 
 
 def _machine(request: Request) -> StateMachine:
-    """A machine of the state alone."""
+    """A machine with nothing but the state."""
     definition, name = request["definition"], request.get("stateName")
     try:
         if name is None:
@@ -147,7 +148,7 @@ def _object(request: Request, name: str) -> dict[str, Json]:
     return value
 
 
-# The context object.
+# The context object
 
 
 def _context(request: Request, text: str, moment: Moment) -> dict[str, Json]:
@@ -197,11 +198,11 @@ def _context_problem(context: dict[str, Json], state: State) -> str | None:
     return None
 
 
-# What comes of it.
+# Results
 
 
 def _act_on(trial: Trial, mock: Request, configuration: Request) -> None:
-    """The state gets the result or the error of a mock."""
+    """Give the state the result or the error of a mock."""
     failed = mock.get("errorOutput")
     result = None if failed else _mocked_result(trial.state, mock)
     trial.begin()

@@ -1,4 +1,4 @@
-"""Versions of machines, which never change, and aliases, which stand for one or two of them."""
+"""Versions of machines, which are immutable, and aliases, which route to one or two of them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from partita.errors import (
 from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.running import arns
-from partita.workflows.running.commits import Conflict
-from partita.workflows.running.items import aliases_of, version_sort, versions_of
-from partita.workflows.running.records import DELETING, Alias, Machine, Version
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.items import aliases_of, version_sort, versions_of
+from partita.workflows.running.storage.records import DELETING, Alias, Machine, Version
 
 VERSIONS_MAX, ALIASES_MAX = 1000, 100
 """Of a machine. (API reference)"""
 INITIAL = "INITIAL"
-"""How a machine's revision is called before its first update. (API reference)"""
+"""The revision of a machine before its first update. (API reference)"""
 
 
 # Versions.
 
 
 def next_version(machine: Machine, request: Request, now: float) -> Version | None:
-    """What is published with a machine that is created or changed; None when nothing is."""
+    """The version that is published with a machine that is created or updated, if requested."""
     if not request.get("publish"):
         return None
     return _published_now(machine, request.get("versionDescription"), now)
@@ -147,7 +147,7 @@ async def update_state_machine_alias(service: Service, request: Request) -> Answ
         if "routingConfiguration" in request:
             routed, alias.routes = await _routes(service, request["routingConfiguration"])
             if routed != machine:
-                raise ValidationException("An alias stands for versions of its own state machine")
+                raise ValidationException("An alias routes to versions of its own state machine")
         alias.updated_at = service.clock()
         await service.store.put_alias(machine, alias, is_new=False)
     return {"updateDate": alias.updated_at}
@@ -178,7 +178,7 @@ async def delete_state_machine_alias(service: Service, request: Request) -> Answ
 
 
 async def list_state_machine_aliases(service: Service, request: Request) -> Answer:
-    """All of a machine, or those of a version, in the order of their names."""
+    """All of a machine, or those of a version, in order of names."""
     name, qualifier = arns.qualified(request["stateMachineArn"])
     machine = await service.executions.machine(arns.machine_arn(name))
     found = await _aliases(service, machine.name)

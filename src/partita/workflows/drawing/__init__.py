@@ -1,4 +1,4 @@
-"""Machines drawn: in characters for a terminal, as SVG, and as Mermaid for documents."""
+"""Drawings of machines: as text for a terminal, as SVG, and as Mermaid for documents."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FORMATS = {".svg": svg, ".mmd": mermaid, ".md": _page}
 
 
 def for_file(machine: StateMachine, suffix: str) -> str:
-    """The drawing that a file with such a name holds."""
+    """The drawing in the format of a file's suffix."""
     draw = _FORMATS.get(suffix)
     if draw is None:
         raise PartitaError(
-            f"A drawing goes into a file with {', '.join(_FORMATS)}, not {suffix!r}."
+            f"The file of a drawing must end in {', '.join(_FORMATS)}, not {suffix!r}."
         )
     return draw(machine)
 

@@ -1,8 +1,8 @@
-"""States as a graph that flows downwards: what leads where, and on which row everything is.
+"""States as a layered graph that flows downwards: edges, and the row of each node.
 
-States are on even rows. What leads from one to another passes through every row between them, with
-a node of its own on each; on the first of these stands when that way is taken. Ways back up are
-notes of the state they start from: lines upwards make a drawing hard to read.
+States are on even rows. An edge passes through every row between its states, with a node of its own
+on each; the first of these has the label that says when the edge is taken. Edges back up become
+notes at the state where they start, because lines upwards make a drawing hard to read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SWEEPS = 4
 @dataclass(slots=True, eq=False)
 class Node:
     text: str
-    """Of a state its name; of a node between states when its way is taken, often nothing."""
+    """The name of a state, or the label of an edge, which is often empty."""
     row: int
     state: State | None = None
     is_between: bool = False
@@ -67,7 +67,7 @@ Way = tuple[Node, Node, str]
 
 
 def _downwards(start: Node, ways: list[Way]) -> list[Way]:
-    """All ways but those that lead back to where one came from, which become notes."""
+    """All edges except those that lead back up, which become notes."""
     leaving: dict[int, list[Way]] = {}
     for way in ways:
         leaving.setdefault(id(way[0]), []).append(way)
@@ -128,7 +128,7 @@ def _join(above: Node, below: Node) -> None:
 
 
 def _sort(row: list[Node], neighbour: list[Node], towards: str) -> None:
-    """Bring what is joined over each other: by the mean place of those above, or below."""
+    """Move connected nodes over each other, by the mean position of those above or below."""
     places = {id(node): place for place, node in enumerate(neighbour)}
     own = {id(node): place for place, node in enumerate(row)}
 

@@ -1,4 +1,4 @@
-"""Where everything of a drawing lies, in units that a kind of drawing chooses."""
+"""The layout of a drawing, in the units of its format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PASSES = 6
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Sizes: of a character, of what is around texts and boxes, and of lanes between rows."""
+    """Sizes of characters, of margins around texts and boxes, and of lanes between rows."""
 
     char: float
     line: float
@@ -63,12 +63,12 @@ def lay_out(states: States, units: Units) -> Layout:
     y = 0.0
     is_told = [any(box.node.text for box in row) for row in rows]
     for row, has_text, is_next_told in zip(rows, is_told, [*is_told[1:], True], strict=True):
-        # Lines pass a row without a word at once.
+        # A row without labels has no height: lines pass straight through it.
         height = max(box.height for box in row) if has_text else 0.0
         for box in row:
             box.y = y
             if box.node.is_between:
-                # Its line goes all the way down, whatever stands beside it.
+                # Its line spans the height of the row.
                 box.height = height
         routes = [Route(box, boxes[id(below)]) for box in row for below in box.node.below]
         lanes = _set_lanes(routes, y + height, units)
@@ -93,7 +93,7 @@ def _box(node: Node, units: Units) -> Box:
 
 
 def _place_across(rows: list[list[Box]], boxes: dict[int, Box], units: Units) -> None:
-    """Boxes side by side, each as near as may be to the middle of what it is joined to."""
+    """Place boxes side by side, each as near as possible to the middle of its neighbours."""
     for row in rows:
         x = 0.0
         for box in row:
@@ -117,7 +117,7 @@ def _place_across(rows: list[list[Box]], boxes: dict[int, Box], units: Units) ->
 
 
 def _settle(row: list[Box], wanted: list[float], gap: float) -> None:
-    """As wanted from the left, pushed right where there is no room; then all back by the mean."""
+    """Place boxes from the left, pushed right where there is no room; then shift all back."""
     x = float("-inf")
     for box, middle in zip(row, wanted, strict=True):
         box.x = max(middle - box.width // 2, x)
@@ -129,7 +129,7 @@ def _settle(row: list[Box], wanted: list[float], gap: float) -> None:
 
 
 def _straighten(row: list[Box], boxes: dict[int, Box], units: Units) -> None:
-    """Move boxes a little, where that makes a line straight."""
+    """Move boxes slightly where that makes a line straight."""
     for place, box in enumerate(row):
         left = row[place - 1].x + row[place - 1].width if place else 0.0
         right = row[place + 1].x if place + 1 < len(row) else float("inf")
@@ -141,12 +141,12 @@ def _straighten(row: list[Box], boxes: dict[int, Box], units: Units) -> None:
 
 
 def _set_lanes(routes: list[Route], top: float, units: Units) -> int:
-    """A lane for each route, so that none lies on another's; how many lanes that takes."""
+    """Give each route a lane, so that no two overlap; returns the number of lanes."""
     lanes: list[list[tuple[float, float, Box]]] = []
     across = [route for route in routes if route.source.middle != route.target.middle]
     for route in sorted(across, key=lambda route: abs(route.source.middle - route.target.middle)):
         left, right = sorted((route.source.middle, route.target.middle))
-        # Ways that end at the same box may share their last part.
+        # Routes that end at the same box may share their last part.
         free = (
             number
             for number, lane in enumerate(lanes)

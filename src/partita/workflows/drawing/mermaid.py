@@ -1,4 +1,4 @@
-"""A drawing in Mermaid's language, which many documents show as a picture."""
+"""A drawing in Mermaid, which many document viewers show as a picture."""
 
 from __future__ import annotations
 

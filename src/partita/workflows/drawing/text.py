@@ -1,4 +1,4 @@
-"""A drawing in characters."""
+"""A drawing in box-drawing characters."""
 
 from __future__ import annotations
 

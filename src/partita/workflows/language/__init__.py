@@ -1,10 +1,11 @@
-"""The States Language, as those who run machines use it: everything from one place."""
+"""The Amazon States Language: the public interface of the room."""
 
 from __future__ import annotations
 
 from partita.workflows.language.definition import State, StateMachine, States
 from partita.workflows.language.errors import Diagnostic, InvalidDefinition
-from partita.workflows.language.happenings import (
+from partita.workflows.language.expressions.scope import Moment
+from partita.workflows.language.interpreting.happenings import (
     CancelTask,
     CancelTimer,
     Command,
@@ -21,12 +22,17 @@ from partita.workflows.language.happenings import (
     TaskTimedOut,
     TimerFired,
 )
-from partita.workflows.language.interpreter import Progress, advance, begin, outstanding, redrive
-from partita.workflows.language.run import Run, decode_run, encode_run
-from partita.workflows.language.scope import Moment
+from partita.workflows.language.interpreting.interpreter import (
+    Progress,
+    advance,
+    begin,
+    outstanding,
+    redrive,
+)
+from partita.workflows.language.interpreting.run import Run, decode_run, encode_run
+from partita.workflows.language.interpreting.tokens import task_of_token
 from partita.workflows.language.source import strip_comments, substitute
-from partita.workflows.language.tokens import task_of_token
-from partita.workflows.language.validation import diagnose, parse
+from partita.workflows.language.validation.definitions import diagnose, parse
 
 __all__ = [
     "CancelTask",

@@ -1,4 +1,4 @@
-"""A state machine as its definition has it: states by name, and the states within states."""
+"""A state machine: its states by name, and the states within states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class State(NamedTuple):
     fields: dict[str, Json]
     query_language: str
     branches: tuple[States, ...] = ()
-    """Of a Parallel state each branch, of a Map state what it does with each item."""
+    """The branches of a Parallel state, or the processor of a Map state."""
 
     @property
     def is_jsonata(self) -> bool:
@@ -29,7 +29,7 @@ class State(NamedTuple):
         return following
 
     def transitions(self) -> list[tuple[str, str]]:
-        """Where it may go, each with a word that says when."""
+        """The states that it may go to, each with a label that says when."""
         found = [("", self.next)] if self.next else []
         for number, rule in enumerate(self.fields.get("Choices", ()), 1):
             found.append((f"choice {number}", rule["Next"]))
@@ -41,14 +41,14 @@ class State(NamedTuple):
 
 
 class States(NamedTuple):
-    """States that belong together: of a machine, a branch, or the processor of a Map."""
+    """The states of a machine, of a branch, or of the processor of a Map state."""
 
     start_at: str
     states: dict[str, State]
 
 
 class StateMachine:
-    """A definition that was found valid."""
+    """A valid definition."""
 
     def __init__(self, definition: dict[str, Any]) -> None:
         self.definition = definition
@@ -66,19 +66,19 @@ class StateMachine:
         return self._top.states
 
     def states_at(self, path: tuple[str | int, ...]) -> States:
-        """The states of a branch: the path has a state's name and a branch's number in turn."""
+        """The states of a branch; the path alternates names of states and numbers of branches."""
         found = self._top
         for name, number in zip(path[::2], path[1::2], strict=True):
             found = found.states[str(name)].branches[int(number)]
         return found
 
     def tasks(self) -> Iterator[tuple[str, str]]:
-        """The resource of every Task, with its place in the definition."""
+        """The resource of every Task, with its location in the definition."""
         yield from _tasks(self._top, "/States")
 
 
 def processor_of(fields: dict[str, Json]) -> tuple[str, Json]:
-    """What a Map state does with each item, and the name of the field that says so."""
+    """The processor of a Map state, and the name of its field."""
     name = "ItemProcessor" if "ItemProcessor" in fields else "Iterator"
     return name, fields.get(name)
 
@@ -91,7 +91,7 @@ def _states(definition: dict[str, Json], query_language: str) -> States:
 
 
 def _state(name: str, fields: dict[str, Json], query_language: str) -> State:
-    # A branch has the query language of the machine, whatever that of the state around it is.
+    # A branch has the query language of the machine, not that of the state around it.
     inner = fields.get("Branches", [])
     if fields["Type"] == "Map":
         inner = [processor_of(fields)[1]]

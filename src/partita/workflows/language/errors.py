@@ -25,7 +25,7 @@ EXCEED_TOLERATED_FAILURE_THRESHOLD = "States.ExceedToleratedFailureThreshold"
 
 
 class StateError(Exception):
-    """A state failed: the name of its error and its cause, for retriers and catchers to match."""
+    """A state failed, with the error name that retriers and catchers match, and a cause."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class StateError(Exception):
         self.error = error and error[:ERROR_CHARS_MAX]
         self.cause = cause and cause[:CAUSE_CHARS_MAX]
         self.aliases = tuple(aliases)
-        """Other names that the documentation has for it, which retriers and catchers may use."""
+        """Other names for it in the documentation, which retriers and catchers may use."""
         self.location = location
         """The field whose JSONata expression failed."""
 
@@ -58,7 +58,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 
 class InvalidDefinition(PartitaError):
-    """A definition that cannot run; knows everything that is wrong with it."""
+    """A definition that cannot run, with all findings."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = list(diagnostics)

@@ -1,7 +1,7 @@
 """Limits of Step Functions, with their sources.
 
 "guide" is the Step Functions developer guide (Service quotas), "model" is botocore's service
-description, "ours" is a bound of our own.
+description, "ours" is a limit of Partita.
 """
 
 from __future__ import annotations

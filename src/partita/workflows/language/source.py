@@ -17,7 +17,7 @@ _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_:.-]+)\}")
 
 
 def strip_comments(text: str) -> str:
-    """The text without comments; what stays keeps its line and column."""
+    """The text without comments; everything else keeps its line and column."""
 
     def blank(match: re.Match[str]) -> str:
         found = match[0]

@@ -1,4 +1,4 @@
-"""JSON values: their text, their size, and which of Python's values they are."""
+"""JSON values: text, size and type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def json_text(value: Json) -> str:
 
 
 def parse_json(text: str | bytes) -> Json:
-    """The value of a JSON text; a ValueError for what is none, such as NaN or too deep nesting."""
+    """The value of a JSON text. Raises ValueError, also for NaN and for too deep nesting."""
     try:
         return _decoder.decode(text)
     except RecursionError:
@@ -65,7 +65,7 @@ def is_equal(left: Json, right: Json) -> bool:
 
 
 def check_size(value: Json, what: str) -> None:
-    """A StateError when a value is more than states may hand on."""
+    """Raises StateError when a value is larger than the output of a state may be."""
     if len(_encoder.encode(value)) > DATA_BYTES_MAX:
         raise StateError(
             DATA_LIMIT_EXCEEDED,

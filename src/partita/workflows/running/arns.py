@@ -1,7 +1,7 @@
 """Names of machines, executions, activities and functions, as ARNs.
 
-There is one shared database whatever the region: of an ARN that is given, only the kind and the
-names count; ARNs that are told have always the same region and account.
+There is one shared database whatever the region: of a given ARN only the kind and the names matter,
+and ARNs in answers always have the same region and account.
 """
 
 from __future__ import annotations

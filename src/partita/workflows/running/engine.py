@@ -1,8 +1,8 @@
-"""Executions at work: each step is decided, written down with its events, and only then acted on.
+"""The engine: each step of an execution is decided, stored with its events, and then acted on.
 
-So a process may be killed at any moment: what was written is found again, timers are set again and
-tasks that were under way are started again. A step is never lost, and its events are never written
-twice, because a write says which revision of the state it goes on from.
+So the process may be killed at any moment: executions are loaded again, timers are set again, and
+tasks that were under way are started again. No step is lost and no event is stored twice, because
+each write is conditional on the revision of the state that it continues.
 """
 
 from __future__ import annotations
@@ -41,40 +41,40 @@ from partita.workflows.language import (
     parse,
 )
 from partita.workflows.language.values import parse_json
-from partita.workflows.running.commits import Conflict
-from partita.workflows.running.integrations import is_activity
-from partita.workflows.running.live import (
-    Live,
+from partita.workflows.running.live_execution import (
+    LiveExecution,
     StartedTask,
     context_of,
     heartbeat_timer,
     timeout_timer,
-    told,
+    with_progress,
 )
-from partita.workflows.running.records import EXPRESS, RUNNING, Execution
-from partita.workflows.running.store import Store
-from partita.workflows.running.tasks import Tasks, started_execution
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.records import EXPRESS, RUNNING, Execution
+from partita.workflows.running.storage.store import Store
+from partita.workflows.running.tasks.integrations import is_activity
+from partita.workflows.running.tasks.runner import TaskRunner, started_execution
 
 logger = logging.getLogger(__name__)
 
 LOADS_AT_ONCE = 64
 UNREADABLE = (KeyError, ValueError, msgspec.MsgspecError, InvalidDefinition)
-"""What can be wrong with an execution that another version has written."""
+"""Errors of executions that were stored by another version of Partita."""
 MACHINES_KEPT = 512
 SLEEP_SECONDS_MAX = 24 * 3600.0
-"""Longer waits are looked at again after so long, as loops do not take any number of seconds."""
+"""Longer waits are split: event loops limit the delay of a timer."""
 EXPRESS_SECONDS_MAX = 300
 """How long an express execution may take. (guide)"""
 EXECUTION_TIMER = "execution"
 
 
 class Engine:
-    """All executions that run. `tasks` carries out what they ask for."""
+    """All running executions; `tasks` runs their tasks."""
 
     def __init__(
         self,
         store: Store,
-        tasks: Tasks,
+        tasks: TaskRunner,
         clock: Clock,
         time_scale: float = 1.0,
         chance: random.Random | None = None,
@@ -84,22 +84,24 @@ class Engine:
         self._clock = clock
         self._time_scale = time_scale
         self._chance = chance or random.SystemRandom()
-        self._live: dict[str, Live] = {}
+        self._live: dict[str, LiveExecution] = {}
         self._machines: dict[str, StateMachine] = {}
 
-    # What the API asks for.
+    # For the API
 
-    def live(self, arn: str) -> Live | None:
+    def live(self, arn: str) -> LiveExecution | None:
         return self._live.get(arn)
 
-    async def start(self, execution: Execution, definition: str, *, is_kept: bool = True) -> Live:
-        """Begin an execution; it is durable on return. A Conflict when there is one of its name."""
+    async def start(
+        self, execution: Execution, definition: str, *, is_kept: bool = True
+    ) -> LiveExecution:
+        """Begin an execution; it is durable on return. Raises Conflict when the name is taken."""
         machine = self.machine(execution.digest, definition)
         given = parse_json(execution.input)
         progress = begin(machine, given, context_of(execution), self.moment())
         finished = asyncio.get_running_loop().create_future()
-        live = Live(execution, machine, progress.run, finished, is_kept=is_kept)
-        live.execution = told(execution, progress, self._clock())
+        live = LiveExecution(execution, machine, progress.run, finished, is_kept=is_kept)
+        live.execution = with_progress(execution, progress, self._clock())
         if is_kept:
             await self._store.begin(live.execution, progress.run, progress.events)
         if live.execution.status != RUNNING:
@@ -108,8 +110,8 @@ class Engine:
         self.take_up(live, progress.commands)
         return live
 
-    def take_up(self, live: Live, commands: list[Command]) -> None:
-        """An execution that is written down begins to run, or does so again."""
+    def take_up(self, live: LiveExecution, commands: list[Command]) -> None:
+        """Run an execution that has been stored."""
         self._live[live.execution.arn] = live
         self._act(live, commands)
         self._limit(live)
@@ -128,57 +130,57 @@ class Engine:
         definition = await self._store.definition(execution.digest)
         return self.machine(execution.digest, definition)
 
-    async def deliver(self, live: Live, *happenings: Happening) -> None:
-        """Returns when what has happened is durable."""
+    async def deliver(self, live: LiveExecution, *happenings: Happening) -> None:
+        """Returns when the happenings are durable."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._post(live, happenings, done)
         await done
 
-    def heartbeat(self, live: Live, id: str) -> None:
-        """A worker is still at it."""
+    def heartbeat(self, live: LiveExecution, id: str) -> None:
+        """A worker has reported that it is still working."""
         self._expect_heartbeat(live, live.tasks[id].command)
 
     async def stop_all(self, machine: str) -> None:
-        """Those of a machine that is deleted."""
+        """Stop the executions of a machine that is deleted."""
         running = [live for live in self._live.values() if live.execution.machine == machine]
         await asyncio.gather(*(self.deliver(live, Stopped()) for live in running))
 
     async def recover(self) -> None:
-        """Take up all executions that run."""
+        """Resume all running executions."""
         turns = asyncio.Semaphore(LOADS_AT_ONCE)
 
-        async def load(arn: str) -> Live | None:
+        async def load(arn: str) -> LiveExecution | None:
             async with turns:
                 try:
                     return await self._load(arn)
                 except UNREADABLE:
-                    # The others go on.
-                    logger.exception("%s cannot be taken up.", arn)
+                    # The others are not affected.
+                    logger.exception("%s cannot be resumed.", arn)
                     return None
 
         loaded = await asyncio.gather(*[load(arn) async for arn in self._store.running()])
-        # Not before all are there: one may wait for another.
+        # After all are loaded, because one may wait for another.
         for live in filter(None, loaded):
             self._go_on(live)
 
     async def close(self) -> None:
         for live in self._live.values():
-            live.quiet()
+            live.stop_waiting()
             if live.draining is not None:
                 live.draining.cancel()
         self._live.clear()
 
-    # One execution.
+    # One execution
 
     async def _load(
         self, arn: str, finished: asyncio.Future[Execution] | None = None
-    ) -> Live | None:
-        """An execution as it was written; None when it has ended.
+    ) -> LiveExecution | None:
+        """An execution as it was stored; None when it has ended.
 
-        `finished` is set with its end, for those who wait for it already.
+        `finished` is resolved with its end, for callers that wait for it already.
         """
         finished = finished or asyncio.get_running_loop().create_future()
-        # In this order: an execution that ends meanwhile is told of as it ended.
+        # In this order, so that an execution that ends meanwhile is seen with its end.
         state, execution = await self._store.state(arn), await self._store.execution(arn)
         if execution is None or execution.status != RUNNING or state is None:
             if execution is not None:
@@ -186,22 +188,22 @@ class Engine:
             return None
         machine = await self.machine_of(execution)
         revision, run = state
-        live = self._live[arn] = Live(execution, machine, run, finished, revision)
+        live = self._live[arn] = LiveExecution(execution, machine, run, finished, revision)
         return live
 
-    def _go_on(self, live: Live) -> None:
-        """Ask again for everything that an execution waits for."""
+    def _go_on(self, live: LiveExecution) -> None:
+        """Start everything again that an execution waits for."""
         self._act(live, outstanding(live.run))
         self._limit(live)
 
     def _post(
         self,
-        live: Live,
+        live: LiveExecution,
         happenings: tuple[Happening, ...],
         done: asyncio.Future[None] | None = None,
         began: float | None = None,
     ) -> None:
-        """All but the last of what has happened did so when it `began`, the last one does now."""
+        """The last happening happens now, those before it happened when it `began`."""
         now = self._clock()
         *before, last = happenings
         live.inbox += [(happening, began or now, None) for happening in before]
@@ -209,8 +211,8 @@ class Engine:
         if live.draining is None:
             live.draining = asyncio.create_task(self._drain(live))
 
-    async def _drain(self, live: Live) -> None:
-        """Everything that happened meanwhile is one step."""
+    async def _drain(self, live: LiveExecution) -> None:
+        """Everything that happened since the last step is one step."""
         try:
             while live.inbox:
                 gathered, live.inbox = live.inbox, []
@@ -222,30 +224,30 @@ class Engine:
                     raise
                 _settle(waiting)
         except Conflict:
-            logger.warning("%s was changed by somebody else; reading it again.", live.execution.arn)
-            live.quiet()
+            logger.warning("%s was changed concurrently; loading it again.", live.execution.arn)
+            live.stop_waiting()
             self._live.pop(live.execution.arn, None)
             again = await self._load(live.execution.arn, live.finished)
             if again is not None:
                 self._go_on(again)
         except Exception as error:
-            logger.exception("%s cannot go on.", live.execution.arn)
+            logger.exception("%s cannot continue.", live.execution.arn)
             await self._abandon(live, error)
         finally:
             live.draining = None
             _settle([done for *_, done in live.inbox if done is not None], Conflict())
             live.inbox.clear()
 
-    async def _abandon(self, live: Live, error: Exception) -> None:
-        """End what cannot be written down as it is, such as too much data for a transaction."""
+    async def _abandon(self, live: LiveExecution, error: Exception) -> None:
+        """Stop an execution that cannot be stored, for example with too much data."""
         stopped = Stopped(errors.RUNTIME, f"{type(error).__name__}: {error}")
         try:
             await self._step(live, [(stopped, self._clock())])
         except Exception:
-            logger.exception("%s cannot be ended either.", live.execution.arn)
-            live.quiet()
+            logger.exception("%s cannot be stopped either.", live.execution.arn)
+            live.stop_waiting()
 
-    async def _step(self, live: Live, happenings: list[tuple[Happening, float]]) -> None:
+    async def _step(self, live: LiveExecution, happenings: list[tuple[Happening, float]]) -> None:
         run, events, commands = live.run, [], list[Command]()
         for happening, when in happenings:
             progress = advance(live.machine, run, happening, Moment(when, self._chance))
@@ -257,7 +259,7 @@ class Engine:
             return
         if len(happenings) > 1:
             commands = _still_wanted(commands, run)
-        execution = told(live.execution, progress, self._clock())
+        execution = with_progress(live.execution, progress, self._clock())
         if live.is_kept:
             if execution.status == RUNNING:
                 await self._store.advance(execution, live.revision, run, events)
@@ -274,15 +276,15 @@ class Engine:
         else:
             self._end(live)
 
-    def _end(self, live: Live) -> None:
+    def _end(self, live: LiveExecution) -> None:
         for id in list(live.tasks):
             self._give_up_task(live, id)
-        live.quiet()
+        live.stop_waiting()
         self._live.pop(live.execution.arn, None)
         live.finished.set_result(live.execution)
 
-    def _forget(self, live: Live, happening: Happening) -> None:
-        """What has ended is waited for no longer."""
+    def _forget(self, live: LiveExecution, happening: Happening) -> None:
+        """Stop waiting for what has ended."""
         if isinstance(happening, TimerFired):
             live.drop_timer(happening.id)
         elif isinstance(happening, TaskTimedOut | HeartbeatMissed):
@@ -290,8 +292,8 @@ class Engine:
         elif isinstance(happening, TaskSucceeded | TaskFailed):
             live.drop_task(happening.id)
 
-    def _give_up_task(self, live: Live, id: str) -> None:
-        """Nobody waits for it any more: an execution that it started is stopped."""
+    def _give_up_task(self, live: LiveExecution, id: str) -> None:
+        """Stop waiting for a task; an execution that it started is stopped."""
         task = live.tasks.get(id)
         if task is not None:
             inner = self._live.get(started_execution(task.command, live.execution.arn) or "")
@@ -299,7 +301,7 @@ class Engine:
                 self._post(inner, (Stopped(),))
         live.drop_task(id)
 
-    def _act(self, live: Live, commands: list[Command]) -> None:
+    def _act(self, live: LiveExecution, commands: list[Command]) -> None:
         for command in commands:
             if isinstance(command, StartTask):
                 self._start_task(live, command)
@@ -310,7 +312,7 @@ class Engine:
             else:
                 live.drop_timer(command.id)
 
-    def _start_task(self, live: Live, command: StartTask) -> None:
+    def _start_task(self, live: LiveExecution, command: StartTask) -> None:
         task = live.tasks[command.id] = StartedTask(command)
         if command.timeout_seconds is not None:
             until = command.scheduled_at + command.timeout_seconds
@@ -319,7 +321,7 @@ class Engine:
             self._expect_heartbeat(live, command)
         task.call = asyncio.create_task(self._call(live, command))
 
-    async def _call(self, live: Live, command: StartTask) -> None:
+    async def _call(self, live: LiveExecution, command: StartTask) -> None:
         began = self._clock()
 
         def report(*happenings: Happening) -> None:
@@ -331,36 +333,38 @@ class Engine:
             await done
 
         try:
-            await self._tasks.carry_out(command, live.execution.arn, report, note)
+            await self._tasks.run_task(command, live.execution.arn, report, note)
         except errors.StateError as error:
             report(TaskFailed(command.id, error.error, error.cause))
         except Exception as error:
             logger.exception("A task of %s failed unexpectedly.", live.execution.arn)
             report(TaskFailed(command.id, errors.RUNTIME, f"{type(error).__name__}: {error}"))
 
-    # Time.
+    # Time
 
     def moment(self) -> Moment:
         return Moment(self._clock(), self._chance)
 
-    def _limit(self, live: Live) -> None:
+    def _limit(self, live: LiveExecution) -> None:
         seconds = live.machine.timeout_seconds
         if live.execution.type == EXPRESS:
             seconds = min(seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
         if seconds is not None:
-            # A redrive sets it back. (guide)
+            # A redrive restarts it. (guide)
             until = (live.execution.redriven_at or live.execution.started_at) + seconds
             self._set_timer(live, EXECUTION_TIMER, until, ExecutionTimedOut())
 
-    def _expect_heartbeat(self, live: Live, command: StartTask) -> None:
+    def _expect_heartbeat(self, live: LiveExecution, command: StartTask) -> None:
         if command.heartbeat_seconds is not None:
             name = heartbeat_timer(command.id)
             live.drop_timer(name)
             until = self._clock() + command.heartbeat_seconds
             self._set_timer(live, name, until, HeartbeatMissed(command.id))
 
-    def _set_timer(self, live: Live, name: str, until: float, happening: Happening) -> None:
-        """Seconds of the machine, which may pass faster than ours."""
+    def _set_timer(
+        self, live: LiveExecution, name: str, until: float, happening: Happening
+    ) -> None:
+        """`until` is in the machine's time, which `time_scale` may speed up."""
         remaining = (until - self._clock()) / self._time_scale
         loop = asyncio.get_running_loop()
         if remaining > SLEEP_SECONDS_MAX:
@@ -372,7 +376,7 @@ class Engine:
 
 
 def _still_wanted(commands: list[Command], run: Run) -> list[Command]:
-    """Of several happenings, a later one may have ended what an earlier one began."""
+    """A later happening may have ended what an earlier one started."""
     wanted = {command.id for command in outstanding(run)}
     return [
         one for one in commands if isinstance(one, CancelTask | CancelTimer) or one.id in wanted

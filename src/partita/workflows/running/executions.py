@@ -1,4 +1,4 @@
-"""Starting executions of machines that are kept, and waiting for their end."""
+"""Starting executions of stored machines, and waiting for their end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from partita.workflows.language.limits import DATA_BYTES_MAX
 from partita.workflows.language.values import parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.arns import ExecutionName
-from partita.workflows.running.commits import Conflict
 from partita.workflows.running.engine import Engine
-from partita.workflows.running.live import Live
-from partita.workflows.running.records import (
+from partita.workflows.running.live_execution import LiveExecution
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.records import (
     DELETING,
     EXPRESS,
     RUNNING,
@@ -32,11 +32,11 @@ from partita.workflows.running.records import (
     Execution,
     Machine,
 )
-from partita.workflows.running.store import Store
+from partita.workflows.running.storage.store import Store
 
 
 class Chosen(NamedTuple):
-    """What an ARN of a machine, a version or an alias stands for."""
+    """The machine that an ARN of a machine, version or alias refers to."""
 
     machine: Machine
     version: int | None = None
@@ -57,7 +57,7 @@ class Executions:
         return machine
 
     async def chosen(self, arn: str) -> Chosen:
-        """The machine of an ARN, as it was in the version that the ARN names."""
+        """The machine of an ARN, in the version that the ARN names."""
         name, qualifier = arns.qualified(arn)
         machine = await self._store.machine(name)
         if machine is not None and qualifier is None:
@@ -98,7 +98,8 @@ class Executions:
     ) -> dict[str, Any]:
         """StartExecution's answer.
 
-        An execution that began after `since` is the one that its caller started, and forgot.
+        An execution of that name that began after `since` was started by the same caller before a
+        restart.
         """
         chosen = await self.chosen(machine_arn)
         execution = self._new(chosen, name, input, trace_header)
@@ -108,8 +109,10 @@ class Executions:
             execution = await self._same(execution, since)
         return {"executionArn": execution.arn, "startDate": execution.started_at}
 
-    async def run(self, chosen: Chosen, name: str | None, input: str, trace: str | None) -> Live:
-        """An execution that nobody but its caller will ask for, and that is not kept."""
+    async def run(
+        self, chosen: Chosen, name: str | None, input: str, trace: str | None
+    ) -> LiveExecution:
+        """Run a synchronous execution, which is not stored."""
         execution = self._new(chosen, name, input, trace)
         return await self._engine.start(execution, chosen.machine.definition, is_kept=False)
 
@@ -152,7 +155,7 @@ class Executions:
         )
 
     async def _same(self, execution: Execution, since: float | None) -> Execution:
-        """The one of that name, if starting it again is the same as having started it."""
+        """The existing execution of that name, if starting it again is idempotent."""
         there = await self._store.execution(execution.arn)
         if (
             there is None
@@ -164,7 +167,7 @@ class Executions:
 
 
 def _routed(alias: Alias) -> int:
-    """The version that an alias stands for this time."""
+    """A version of an alias, chosen by its weights."""
     [number] = random.choices(list(alias.routes), list(alias.routes.values()))
     return number
 

@@ -1,4 +1,4 @@
-"""Redriving: an execution that did not succeed goes on from the states that it did not leave."""
+"""Redriving: an execution that did not succeed continues from the states that it did not leave."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from partita.errors import ExecutionNotRedrivable
 from partita.workflows.language import redrive
 from partita.workflows.language.limits import HISTORY_EVENTS_MAX
-from partita.workflows.running.commits import Conflict
 from partita.workflows.running.engine import Engine
-from partita.workflows.running.live import Live, told
-from partita.workflows.running.records import DELETING, RUNNING, SUCCEEDED, Execution
-from partita.workflows.running.store import Store
+from partita.workflows.running.live_execution import LiveExecution, with_progress
+from partita.workflows.running.storage.commits import Conflict
+from partita.workflows.running.storage.records import DELETING, RUNNING, SUCCEEDED, Execution
+from partita.workflows.running.storage.store import Store
 
 DAY_SECONDS = 24 * 3600.0
 PERIOD_SECONDS = 14 * DAY_SECONDS
@@ -25,7 +25,7 @@ IS_RUNNING = "Execution is RUNNING and cannot be redriven"
 
 
 async def refusal(store: Store, execution: Execution, now: float) -> str | None:
-    """Why an execution cannot be redriven, in the words of the API reference; None if it can."""
+    """Why an execution cannot be redriven, as the API reference words it; None if it can."""
     if execution.status == RUNNING:
         return IS_RUNNING
     if execution.status == SUCCEEDED:
@@ -47,7 +47,7 @@ async def refusal(store: Store, execution: Execution, now: float) -> str | None:
 async def redrive_execution(
     store: Store, engine: Engine, execution: Execution, token: str | None, now: float
 ) -> float:
-    """When it was redriven: now, or with the same token before."""
+    """Returns when it was redriven: now, or earlier with the same token."""
     tokens = {
         known: when
         for known, when in execution.redrive_tokens.items()
@@ -85,8 +85,8 @@ async def _resume(store: Store, engine: Engine, execution: Execution) -> None:
     machine = await engine.machine_of(execution)
     progress = redrive(machine, run, engine.moment())
     finished = asyncio.get_running_loop().create_future()
-    live = Live(execution, machine, progress.run, finished, revision + 1)
-    live.execution = told(execution, progress, engine.moment().now)
+    live = LiveExecution(execution, machine, progress.run, finished, revision + 1)
+    live.execution = with_progress(execution, progress, engine.moment().now)
     if live.execution.status == RUNNING:
         await store.resume(live.execution, revision, progress.run, progress.events)
         engine.take_up(live, progress.commands)

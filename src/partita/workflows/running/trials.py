@@ -1,4 +1,4 @@
-"""Trying out one state: its task is carried out, its wait passes, and nothing is kept of it."""
+"""Testing one state (TestState): its task is run, its wait passes, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from partita.workflows.language import (
     TimerFired,
 )
 from partita.workflows.language.errors import TIMEOUT, StateError
-from partita.workflows.language.happenings import TaskHappening
-from partita.workflows.language.trial import Trial
-from partita.workflows.running.tasks import Tasks
+from partita.workflows.language.interpreting.happenings import TaskHappening
+from partita.workflows.language.interpreting.trial import Trial
+from partita.workflows.running.tasks.runner import TaskRunner
 
 SECONDS_MAX = 300.0
 """(API reference, TestState)"""
 
 
 class Trials:
-    def __init__(self, tasks: Tasks, clock: Clock, time_scale: float) -> None:
+    def __init__(self, tasks: TaskRunner, clock: Clock, time_scale: float) -> None:
         self._tasks = tasks
         self._clock = clock
         self._time_scale = time_scale
@@ -45,12 +45,12 @@ class Trials:
         reported: list[TaskHappening] = []
 
         async def note(*happenings: Happening) -> None:
-            raise AssertionError("only tasks that answer at once are tried out")
+            raise AssertionError("only tasks that answer immediately are tested")
 
         seconds = min(task.timeout_seconds or SECONDS_MAX, SECONDS_MAX)
         try:
             async with asyncio.timeout(seconds / self._time_scale):
-                await self._tasks.carry_out(task, arn, lambda *all: reported.extend(all), note)
+                await self._tasks.run_task(task, arn, lambda *all: reported.extend(all), note)
         except TimeoutError:
             return TaskTimedOut(task.id)
         except StateError as error:

@@ -1,1 +1,1 @@
-"""The move of the catalogue from MariaDB to DynamoDB while it is in use, and the way back."""
+"""The live migration of the catalogue from MariaDB to DynamoDB, and back."""

@@ -1,4 +1,4 @@
-"""What a migration has done so far: each metric is in exactly one of imported, skipped, errors."""
+"""The counts of a migration: each metric is in exactly one of imported, skipped, errors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 class Counts:
     imported: set[str] = field(default_factory=set)
     skipped: int = 0
-    """Migrated before this run, or by the API itself."""
+    """Migrated before this run, or by a dual write."""
     warnings: int = 0
-    """Tries that were cleaned up after, and repeated."""
+    """Attempts that failed, were cleaned up and repeated."""
     errors: dict[str, str] = field(default_factory=dict)
-    """By the name of the metric: why it could not be migrated."""
+    """By metric: why it could not be migrated."""
 
     @property
     def processed(self) -> int:

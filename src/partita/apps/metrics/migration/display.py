@@ -1,4 +1,4 @@
-"""Progress for a person at a terminal; nothing where there is none."""
+"""Progress bars for a terminal; nothing is shown without one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bars:
 
 
 @contextmanager
-def shown() -> Iterator[Bars]:
+def progress_bars() -> Iterator[Bars]:
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),

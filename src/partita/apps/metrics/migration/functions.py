@@ -1,7 +1,7 @@
 """The functions of the state machine, as AWS Lambda calls them: handler(event, context).
 
-Both are given {"metricName": ...}. Where the databases are is in the environment. A process is
-called once at a time, so one event loop and its connections serve all calls.
+Both are given {"metricName": ...}. The environment names the databases. A process runs one call at
+a time, so one event loop and its connections serve all calls.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from partita.apps.metrics.dynamodb import DynamoDBCatalogue
-from partita.apps.metrics.legacy import LegacyCatalogue
-from partita.apps.metrics.mariadb import MariaDB, parse_address
-from partita.apps.metrics.migration import copying
-from partita.apps.metrics.tables import Tables
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
+from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
+from partita.apps.metrics.migration import to_dynamodb
 from partita.client import Client
 
 MYSQL = "PARTITA_METRICS_MYSQL"
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Stores:
-    """Opened by the first call, kept for the next."""
+    """Opened by the first call and kept for the next."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -35,13 +35,15 @@ class _Stores:
 
     async def _open(self) -> None:
         self.client = Client(os.environ.get(ENDPOINT), connections=2)
-        self.legacy = LegacyCatalogue(MariaDB(parse_address(os.environ[MYSQL]), connections=2))
+        self.mariadb = MariaDBCatalogue(
+            ConnectionPool(parse_address(os.environ[MYSQL]), connections=2)
+        )
         self.dynamodb = DynamoDBCatalogue(self.client, Tables(os.environ.get(TABLE, "metrics")))
 
     def close(self) -> None:
         self.loop.run_until_complete(self.client.close())
-        self.legacy.database.close()
-        # Transports close in the loop's next turn.
+        self.mariadb.database.close()
+        # Transports close in the next turn of the loop.
         self.loop.run_until_complete(asyncio.sleep(0))
         self.loop.close()
 
@@ -54,18 +56,18 @@ def close() -> None:
         _opened.pop().close()
 
 
-def _run(story: Callable[[LegacyCatalogue, DynamoDBCatalogue, str], Awaitable[T]], name: str) -> T:
+def _run(work: Callable[[MariaDBCatalogue, DynamoDBCatalogue, str], Awaitable[T]], name: str) -> T:
     if not _opened:
         _opened.append(_Stores())
     stores = _opened[0]
-    return stores.loop.run_until_complete(story(stores.legacy, stores.dynamodb, name))
+    return stores.loop.run_until_complete(work(stores.mariadb, stores.dynamodb, name))
 
 
 def migrate_one_metric(event: Event, context: object) -> Event:
     name = event["metricName"]
-    return {"metricName": name, "outcome": _run(copying.migrate_one, name)}
+    return {"metricName": name, "outcome": _run(to_dynamodb.migrate_one, name)}
 
 
 def clean_up(event: Event, context: object) -> Event:
     name = event["metricName"]
-    return {"metricName": name, "itemsDeleted": _run(copying.clean_up, name)}
+    return {"metricName": name, "itemsDeleted": _run(to_dynamodb.clean_up, name)}

@@ -1,8 +1,8 @@
 """The invoker of figure 5.14: takes 500 metrics that are not migrated, starts an execution of the
-state machine for each, waits, and takes the next.
+state machine for each, waits for all of them, and takes the next.
 
-Executions are durable. After a kill, those that were under way are taken up and awaited first; a
-metric that is left in migration with no execution is cleaned up by one of its own.
+Executions are durable. After a kill, those that were under way are resumed and awaited first. A
+metric that was left in migration without an execution gets one, which cleans it up.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from partita.apps.metrics.legacy import LegacyCatalogue
-from partita.apps.metrics.legacy_rows import MIGRATED
-from partita.apps.metrics.migration.copying import IMPORTED
+from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
+from partita.apps.metrics.mariadb.rows import MIGRATED
 from partita.apps.metrics.migration.counts import Counts
-from partita.apps.metrics.migration.machine import Machine
+from partita.apps.metrics.migration.state_machine import Machine
+from partita.apps.metrics.migration.to_dynamodb import IMPORTED
 
 METRICS_AT_A_TIME = 500
 TRIES_MAX = 3
@@ -28,15 +28,15 @@ Show = Callable[[Counts], None]
 
 
 class Invoker:
-    def __init__(self, machine: Machine, legacy: LegacyCatalogue, show: Show) -> None:
+    def __init__(self, machine: Machine, mariadb: MariaDBCatalogue, show: Show) -> None:
         self.counts = Counts()
         self._machine = machine
-        self._legacy = legacy
+        self._mariadb = mariadb
         self._show = show
         self._failures: Counter[str] = Counter()
 
     async def run(self) -> None:
-        """Until no metric is left that can be migrated."""
+        """Returns when no metric is left that can be migrated."""
         await self._count_skipped()
         await asyncio.gather(*[self._finish(arn) async for arn in self._machine.running()])
         await self.run_again()
@@ -47,14 +47,14 @@ class Invoker:
         await self._count_skipped()
 
     async def _count_skipped(self) -> None:
-        """What is migrated, but not by this run."""
-        migrated = int((await self._legacy.database.rows(COUNT_MIGRATED))[0]["count"])
+        """Metrics that are migrated, but were not by this run."""
+        migrated = int((await self._mariadb.database.rows(COUNT_MIGRATED))[0]["count"])
         self.counts.skipped = max(0, migrated - len(self.counts.imported))
 
     async def _next(self) -> list[str]:
-        """No execution is under way now: what is in migration has been left there."""
+        """No execution is under way now, so metrics in migration were left there by a kill."""
         given_up = [name for name, count in self._failures.items() if count >= TRIES_MAX]
-        found = await self._legacy.database.rows(
+        found = await self._mariadb.database.rows(
             SELECT_UNMIGRATED, METRICS_AT_A_TIME + len(given_up)
         )
         names = [row["name"] for row in found]

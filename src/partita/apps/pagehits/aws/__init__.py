@@ -1,7 +1,8 @@
-"""The same parts on AWS: Kinesis, Lambda, DynamoDB and Managed Service for Apache Flink.
+"""The service on AWS: Kinesis, Lambda, DynamoDB and Managed Service for Apache Flink.
 
-`template.py` makes a CloudFormation template of pagehits.toml. The processor, the API and the
-consumer run as Lambda functions, the counter as the Flink job of `flink.py`.
+`cloudformation` makes a template of pagehits.toml. Processor, API and consumer run as functions of
+Lambda (`lambda_functions`), the counter as a job of Flink (`flink_job`). `costs` says what designs
+cost there.
 """
 
 from __future__ import annotations
@@ -10,5 +11,5 @@ from pathlib import Path
 
 
 def flink_application_path() -> Path:
-    """Of the file that runs the job; it cannot be imported where there is no PyFlink."""
+    """The file that runs the job; it cannot be imported without PyFlink."""
     return Path(__file__).with_name("flink_application.py")

@@ -1,8 +1,8 @@
 """Runs the counter in Flink: `python flink_application.py job.json`.
 
-For a Python that has PyFlink and nothing of ours: this file is all that it needs besides the job,
-which `partita pagehits flink-sql --json` writes. In a zip for Managed Service for Apache Flink, it
-is the entry point, with job.json beside it.
+It needs a Python with PyFlink, but not Partita: this file, and the job that `partita pagehits
+flink-sql --json` writes. In a zip for Managed Service for Apache Flink it is the entry point, with
+job.json beside it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keeping spam out of the lists: simple rules, a random cut forest per brand, a quarantine.
+"""Keeping spam out of the lists: rules, a random cut forest for each brand, and a quarantine.
 
-Visits are judged in the processor, before they reach the stream. Rules withhold single visits; the
-forest looks at a minute after it is over, and what it then takes back goes on the stream as hits
-with a sign, as does what is released. So counts depend on the stream alone.
+Visits are judged in the processor, before they reach the stream. Rules withhold single visits. The
+forest judges each minute after it has ended; hits that it takes back go on the stream as negative
+adjustments, and hits that are released as positive ones. So counts depend on the stream alone.
 """

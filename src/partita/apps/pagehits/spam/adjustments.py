@@ -1,4 +1,4 @@
-"""Hits with a sign: how the filter and the quarantine change what was already counted."""
+"""Adjustments: signed hits on the stream, which change what was already counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PREFIX = b'{"adjustment":'
 
 
 class Row(NamedTuple):
-    """Hits of one key of the counter, at a time that tells their windows."""
+    """Hits of one key of the counter; the time decides which windows they belong to."""
 
     brand: str
     asset_id: int
@@ -23,14 +23,14 @@ class Row(NamedTuple):
 
 
 class Adjustment(msgspec.Struct, frozen=True):
-    """A record of the stream. One that comes twice, by its id, counts once."""
+    """A record of the stream. One whose id comes again counts once."""
 
     id: str = msgspec.field(name="adjustment")
     rows: tuple[Row, ...]
 
     @property
     def mark(self) -> str:
-        """The id, short, for those who have to remember it."""
+        """A short form of the id, for the counter to remember."""
         return blake2b(self.id.encode(), digest_size=8).hexdigest()
 
     def encode(self) -> bytes:
@@ -42,7 +42,7 @@ class Adjustment(msgspec.Struct, frozen=True):
 
 
 def is_adjustment(data: bytes) -> bool:
-    """Whether a record of the stream is one; the others are visits."""
+    """Whether a record of the stream is an adjustment; the others hold visits."""
     return data.startswith(PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""A case: hits that one subject brought for one reason within an hour, kept out of the lists."""
+"""A case: hits of one subject that were withheld from the lists for one reason within an hour."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Literal, get_args
 from msgspec import Struct, field
 
 from partita.apps.pagehits.spam.adjustments import Row
-from partita.apps.pagehits.spam.forest import Explanation
-from partita.apps.pagehits.spam.visits import Visit
+from partita.apps.pagehits.spam.detection.forest import Explanation
+from partita.apps.pagehits.spam.detection.visitors import Visit
 
 Status = Literal["observed", "quarantined", "releasing", "released", "confirmed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 HOUR_SECONDS = 3_600
 SEEN_MAX = 50
-"""Visits that are kept of one batch: enough to look at, and they fit an item, however long."""
+"""Visits that are kept of one batch: enough for people to see, and they always fit an item."""
 
 
 class SeenVisit(Struct, frozen=True, array_like=True):
-    """What is kept of a visit, for people to look at."""
+    """What is kept of a visit, for people to see."""
 
     time: float
     asset_id: int
@@ -33,7 +33,7 @@ class SeenVisit(Struct, frozen=True, array_like=True):
 
 
 class Evidence(Struct, kw_only=True, rename="camel"):
-    """Hits of a case from one batch or interval. `rows` are what a release counts."""
+    """Hits of a case from one batch or interval. A release counts `rows`."""
 
     rows: list[Row]
     visits: list[SeenVisit]
@@ -53,7 +53,7 @@ class Withheld(Struct, kw_only=True):
 
     @property
     def case_id(self) -> str:
-        """The same for a reason and a subject all the hour, also after a restart."""
+        """The same for a reason and a subject within an hour, also after a restart."""
         hour = datetime.fromtimestamp(self.time // HOUR_SECONDS * HOUR_SECONDS, UTC)
         return f"{hour:%Y-%m-%dT%H}-{self.reason}-{digest(self.subject)}"
 
@@ -63,7 +63,7 @@ class Withheld(Struct, kw_only=True):
 
 
 class Case(Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """The head of a case, as it is shown."""
+    """A case without its evidence."""
 
     id: str
     brand: str
@@ -78,7 +78,7 @@ class Case(Struct, kw_only=True, rename="camel", omit_defaults=True):
 
 
 def digest(subject: str) -> str:
-    """Subjects may be longer than a key."""
+    """A subject may be longer than a key."""
     return blake2b(subject.encode(), digest_size=8).hexdigest()
 
 
@@ -90,7 +90,7 @@ def seen(visits: Iterable[Visit]) -> list[SeenVisit]:
 
 
 def rows_of(visits: list[Visit], interval_seconds: int) -> list[Row]:
-    """Hits by what the counter counts, in steps of time that divide its windows."""
+    """Hits by the keys of the counter, in steps of time that divide its windows."""
     hits = Counter(
         (
             visit.brand,
@@ -106,7 +106,7 @@ def rows_of(visits: list[Visit], interval_seconds: int) -> list[Row]:
 
 
 def summed(pieces: Iterable[Evidence]) -> tuple[Row, ...]:
-    """Their rows, those that differ in nothing but their hits as one."""
+    """Their rows; rows that differ only in their hits are added up."""
     hits: Counter[Row] = Counter()
     for piece in pieces:
         for row in piece.rows:

@@ -1,15 +1,15 @@
 """The quarantine: a table of cases that people read, release or confirm.
 
     hashKey                rangeKey                        what
-    cases#abc              2020-05-06T11-reload-1f…        the head of a case
-    evidence#abc#<case>    1588763100#<batch>              hits of it, compressed
-    release#abc#<case>     00000, 00001, ...               which of these are counted together
-    decisions#abc          reload#<digest>                 what a person said about a subject
-    brands                 abc                             of which something was learned:
-    learned#abc            00, 01, ...                     compressed, in parts
+    cases#abc              2020-05-06T11-reload-1f…        a case without its evidence
+    evidence#abc#<case>    1588763100#<batch>              hits of the case, compressed
+    release#abc#<case>     00000, 00001, ...               evidence that one adjustment releases
+    decisions#abc          reload#<digest>                 a person's decision about a subject
+    brands                 abc                             brands with a learned state:
+    learned#abc            00, 01, ...                     the state, compressed, in pieces
 
-A release goes on the stream in parts, each under a name of its own, and the counter counts a name
-once: so a release that was interrupted is simply asked for again.
+A release goes on the stream as several adjustments, each with an id, and the counter takes an id
+once: a release that was interrupted can simply be repeated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
-from time import time as now
 from typing import Any
 from uuid import uuid4
 from zlib import compress, decompress
@@ -26,23 +25,25 @@ import msgspec
 
 from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.cases import Case, Evidence, Status, Withheld, digest, summed
-from partita.apps.pagehits.spam.forest import Explanation
+from partita.apps.pagehits.spam.detection.detector import Learned
+from partita.apps.pagehits.spam.detection.forest import Explanation
 from partita.apps.pagehits.spam.screen import Decisions, Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.spam.watch import Learned
 from partita.client import Client, ClientError
+from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
 
 TABLE = "pagehits-quarantine"
 DAY_SECONDS = 86_400
 RETENTION_DAYS = 7
 CASE_ID_CHARACTERS_MAX = 100
-"""Those that are made have some forty."""
-PART_BYTES_MAX = 300_000
-PIECES_TOGETHER_MAX = 5_000
-ROWS_TOGETHER = 1_000
-PARTS = 4
-"""Some 2,048 points of nine numbers and the usual hits of 5,000 cohorts fill half of them."""
+"""Real ones have about forty."""
+LEARNED_PIECE_BYTES_MAX = 300_000
+LEARNED_PIECES = 4
+"""2,048 points of nine numbers and the usual hits of 5,000 cohorts fill about half of them."""
+LEARNED_BYTES_MAX = LEARNED_PIECES * LEARNED_PIECE_BYTES_MAX
+EVIDENCE_PER_ADJUSTMENT_MAX = 5_000
+ROWS_PER_ADJUSTMENT = 1_000
 Item = dict[str, Any]
 
 
@@ -61,18 +62,22 @@ class Quarantine:
         table: str = TABLE,
         stream: str = "pagehits",
         retention_days: int = RETENTION_DAYS,
+        clock: Clock = system_clock,
     ) -> None:
         self._client = client
         self._table = table
         self._stream = stream
         self._retention_seconds = retention_days * DAY_SECONDS
+        self._clock = clock
 
     @classmethod
-    def of(cls, client: Client, settings: SpamSettings, stream: str) -> Quarantine:
-        return cls(client, settings.quarantine_table, stream, settings.retention_days)
+    def of(
+        cls, client: Client, settings: SpamSettings, stream: str, clock: Clock = system_clock
+    ) -> Quarantine:
+        return cls(client, settings.quarantine_table, stream, settings.retention_days, clock)
 
     async def create(self) -> None:
-        """Its table, when there is none yet."""
+        """Create its table, unless it exists."""
         try:
             await self._client.call("dynamodb", "CreateTable", quarantine_description(self._table))
         except ClientError as error:
@@ -87,7 +92,7 @@ class Quarantine:
         )
 
     async def keep(self, withheld: list[Withheld]) -> None:
-        """Two writes for a case: its head learns of more hits, what they were lies beside it."""
+        """Two writes for each: the case gets more hits, and the evidence is put beside it."""
         writes = (
             write for one in withheld for write in (self._add_hits(one), self._add_evidence(one))
         )
@@ -150,7 +155,7 @@ class Quarantine:
         return _case(brand, answer["Item"])
 
     async def evidence(self, brand: str, case_id: str) -> dict[str, Evidence]:
-        """By the names of its pieces."""
+        """By range key."""
         return {
             item["rangeKey"]["S"]: _expanded(item["evidence"])
             async for item in self._items(f"evidence#{brand}#{case_id}")
@@ -165,41 +170,41 @@ class Quarantine:
             case = await self._mark(case, "releasing", expected=case.status)
         if case.status == "releasing":
             evidence = await self.evidence(brand, case_id)
-            for name, pieces in (await self._plan(brand, case_id, evidence)).items():
-                rows = summed(evidence[piece] for piece in pieces if piece in evidence)
+            for number, names in (await self._plan(brand, case_id, evidence)).items():
+                rows = summed(evidence[name] for name in names if name in evidence)
                 if rows:
-                    await self._count(Adjustment(f"release:{brand}:{case_id}:{name}", rows))
+                    await self._adjust(Adjustment(f"release:{brand}:{case_id}:{number}", rows))
         return await self._decide(case, "released")
 
     async def _plan(
         self, brand: str, case_id: str, evidence: dict[str, Evidence]
     ) -> dict[str, list[str]]:
-        """Which pieces are counted together. Kept before any is, because a release that is asked
-        for again must put the same hits under the same name."""
+        """Which evidence each adjustment releases. It is written before any adjustment is sent,
+        because a repeated release must send the same hits with the same id."""
         hash_key = f"release#{brand}#{case_id}"
         plan = {i["rangeKey"]["S"]: i["pieces"]["SS"] async for i in self._items(hash_key)}
-        planned = {piece for pieces in plan.values() for piece in pieces}
-        left = [piece for piece in evidence if piece not in planned]
+        planned = {name for names in plan.values() for name in names}
+        left = [name for name in evidence if name not in planned]
         while left:
-            name, together = f"{len(plan):05}", _first_rows(left, evidence)
+            number, names = f"{len(plan):05}", _first_rows(left, evidence)
             await self._call(
                 "PutItem",
                 Item={
-                    **_key(hash_key, name),
-                    "pieces": {"SS": together},
+                    **_key(hash_key, number),
+                    "pieces": {"SS": names},
                     "expirationTime": self._expiration(),
                 },
                 ConditionExpression="attribute_not_exists(hashKey)",
             )
-            plan[name], left = together, left[len(together) :]
+            plan[number], left = names, left[len(names) :]
         return plan
 
     async def confirm(self, brand: str, case_id: str) -> Case:
-        """It is spam, and so is what the subject sends from now on."""
+        """Mark a case as spam, and everything that its subject sends from now on."""
         case = await self.case(brand, case_id)
         if case.status in ("releasing", "released"):
             raise AlreadyReleased(
-                f"The case {case_id} of {brand} was released: its hits are counted."
+                f"The case {case_id} of {brand} has been released: its hits are counted already."
             )
         return await self._decide(case, "confirmed")
 
@@ -228,7 +233,7 @@ class Quarantine:
         )
         return _case(case.brand, answer["Attributes"])
 
-    async def _count(self, adjustment: Adjustment) -> None:
+    async def _adjust(self, adjustment: Adjustment) -> None:
         await self._client.call(
             "kinesis",
             "PutRecord",
@@ -239,15 +244,15 @@ class Quarantine:
             },
         )
 
-    # What a screen needs to go on after a restart
+    # The state of a screen across restarts
 
     async def restore(self, screen: Screen) -> None:
-        """What a screen before this one had learned, and what people have decided."""
+        """Load what earlier screens learned, and the decisions of people."""
         learned = {}
         async for entry in self._items("brands"):
             brand = entry["rangeKey"]["S"]
-            parts = [item async for item in self._items(f"learned#{brand}")]
-            content = b"".join(b64decode(part["content"]["B"]) for part in parts)
+            pieces = [item async for item in self._items(f"learned#{brand}")]
+            content = b"".join(b64decode(piece["content"]["B"]) for piece in pieces)
             learned[brand] = msgspec.msgpack.decode(decompress(content), type=Learned)
             screen.decide(brand, await self._decisions(brand))
         screen.relearn(learned)
@@ -263,16 +268,18 @@ class Quarantine:
         }
 
     async def save(self, screen: Screen) -> None:
-        """What the screen has learned; in one transaction, so that no half of it is ever read."""
+        """Write what the screen has learned, in one transaction: nobody reads half of it."""
         for brand, learned in screen.learned().items():
             content = compress(msgspec.msgpack.encode(learned))
-            # As many parts as ever: a shorter one must not leave the end of a longer one behind.
+            # Always all pieces: a short state must not leave the end of a longer one behind.
             items = [
                 {
                     **_key(f"learned#{brand}", f"{number:02}"),
-                    "content": {"B": b64encode(content[first : first + PART_BYTES_MAX]).decode()},
+                    "content": {
+                        "B": b64encode(content[first : first + LEARNED_PIECE_BYTES_MAX]).decode()
+                    },
                 }
-                for number, first in enumerate(range(0, PARTS * PART_BYTES_MAX, PART_BYTES_MAX))
+                for number, first in enumerate(range(0, LEARNED_BYTES_MAX, LEARNED_PIECE_BYTES_MAX))
             ]
             puts = [{"TableName": self._table, "Item": item} for item in items]
             puts.append({"TableName": self._table, "Item": _key("brands", brand)})
@@ -303,7 +310,7 @@ class Quarantine:
                 return
 
     def _expiration(self) -> dict[str, str]:
-        return _number(int(now()) + self._retention_seconds)
+        return _number(int(self._clock()) + self._retention_seconds)
 
 
 def quarantine_description(table: str) -> dict[str, Any]:
@@ -334,13 +341,13 @@ def _case(brand: str, item: Item) -> Case:
 
 
 def _first_rows(names: list[str], evidence: dict[str, Evidence]) -> list[str]:
-    """As many pieces as one record of the stream holds easily."""
+    """As many as one record of the stream holds easily."""
     rows = 0
-    for number, name in enumerate(names[:PIECES_TOGETHER_MAX]):
+    for number, name in enumerate(names[:EVIDENCE_PER_ADJUSTMENT_MAX]):
         rows += len(evidence[name].rows)
-        if rows >= ROWS_TOGETHER:
+        if rows >= ROWS_PER_ADJUSTMENT:
             return names[: number + 1]
-    return names[:PIECES_TOGETHER_MAX]
+    return names[:EVIDENCE_PER_ADJUSTMENT_MAX]
 
 
 def _key(hash_key: str, range_key: str) -> Item:

@@ -1,4 +1,4 @@
-"""The quarantine over HTTP: read, release and confirm cases; a summary for the dashboard."""
+"""The quarantine over HTTP: read, release and confirm cases, and a summary for the dashboard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from partita.apps.messages import Request, Response, json_response, problem
-from partita.apps.pagehits.access import Access
+from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.settings import BRAND
 from partita.apps.pagehits.spam.cases import STATUSES, Case, Status
 from partita.apps.pagehits.spam.quarantine import AlreadyReleased, NoSuchCase, Quarantine
@@ -23,14 +23,14 @@ LIMIT_MAX = 1_000
 SUMMARY_CASES = 20
 
 
-class WrongQuery(PartitaError):
+class InvalidParameter(PartitaError):
     pass
 
 
 def add_quarantine_routes(
     web: Web, access: Access, quarantine: Quarantine, screen: Screen | None
 ) -> None:
-    """Without a screen, as where only the API runs, the summary has no counts."""
+    """Without a screen, as in a process that runs only the API, the summary has no counts."""
 
     async def summary(request: Request) -> Response:
         brand = _brand(request)
@@ -68,7 +68,7 @@ def add_quarantine_routes(
         return json_response(_plain(case))
 
     def add(method: str, path: str, handler: Handler) -> None:
-        web.add(method, path, access.private(_in_words(handler)))
+        web.add(method, path, access.private(_with_problems(handler)))
 
     add("GET", "/quarantine/summary", summary)
     add("GET", "/quarantine", read_cases)
@@ -77,18 +77,18 @@ def add_quarantine_routes(
     add("POST", "/quarantine/{case}/confirm", confirm)
 
 
-def _in_words(handler: Handler) -> Handler:
+def _with_problems(handler: Handler) -> Handler:
     async def handle(request: Request) -> Response:
         try:
             return await handler(request)
-        except WrongQuery as error:
+        except InvalidParameter as error:
             return problem(400, str(error))
         except NoSuchCase as error:
             return problem(404, str(error))
         except AlreadyReleased as error:
             return problem(409, str(error))
         except ClientError as error:
-            return problem(503, f"The quarantine cannot be read or changed now: {error}")
+            return problem(503, f"The quarantine cannot be read or changed at the moment: {error}")
 
     return handle
 
@@ -96,9 +96,9 @@ def _in_words(handler: Handler) -> Handler:
 def _brand(request: Request) -> str:
     brand = dict(request.query).get("brand")
     if not brand:
-        raise WrongQuery("Name the brand: ?brand=abc.")
+        raise InvalidParameter("Name the brand: ?brand=abc.")
     if re.fullmatch(BRAND, brand) is None:
-        raise WrongQuery(f"There can be no brand {brand!r}.")
+        raise InvalidParameter(f"{brand!r} cannot be the name of a brand.")
     return brand
 
 
@@ -106,7 +106,7 @@ def _single(request: Request, *names: str) -> dict[str, str]:
     query = dict(request.query)
     for name in query:
         if name not in names:
-            raise WrongQuery(f"There is no parameter {name}; there are {', '.join(names)}.")
+            raise InvalidParameter(f"There is no parameter {name!r}: use {', '.join(names)}.")
     return query
 
 
@@ -116,14 +116,14 @@ def _status(text: str | None) -> Status | None:
     for status in STATUSES:
         if status == text:
             return status
-    raise WrongQuery(f"status is one of {', '.join(STATUSES)}, not {text!r}.")
+    raise InvalidParameter(f"status is one of {', '.join(STATUSES)}, not {text!r}.")
 
 
 def _limit(text: str | None) -> int:
     if text is None:
         return LIMIT
     if re.fullmatch("[0-9]{1,4}", text) is None or not 1 <= int(text) <= LIMIT_MAX:
-        raise WrongQuery(f"limit is a number from 1 to {LIMIT_MAX}, not {text!r}.")
+        raise InvalidParameter(f"limit is a number from 1 to {LIMIT_MAX}, not {text!r}.")
     return int(text)
 
 

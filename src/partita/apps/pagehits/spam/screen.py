@@ -1,7 +1,7 @@
-"""The filter as the processor sees it: judge a batch, and now and then settle what is over.
+"""The spam filter as the processor uses it: judge a batch, and regularly close what has ended.
 
-Nothing here waits or writes. What is withheld goes to the quarantine, what is taken back to the
-stream; both are the caller's to do, before it answers.
+Nothing here does I/O. Before it answers, the caller puts adjustments on the stream and writes what
+is withheld to the quarantine.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from msgspec import Struct
 
 from partita.apps.pagehits.spam.adjustments import Adjustment, Row
 from partita.apps.pagehits.spam.cases import Evidence, Withheld, rows_of, seen
-from partita.apps.pagehits.spam.forest import check_installed
-from partita.apps.pagehits.spam.memory import KINDS
-from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.spam.visits import Visit
-from partita.apps.pagehits.spam.watch import (
+from partita.apps.pagehits.spam.detection.detector import (
     ANOMALY,
     BOT,
     RATE,
     RELOAD,
     SOURCE,
     Anomaly,
+    Detector,
     Learned,
-    Watch,
 )
+from partita.apps.pagehits.spam.detection.forest import check_installed
+from partita.apps.pagehits.spam.detection.visitors import KINDS, Visit
+from partita.apps.pagehits.spam.settings import SpamSettings
 
 __all__ = ["Adjustment", "Judgement", "Row", "Screen", "Visit"]
 
 CONFIRMED = "confirmed"
 MINUTES_SHOWN = 60
 Decisions = dict[tuple[str, str], bool]
-"""By reason and subject: whether a person has confirmed it as spam, or released it."""
+"""By reason and subject: True where a person confirmed spam, False where one released it."""
 
 
 class Judgement(Struct):
     verdicts: list[str | None] | None = None
-    """Why each visit is withheld; None for those that pass, or in place of the list for all."""
+    """Why each visit is withheld, None for those that pass; no list at all when every visit
+    passes."""
     adjustments: list[Adjustment] = []
-    """To go on the stream before the visits."""
+    """To be put on the stream before the visits."""
     withheld: list[Withheld] = []
-    """To be kept in the quarantine."""
+    """To be written to the quarantine."""
 
 
 class Screen:
@@ -51,29 +51,29 @@ class Screen:
             check_installed()
         self._settings = settings
         self._is_filtering = settings.mode == "filter"
-        self._watches: dict[str, Watch] = {}
+        self._detectors: dict[str, Detector] = {}
         self._learned: Mapping[str, Learned] = {}
         self._decisions: dict[str, Decisions] = {}
         self._withheld_hits: dict[str, Counter[str]] = {}
         self._minutes: dict[str, deque[tuple[int, Counter[str]]]] = {}
 
     def judge(self, visits: Sequence[Visit]) -> Judgement:
-        """What has no resource type is in no list: there is nothing to keep it out of."""
+        """Visits without a resource type are not judged: no list shows them."""
         if self._settings.mode == "off":
             return Judgement()
         judgement = Judgement()
         reasons: list[str | None] = []
-        brand, watch = None, None
+        brand, detector = None, None
         for visit in visits:
             if not visit.resource_type:
                 reasons.append(None)
                 continue
-            if visit.brand != brand or watch is None:
+            if visit.brand != brand or detector is None:
                 brand = visit.brand
-                watch = self._watches.get(brand) or self._begin(brand)
-            if visit.time >= watch.end and watch.is_past(visit.time):
-                self._close(brand, watch, visit.time, judgement)
-            reasons.append(watch.see(visit))
+                detector = self._detectors.get(brand) or self._begin(brand)
+            if visit.time >= detector.end and detector.is_past(visit.time):
+                self._close(brand, detector, visit.time, judgement)
+            reasons.append(detector.see(visit))
         if self._decisions:
             reasons = [
                 self._decided(visit, reason) for visit, reason in zip(visits, reasons, strict=True)
@@ -85,20 +85,20 @@ class Screen:
         return judgement
 
     def settle(self, time: float) -> Judgement:
-        """Close the intervals that are over though no visit came to tell."""
+        """Close intervals that have ended, also when no later visit came."""
         judgement = Judgement()
-        for brand, watch in self._watches.items():
-            if watch.is_over(time):
-                self._close(brand, watch, time, judgement)
+        for brand, detector in self._detectors.items():
+            if detector.is_over(time):
+                self._close(brand, detector, time, judgement)
         return judgement
 
-    def _begin(self, brand: str) -> Watch:
-        watch = Watch(brand, self._settings, self._learned.get(brand))
-        self._watches[brand] = watch
-        return watch
+    def _begin(self, brand: str) -> Detector:
+        detector = Detector(brand, self._settings, self._learned.get(brand))
+        self._detectors[brand] = detector
+        return detector
 
     def _decided(self, visit: Visit, reason: str | None) -> str | None:
-        """What a person has said about the subject counts for more than a rule."""
+        """A person's decision about the subject overrides the rules."""
         decisions = self._decisions.get(visit.brand)
         if not decisions or not visit.resource_type:
             return reason
@@ -120,7 +120,7 @@ class Screen:
                 cases.setdefault(key, []).append(visit)
         for (brand, reason, subject), found in cases.items():
             rows = rows_of(found, self._settings.interval_seconds)
-            self._keep(
+            self._withhold_one(
                 judgement,
                 Withheld(
                     brand=brand,
@@ -131,8 +131,8 @@ class Screen:
                 ),
             )
 
-    def _close(self, brand: str, watch: Watch, time: float, judgement: Judgement) -> None:
-        for anomaly in watch.close(time):
+    def _close(self, brand: str, detector: Detector, time: float, judgement: Judgement) -> None:
+        for anomaly in detector.close(time):
             subject = f"{anomaly.cohort.asset_id} ({KINDS[anomaly.cohort.kind]})"
             if self._decisions.get(brand, {}).get((ANOMALY, subject)) is False:
                 continue
@@ -146,21 +146,21 @@ class Screen:
                 score=round(anomaly.score, 4),
                 explanation=anomaly.explanation,
             )
-            self._keep(judgement, withheld)
+            self._withhold_one(judgement, withheld)
             if self._is_filtering:
                 taken_back = tuple(row._replace(hits=-row.hits) for row in rows)
                 name = f"withdraw:{withheld.case_id}:{brand}:{anomaly.time}"
                 judgement.adjustments = [*judgement.adjustments, Adjustment(name, taken_back)]
 
-    def _keep(self, judgement: Judgement, withheld: Withheld) -> None:
+    def _withhold_one(self, judgement: Judgement, withheld: Withheld) -> None:
         if not self._is_filtering:
             withheld.status = "observed"
         judgement.withheld = [*judgement.withheld, withheld]
-        self._note(withheld)
+        self._count_withheld(withheld)
 
-    # What people see and decide
+    # Statistics and decisions
 
-    def _note(self, withheld: Withheld) -> None:
+    def _count_withheld(self, withheld: Withheld) -> None:
         brand, reason, hits = withheld.brand, withheld.reason, withheld.hits
         self._withheld_hits.setdefault(brand, Counter())[reason] += hits
         minutes = self._minutes.setdefault(brand, deque(maxlen=MINUTES_SHOWN))
@@ -180,7 +180,7 @@ class Screen:
         return self._settings.retention_days
 
     def withheld_hits(self, brand: str) -> dict[str, int]:
-        """Since the start, by reason."""
+        """Since this screen started, by reason."""
         return dict(self._withheld_hits.get(brand, {}))
 
     def withheld_by_minute(self, brand: str) -> list[tuple[int, dict[str, int]]]:
@@ -195,25 +195,25 @@ class Screen:
 
     @property
     def brands(self) -> list[str]:
-        return list(self._watches)
+        return list(self._detectors)
 
     def learned(self) -> dict[str, Learned]:
-        return {brand: watch.learned for brand, watch in self._watches.items()}
+        return {brand: detector.learned for brand, detector in self._detectors.items()}
 
     def relearn(self, learned: Mapping[str, Learned]) -> None:
-        """What a screen before this one has learned, for brands that have not begun."""
+        """Use what an earlier screen learned, for brands of which no visit has come yet."""
         self._learned = learned
 
 
 def subject_of(visit: Visit, reason: str) -> str:
-    """Who or what a case is about."""
+    """Whom or what a case is about: an agent, an address or a visitor."""
     if reason == BOT:
         return visit.agent
     return visit.source if reason == SOURCE else visit.visitor
 
 
 def _excess_rows(brand: str, anomaly: Anomaly) -> list[Row]:
-    """The hits that are too many, in proportion where an asset has several sections or types."""
+    """The excess hits, spread in proportion over the sections and types of the asset."""
     rows = []
     left = anomaly.excess
     for (section_id, paid_type, resource_type), hits in anomaly.cohort.keys.items():

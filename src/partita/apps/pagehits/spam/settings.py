@@ -1,4 +1,4 @@
-"""What `[spam]` in pagehits.toml says."""
+"""The section `[spam]` of pagehits.toml."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ Positive = Annotated[int, Meta(ge=1)]
 
 class SpamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Mode = "observe"
-    """observe writes cases and counts all the same; filter withholds."""
+    """observe writes cases but counts everything; filter withholds."""
     interval_seconds: Positive = 60
-    """How often the forest looks. It must divide every window."""
+    """The interval that the forest judges. It must divide every window."""
     reload_hits: Positive = 3
-    """What one visitor may count for one asset within `reload_seconds`."""
+    """Hits of one visitor that count for one asset within `reload_seconds`."""
     reload_seconds: Positive = 300
     visitor_hits_per_minute: Positive = 60
     source_hits_per_minute: Positive = 600
     """Many people may share an address."""
     bots: tuple[str, ...] = ()
-    """More that betrays a bot in the agent's name, in any case."""
+    """More words that mark an agent as a bot, in upper or lower case."""
     trees: Annotated[int, Meta(ge=1, le=500)] = 50
     samples: Annotated[int, Meta(ge=16, le=4_096)] = 256
     learning_points: Positive = 256
-    """The forest judges nothing before it has seen as many."""
+    """The forest judges nothing before it has learned this many points."""
     cohort_hits_min: Positive = 12
-    """Fewer hits of a kind are too few to tell."""
+    """Cohorts with fewer hits are not judged."""
     score_min: Annotated[float, Meta(gt=0)] = 1.0
     deviations: Annotated[float, Meta(gt=0)] = 3.0
-    """How far above the usual score an anomaly is, in standard deviations."""
+    """How far above the mean the score of an anomaly is, in standard deviations."""
     visitors_max: Positive = 200_000
-    """Visitors, and pairs of visitor and asset, that are remembered of a brand."""
+    """Visitors of a brand, and pairs of visitor and asset, that are remembered."""
     quarantine_table: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{3,255}$")] = (
         "pagehits-quarantine"
     )

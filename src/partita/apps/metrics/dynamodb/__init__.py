@@ -1,0 +1,1 @@
+"""The catalogue in DynamoDB, where it moved to."""

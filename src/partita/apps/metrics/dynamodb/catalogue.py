@@ -1,0 +1,293 @@
+"""The catalogue in DynamoDB: every write is one transaction over the new version and version 0, on
+condition that the version on which it is based is still the latest."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from partita.apps.metrics import rules
+from partita.apps.metrics.dynamodb import transactions
+from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
+from partita.apps.metrics.dynamodb.items import LATEST, Item, metric_of, version_of
+from partita.apps.metrics.dynamodb.tables import (
+    BY_VERSION,
+    CONSUMER,
+    DIMENSION,
+    GROUP,
+    GUARD,
+    Tables,
+)
+from partita.apps.metrics.dynamodb.transactions import FAILED, entry, key
+from partita.apps.metrics.failures import (
+    CatalogueError,
+    Changed,
+    Conflict,
+    Unavailable,
+    changed,
+    metric_exists,
+    no_metric,
+    no_version,
+)
+from partita.apps.metrics.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
+from partita.client import Client, ClientError
+from partita.clock import Clock, system_clock
+
+TRIES_MAX = 25
+"""Of an update without If-Match, while concurrent updates come first."""
+CONFLICT_SECONDS = 0.01
+
+
+class DynamoDBCatalogue:
+    def __init__(self, client: Client, tables: Tables, clock: Clock = system_clock) -> None:
+        self.client = client
+        self.tables = tables
+        self.clock = clock
+        self._latest = BatchedReads(client, tables.metrics)
+
+    # Reading
+
+    async def get(self, name: str) -> Metric:
+        metric = await self.find(name)
+        if metric is None:
+            raise no_metric(name)
+        return metric
+
+    async def find(self, name: str) -> Metric | None:
+        try:
+            item = await self._latest.get(name)
+        except ClientError as error:
+            raise _unavailable(error) from error
+        return None if item is None else metric_of(item)
+
+    async def get_version(self, name: str, version: int) -> Version:
+        item = await self._get(self.tables.metrics, key(name, str(version)))
+        if item is None or not version:
+            await self.get(name)
+            raise no_version(name, version)
+        return version_of(item)
+
+    async def list_versions(self, name: str) -> list[Version]:
+        versions = await self.all_versions(name)
+        if not versions:
+            raise no_metric(name)
+        return versions
+
+    async def all_versions(self, name: str) -> list[Version]:
+        """An empty list for a metric that does not exist. Sort keys are strings: "10" < "2"."""
+        items = [item async for item in self.items_of(name)]
+        versions = [version_of(item) for item in items if item["version"]["S"] != LATEST]
+        return sorted(versions, key=lambda version: version.version)
+
+    async def items_of(self, name: str) -> AsyncIterator[Item]:
+        """All items of a metric, including version 0."""
+        query = {
+            "TableName": self.tables.metrics,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#name = :name",
+            "ExpressionAttributeNames": {"#name": "name"},
+            "ExpressionAttributeValues": {":name": {"S": name}},
+        }
+        async for item in self._pages(query):
+            yield item
+
+    async def list_metrics(self, limit: int, after: str) -> list[Metric]:
+        names = await self.names(limit, after)
+        metrics = await asyncio.gather(*(self.find(name) for name in names))
+        return [metric for metric in metrics if metric is not None]
+
+    async def names(self, limit: int, after: str = "") -> list[str]:
+        index = {"TableName": self.tables.metrics, "IndexName": BY_VERSION}
+        return await self._names(index, "version", LATEST, limit, after)
+
+    async def list_dimensions(self, limit: int, after: str) -> list[str]:
+        return await self._directory(DIMENSION, limit, after)
+
+    async def list_groups(self, limit: int, after: str) -> list[str]:
+        """Those whose metric has not been added yet."""
+        return await self._directory(GROUP, limit, after)
+
+    async def is_consumer(self, name: str, consumed: str) -> bool:
+        relationship = entry(CONSUMER + consumed, name)
+        return await self._get(self.tables.directory, relationship) is not None
+
+    async def consumers(self, name: str) -> list[str]:
+        await self.get(name)
+        return await self._directory(CONSUMER + name)
+
+    async def _directory(self, kind: str, limit: int | None = None, after: str = "") -> list[str]:
+        table = {"TableName": self.tables.directory, "ConsistentRead": True}
+        return await self._names(table, "kind", kind, limit, after)
+
+    async def entries(self) -> AsyncIterator[Item]:
+        """The whole directory."""
+        scan = {"TableName": self.tables.directory, "ConsistentRead": True}
+        async for item in self._pages(scan, operation="Scan"):
+            yield item
+
+    async def _names(
+        self, source: dict[str, Any], attribute: str, value: str, limit: int | None, after: str
+    ) -> list[str]:
+        """The names in a partition of which they are the sort key."""
+        # A space sorts before every name.
+        query = {
+            **source,
+            "KeyConditionExpression": "#partition = :value AND #name > :after",
+            "ExpressionAttributeNames": {"#partition": attribute, "#name": "name"},
+            "ExpressionAttributeValues": {":value": {"S": value}, ":after": {"S": after or " "}},
+        }
+        if limit is not None:
+            query["Limit"] = limit
+        return [item["name"]["S"] async for item in self._pages(query, limit)]
+
+    async def _pages(
+        self, query: dict[str, Any], limit: int | None = None, operation: str = "Query"
+    ) -> AsyncIterator[Item]:
+        count = 0
+        while True:
+            answer = await self._call(operation, query)
+            for item in answer["Items"]:
+                yield item
+            count += len(answer["Items"])
+            start = answer.get("LastEvaluatedKey")
+            if start is None or (limit is not None and count >= limit):
+                return
+            query = {**query, "ExclusiveStartKey": start}
+
+    async def _get(self, table: str, key: Item) -> Item | None:
+        request = {"TableName": table, "Key": key, "ConsistentRead": True}
+        item: Item | None = (await self._call("GetItem", request)).get("Item")
+        return item
+
+    async def group(self, name: str) -> tuple[str, ...] | None:
+        """The dimensions of a group whose metric has not been added yet."""
+        item = await self._get(self.tables.directory, entry(GROUP, name))
+        return None if item is None else related_dimensions(item)
+
+    async def missing_dimensions(self, names: Iterable[str]) -> set[str]:
+        wanted = sorted(set(names))
+        found = await asyncio.gather(
+            *(self._get(self.tables.directory, entry(DIMENSION, name)) for name in wanted)
+        )
+        return {name for name, item in zip(wanted, found, strict=True) if item is None}
+
+    # Writing
+
+    async def remove_entry(self, kind: str, name: str) -> None:
+        await self._call(
+            "DeleteItem", {"TableName": self.tables.directory, "Key": entry(kind, name)}
+        )
+
+    async def add_dimension(self, new: NewDimension) -> None:
+        put = {
+            "TableName": self.tables.directory,
+            "Item": entry(DIMENSION, new.name),
+            "ConditionExpression": "attribute_not_exists(kind)",
+        }
+        try:
+            await self._call("PutItem", put)
+        except Conflict as error:
+            raise Conflict(f"There is a dimension {new.name} already.") from error
+
+    async def add_group(self, new: NewGroup) -> None:
+        rules.refuse_missing("dimension", await self.missing_dimensions(new.related_dimensions))
+        actions = transactions.add_group(self.tables, new.name, new.related_dimensions)
+        reasons = await self.transact(actions)
+        if FAILED in reasons[:1]:
+            raise Conflict(f"There is a metric group {new.name} already.")
+        if reasons:
+            raise metric_exists(new.name)
+
+    async def add(self, new: NewMetric, user: str) -> Metric:
+        related = None
+        if new.value_type != HYBRID:
+            related = await self.group(new.name)
+            if related is None:
+                if await self.find(new.name) is not None:
+                    raise metric_exists(new.name)
+                raise rules.no_group(new.name)
+        metric = rules.first_version(new, related, user, self.clock())
+        rules.refuse_missing("metric", await self.missing(metric.references))
+        await self.save(None, metric)
+        return metric
+
+    async def revise(self, name: str, revision: rules.Revision, expected: int | None) -> Metric:
+        for tried in range(TRIES_MAX):
+            await asyncio.sleep(tried * CONFLICT_SECONDS * random.random())
+            previous = await self.get(name)
+            if expected is not None and previous.latest_version != expected:
+                raise changed(name, expected, previous.latest_version)
+            metric = revision(previous)
+            guard = await self._check_references(previous, metric)
+            try:
+                await self.save(previous, metric, guard)
+            except Changed:
+                continue
+            return metric
+        raise Conflict(f"{name} has too many concurrent updates: try again.")
+
+    async def _check_references(self, previous: Metric, metric: Metric) -> int | None:
+        """The guard's count before references are followed; None when none are added."""
+        dimensions = set(metric.related_dimensions or ()) - set(previous.related_dimensions or ())
+        rules.refuse_missing("dimension", await self.missing_dimensions(dimensions))
+        added = rules.added_references(previous, metric)
+        if not added:
+            return None
+        guard = await self.guard()
+        rules.refuse_missing("metric", await self.missing(added))
+        await rules.refuse_cycle(metric.name, added, self._references)
+        return guard
+
+    async def guard(self) -> int:
+        item = await self._get(self.tables.directory, GUARD)
+        return int(item["count"]["N"]) if item is not None else 0
+
+    async def _references(self, name: str) -> set[str]:
+        return (await self.get(name)).references
+
+    async def missing(self, names: Iterable[str]) -> set[str]:
+        wanted = sorted(names)
+        found = await asyncio.gather(*(self.find(name) for name in wanted))
+        return {name for name, metric in zip(wanted, found, strict=True) if metric is None}
+
+    async def save(self, previous: Metric | None, metric: Metric, guard: int | None = None) -> None:
+        """In one transaction. Raises Changed or Conflict when the catalogue has changed since."""
+        if FAILED in await self.transact(transactions.save(self.tables, previous, metric, guard)):
+            if previous is None:
+                raise metric_exists(metric.name)
+            raise Changed(f"The latest version of {metric.name} is no longer {previous.version}.")
+
+    async def transact(self, actions: list[dict[str, Any]]) -> list[str]:
+        """The reason of each action for a cancelled transaction; an empty list on success."""
+        request = {"TransactItems": actions}
+        for tried in range(1, TRIES_MAX + 1):
+            try:
+                await self.client.call("dynamodb", "TransactWriteItems", request)
+            except ClientError as error:
+                reasons = [reason["Code"] for reason in error.body.get("CancellationReasons", ())]
+                if FAILED in reasons:
+                    return reasons
+                if "TransactionConflict" not in reasons:
+                    raise _unavailable(error) from error
+                await asyncio.sleep(CONFLICT_SECONDS * tried)
+            else:
+                return []
+        raise Unavailable("Other writers hold the same items: try again.")
+
+    async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self.client.call("dynamodb", operation, request)
+        except ClientError as error:
+            if error.code == "ConditionalCheckFailedException":
+                raise Conflict(error.message) from error
+            raise _unavailable(error) from error
+
+
+def related_dimensions(group: Item) -> tuple[str, ...]:
+    return tuple(sorted(group["relatedDimensions"]["SS"]))
+
+
+def _unavailable(error: ClientError) -> CatalogueError:
+    return Unavailable(f"The request to DynamoDB failed: {error}")

@@ -1,0 +1,85 @@
+"""The two tables of the catalogue in DynamoDB.
+
+`metrics` is the table of figure 5.3. Its index swaps the parts of the key: the partition of version
+"0" has every metric once, in order of names.
+
+`metrics-directory` has everything else, by kind and name: dimensions; groups, until their metric is
+added; consumers of a metric; the mode, and the servers with theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from partita.client import Client, ClientError
+from partita.errors import PartitaError
+
+ACTIVE_SECONDS_MAX = 120
+BY_VERSION = "byVersion"
+DIMENSION = "dimension"
+GROUP = "group"
+CONSUMER = "consumer of "
+"""A prefix; the name of the consumed metric follows."""
+GUARD = {"kind": {"S": "guard"}, "name": {"S": "references"}}
+"""Counts the updates that add references, so that of two updates that would close a cycle only one
+succeeds."""
+
+
+class Tables(NamedTuple):
+    metrics: str = "metrics"
+
+    @property
+    def directory(self) -> str:
+        return f"{self.metrics}-directory"
+
+
+def _table(name: str, partition_key: str, sort_key: str) -> dict[str, Any]:
+    return {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": _key(partition_key, sort_key),
+        "AttributeDefinitions": [
+            {"AttributeName": partition_key, "AttributeType": "S"},
+            {"AttributeName": sort_key, "AttributeType": "S"},
+        ],
+    }
+
+
+def _key(partition_key: str, sort_key: str) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": partition_key, "KeyType": "HASH"},
+        {"AttributeName": sort_key, "KeyType": "RANGE"},
+    ]
+
+
+def descriptions(tables: Tables) -> list[dict[str, Any]]:
+    index = {
+        "IndexName": BY_VERSION,
+        "KeySchema": _key("version", "name"),
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+    }
+    return [
+        {**_table(tables.metrics, "name", "version"), "GlobalSecondaryIndexes": [index]},
+        _table(tables.directory, "kind", "name"),
+    ]
+
+
+async def create_tables(client: Client, tables: Tables) -> None:
+    """Create those that do not exist; returns when both are active."""
+    for description in descriptions(tables):
+        try:
+            await client.call("dynamodb", "CreateTable", description)
+        except ClientError as error:
+            if error.code != "ResourceInUseException":
+                raise
+        await _wait_until_active(client, description["TableName"])
+
+
+async def _wait_until_active(client: Client, name: str) -> None:
+    for _ in range(ACTIVE_SECONDS_MAX):
+        answer = await client.call("dynamodb", "DescribeTable", {"TableName": name})
+        if answer["Table"]["TableStatus"] in ("ACTIVE", "UPDATING"):
+            return
+        await asyncio.sleep(1)
+    raise PartitaError(f"The table {name} is still not active after {ACTIVE_SECONDS_MAX} seconds.")

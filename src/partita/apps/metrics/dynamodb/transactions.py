@@ -1,0 +1,104 @@
+"""The actions of the transactions that change the catalogue in DynamoDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from partita.apps.metrics.dynamodb.items import LATEST, Item, latest_item, version_item
+from partita.apps.metrics.dynamodb.tables import CONSUMER, GROUP, GUARD, Tables
+from partita.apps.metrics.metric import Metric
+
+FAILED = "ConditionalCheckFailed"
+"""The reason of an action whose condition cancelled the transaction."""
+Action = dict[str, Any]
+
+
+def key(name: str, version: str) -> Item:
+    return {"name": {"S": name}, "version": {"S": version}}
+
+
+def entry(kind: str, name: str) -> Item:
+    """The key of an entry of the directory; many entries have nothing else."""
+    return {"kind": {"S": kind}, "name": {"S": name}}
+
+
+def save(
+    tables: Tables, previous: Metric | None, metric: Metric, guard: int | None
+) -> list[Action]:
+    """Put the new version and version 0, and update the directory."""
+    actions = [
+        put_new(tables.metrics, version_item(metric)),
+        _put_latest(tables, previous, metric),
+        *relationships(tables, previous, metric),
+    ]
+    if guard is not None:
+        actions.append(_turn_guard(tables, guard))
+    if previous is None:
+        # The group is only needed until its metric is added.
+        actions.append(delete(tables.directory, entry(GROUP, metric.name)))
+    return actions
+
+
+def add_group(tables: Tables, name: str, related_dimensions: Iterable[str]) -> list[Action]:
+    related = {"SS": sorted(set(related_dimensions))}
+    return [
+        put_new(tables.directory, {**entry(GROUP, name), "relatedDimensions": related}, "kind"),
+        {
+            "ConditionCheck": {
+                "TableName": tables.metrics,
+                "Key": key(name, LATEST),
+                "ConditionExpression": "attribute_not_exists(version)",
+            }
+        },
+    ]
+
+
+def put_new(table: str, item: Item, key_attribute: str = "version") -> Action:
+    condition = f"attribute_not_exists({key_attribute})"
+    return {"Put": {"TableName": table, "Item": item, "ConditionExpression": condition}}
+
+
+def delete(table: str, item_key: Item) -> Action:
+    return {"Delete": {"TableName": table, "Key": item_key}}
+
+
+def _put_latest(tables: Tables, previous: Metric | None, metric: Metric) -> Action:
+    if previous is None:
+        return put_new(tables.metrics, latest_item(metric))
+    return {
+        "Put": {
+            "TableName": tables.metrics,
+            "Item": latest_item(metric),
+            "ConditionExpression": "latestVersion = :latest",
+            "ExpressionAttributeValues": {":latest": {"N": str(previous.latest_version)}},
+        }
+    }
+
+
+def relationships(tables: Tables, previous: Metric | None, metric: Metric) -> list[Action]:
+    """Entries of consumers that are added or removed."""
+    before = set((previous.consumed_metrics if previous else None) or ())
+    after = set(metric.consumed_metrics or ())
+    entries = {name: entry(CONSUMER + name, metric.name) for name in before ^ after}
+    table = tables.directory
+    return [
+        *({"Put": {"TableName": table, "Item": entries[name]}} for name in after - before),
+        *(delete(table, entries[name]) for name in before - after),
+    ]
+
+
+def _turn_guard(tables: Tables, seen: int) -> Action:
+    return {
+        "Update": {
+            "TableName": tables.directory,
+            "Key": GUARD,
+            "UpdateExpression": "SET #count = :next",
+            "ConditionExpression": "#count = :seen OR attribute_not_exists(#count)",
+            "ExpressionAttributeNames": {"#count": "count"},
+            "ExpressionAttributeValues": {
+                ":seen": {"N": str(seen)},
+                ":next": {"N": str(seen + 1)},
+            },
+        }
+    }

@@ -1,0 +1,1 @@
+"""The catalogue in MariaDB or MySQL, where it came from."""

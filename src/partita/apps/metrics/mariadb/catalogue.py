@@ -1,0 +1,235 @@
+"""The catalogue in MariaDB, with the schema of figure 5.1 (`schema.sql`).
+
+A `dual_write` runs inside the transaction, while the metric's row is locked: so the other store is
+written in the same order, and the migration cannot copy the metric at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from asyncmy.errors import IntegrityError
+
+from partita.apps.metrics import rules
+from partita.apps.metrics.failures import (
+    Conflict,
+    changed,
+    in_migration,
+    metric_exists,
+    no_metric,
+    no_version,
+)
+from partita.apps.metrics.mariadb import rows
+from partita.apps.metrics.mariadb.connections import DUPLICATE, ConnectionPool, Session, number
+from partita.apps.metrics.mariadb.rows import IN_MIGRATION, NOT_MIGRATED, SET_STATE
+from partita.apps.metrics.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
+from partita.clock import Clock, system_clock
+from partita.errors import PartitaError
+
+SCHEMA = Path(__file__).with_name("schema.sql")
+UPGRADE = Path(__file__).with_name("upgrade.sql")
+SELECT_OLD_SCHEMA = (
+    "SELECT 1 FROM information_schema.tables t WHERE t.table_schema = DATABASE() "
+    "AND t.table_name = 'metrics' AND NOT EXISTS (SELECT 1 FROM information_schema.columns c "
+    "WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name "
+    "AND c.column_name = 'migratedToDynamoDB')"
+)
+
+DualWrite = Callable[[Metric | None, Metric, str], Awaitable[str]]
+"""Given the previous version, the new one and the state of its migration, returns the new state."""
+
+
+async def create_schema(database: ConnectionPool) -> None:
+    """Create or upgrade what is missing; under a lock, because several servers may start at
+    once."""
+    lock = database.lock(f"schema {database.address.database}")
+    async with lock, database.session() as session:
+        if await session.row(SELECT_OLD_SCHEMA) is not None:
+            await _run_script(session, UPGRADE)
+        await _run_script(session, SCHEMA)
+
+
+async def _run_script(session: Session, script: Path) -> None:
+    for statement in script.read_text().split(";"):
+        if statement.strip():
+            try:
+                await session.run(statement)
+            except IntegrityError as error:
+                # An older catalogue had no unique keys, so its data may violate them.
+                raise PartitaError(f"The schema cannot be brought up to date: {error}.") from error
+
+
+class MariaDBCatalogue:
+    def __init__(self, database: ConnectionPool, clock: Clock = system_clock) -> None:
+        self.database = database
+        self.clock = clock
+
+    # Reading
+
+    async def get(self, name: str) -> Metric:
+        found = await self.database.rows(rows.SELECT_METRIC, name)
+        if not found:
+            raise no_metric(name)
+        return rows.metric_of(found[0])
+
+    async def get_version(self, name: str, version: int) -> Version:
+        found = await self.database.rows(
+            rows.SELECT_VERSIONS + " AND v.version = %s", name, version
+        )
+        if not found:
+            await self.get(name)
+            raise no_version(name, version)
+        return rows.version_of(found[0])
+
+    async def list_versions(self, name: str) -> list[Version]:
+        versions = await self.all_versions(name)
+        if not versions:
+            raise no_metric(name)
+        return versions
+
+    async def all_versions(self, name: str) -> list[Version]:
+        """An empty list for a metric that does not exist."""
+        found = await self.database.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
+        return [rows.version_of(row) for row in found]
+
+    async def list_metrics(self, limit: int, after: str) -> list[Metric]:
+        found = await self.database.rows(rows.SELECT_METRICS, after, limit)
+        return [rows.metric_of(row) for row in found]
+
+    async def list_dimensions(self, limit: int, after: str) -> list[str]:
+        statement = "SELECT name FROM dimensions WHERE name > %s ORDER BY name LIMIT %s"
+        return [row["name"] for row in await self.database.rows(statement, after, limit)]
+
+    async def consumers(self, name: str) -> list[str]:
+        await self.get(name)
+        statement = (
+            "SELECT c.name FROM metric_relationships r "
+            "JOIN metrics m ON m.id = r.consumed_metric_id "
+            "JOIN metrics c ON c.id = r.consumer_metric_id WHERE m.name = %s ORDER BY c.name"
+        )
+        return [row["name"] for row in await self.database.rows(statement, name)]
+
+    # Writing
+
+    async def add_dimension(self, new: NewDimension) -> None:
+        async with self.database.session() as session:
+            try:
+                await session.run("INSERT INTO dimensions (name) VALUES (%s)", new.name)
+            except IntegrityError as error:
+                _expect_duplicate(error)
+                raise Conflict(f"There is a dimension {new.name} already.") from error
+
+    async def add_group(self, new: NewGroup) -> None:
+        async def work(session: Session) -> None:
+            names = set(new.related_dimensions)
+            rules.refuse_missing("dimension", await rows.missing(session, "dimensions", names))
+            # A hybrid metric of that name has no group of its own.
+            if not await rows.missing(session, "metrics", {new.name}):
+                raise metric_exists(new.name)
+            try:
+                statement = "INSERT INTO metric_groups (name) VALUES (%s)"
+                group = await session.insert(statement, new.name)
+            except IntegrityError as error:
+                _expect_duplicate(error)
+                raise Conflict(f"There is a metric group {new.name} already.") from error
+            await rows.set_related_dimensions(session, group, tuple(sorted(names)))
+
+        await self.database.transaction(work)
+
+    async def add(self, new: NewMetric, user: str, dual_write: DualWrite | None = None) -> Metric:
+        async def work(session: Session) -> Metric:
+            is_hybrid = new.value_type == HYBRID
+            name = rules.HYBRID_GROUP if is_hybrid else new.name
+            group = await rows.group_id(session, name)
+            if group is None:
+                raise rules.no_group(new.name)
+            related = None if is_hybrid else await self._group_dimensions(session, group)
+            metric = rules.first_version(new, related, user, self.clock())
+            absent = await rows.missing(session, "metrics", metric.references)
+            rules.refuse_missing("metric", absent)
+            try:
+                metric_id = await rows.insert_metric(session, metric, group, NOT_MIGRATED)
+            except IntegrityError as error:
+                _expect_duplicate(error)
+                raise metric_exists(new.name) from error
+            await rows.insert_version(session, metric_id, metric)
+            await rows.set_consumed_metrics(session, metric_id, metric.consumed_metrics or ())
+            if dual_write is not None:
+                await session.run(
+                    SET_STATE, await dual_write(None, metric, NOT_MIGRATED), metric_id
+                )
+            return metric
+
+        return await self.database.transaction(work)
+
+    async def _group_dimensions(self, session: Session, group: int) -> tuple[str, ...]:
+        found = await session.rows(
+            "SELECT d.name FROM dimensions_metric_groups g JOIN dimensions d "
+            "ON d.id = g.dimension_id WHERE g.metric_group_id = %s ORDER BY d.name",
+            group,
+        )
+        return tuple(row["name"] for row in found)
+
+    async def revise(
+        self,
+        name: str,
+        revision: rules.Revision,
+        expected: int | None,
+        dual_write: DualWrite | None = None,
+    ) -> Metric:
+        async def work(session: Session) -> Metric:
+            locked = await session.row(rows.LOCK_METRIC, name)
+            found = await session.row(rows.SELECT_METRIC, name)
+            if locked is None or found is None:
+                raise no_metric(name)
+            state = locked["migratedToDynamoDB"]
+            if dual_write is not None and state == IN_MIGRATION:
+                raise in_migration(name)
+            previous = rows.metric_of(found)
+            if expected is not None and previous.latest_version != expected:
+                raise changed(name, expected, previous.latest_version)
+            metric = revision(previous)
+            await self._check_references(session, previous, metric)
+            await rows.insert_version(session, locked["id"], metric)
+            await self._update_sets(session, locked["id"], locked["metric_group_id"], metric)
+            # Without a dual write, a copy in DynamoDB is outdated: it has to be made again.
+            state = await dual_write(previous, metric, state) if dual_write else NOT_MIGRATED
+            await session.run(SET_STATE, state, locked["id"])
+            return metric
+
+        return await self.database.transaction(work)
+
+    async def _check_references(self, session: Session, previous: Metric, metric: Metric) -> None:
+        dimensions = set(metric.related_dimensions or ()) - set(previous.related_dimensions or ())
+        absent = await rows.missing(session, "dimensions", dimensions)
+        rules.refuse_missing("dimension", absent)
+        added = rules.added_references(previous, metric)
+        if not added:
+            return
+
+        async def references(name: str) -> set[str]:
+            row = await session.row(rows.SELECT_METRIC, name)
+            return rows.metric_of(row).references if row is not None else set()
+
+        await rows.lock_references(session)
+        rules.refuse_missing("metric", await rows.missing(session, "metrics", added))
+        await rules.refuse_cycle(metric.name, added, references)
+
+    async def _update_sets(
+        self, session: Session, metric_id: int, group: int, metric: Metric
+    ) -> None:
+        if metric.is_hybrid:
+            await rows.set_consumed_metrics(session, metric_id, metric.consumed_metrics or ())
+        else:
+            await rows.set_related_dimensions(session, group, metric.related_dimensions or ())
+
+    def name_lock(self, name: str) -> AbstractAsyncContextManager[None]:
+        """A lock under which metrics of this name are added, in either store."""
+        return self.database.lock(f"metric {name}")
+
+
+def _expect_duplicate(error: IntegrityError) -> None:
+    if number(error) != DUPLICATE:
+        raise error

@@ -1,0 +1,177 @@
+"""Statements for the relational schema of figure 5.1, and rows as versions of metrics.
+
+In this schema dimensions belong to the metric's group, and consumed metrics to the metric, not to
+one of its versions: only those of the latest version are known.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from partita.apps.metrics.mariadb.connections import Row, Session
+from partita.apps.metrics.metric import Metric, Version, format_time, parse_time
+from partita.apps.metrics.rules import HYBRID_GROUP
+
+NOT_MIGRATED, IN_MIGRATION, MIGRATED = "NOT_MIGRATED", "IN_MIGRATION", "MIGRATED"
+
+VERSION_COLUMNS = (
+    "version",
+    "updated_at",
+    "updated_by",
+    "deprecated_at",
+    "deprecated_by",
+    "deprecated_reason",
+    "aggregation_style",
+    "aggregation_param",
+    "value_type",
+    "chain_cutoff_date",
+    "hybrid_formula",
+)
+TIMES = {"updated_at", "deprecated_at", "chain_cutoff_date"}
+SETS = {
+    "related_dimensions": (
+        "SELECT GROUP_CONCAT(d.name SEPARATOR '\\n') FROM dimensions_metric_groups g "
+        "JOIN dimensions d ON d.id = g.dimension_id WHERE g.metric_group_id = m.metric_group_id"
+    ),
+    "consumed_metrics": (
+        "SELECT GROUP_CONCAT(k.name SEPARATOR '\\n') FROM metric_relationships r "
+        "JOIN metrics k ON k.id = r.consumed_metric_id WHERE r.consumer_metric_id = m.id"
+    ),
+}
+_versions = ", ".join(f"v.{column}" for column in VERSION_COLUMNS)
+_sets = ", ".join(f"({select}) AS {name}" for name, select in SETS.items())
+_joined = (
+    "FROM metrics m JOIN metric_versions v ON v.metric_id = m.id "
+    "LEFT JOIN metrics c ON c.id = v.chained_metric_id"
+)
+_latest = "v.version = (SELECT MAX(x.version) FROM metric_versions x WHERE x.metric_id = m.id)"
+
+_metrics = (
+    "SELECT m.name, m.created_at, m.created_by, m.migratedToDynamoDB, "
+    f"{_versions}, c.name AS chained_metric, {_sets} {_joined} WHERE {_latest}"
+)
+_all_versions = (
+    f"SELECT m.name, {_versions}, c.name AS chained_metric, "
+    f"IF({_latest}, ({SETS['related_dimensions']}), NULL) AS related_dimensions, "
+    f"IF({_latest}, ({SETS['consumed_metrics']}), NULL) AS consumed_metrics {_joined}"
+)
+
+# One statement each, so that the result is consistent despite concurrent writes.
+SELECT_METRIC = f"{_metrics} AND m.name = %s"
+SELECT_METRICS = f"{_metrics} AND m.name > %s ORDER BY m.name LIMIT %s"
+SELECT_METRICS_BETWEEN = f"{_metrics} AND m.name > %s AND m.name <= %s"
+SELECT_VERSIONS = f"{_all_versions} WHERE m.name = %s"
+SELECT_VERSIONS_BETWEEN = (
+    f"{_all_versions} WHERE m.name > %s AND m.name <= %s ORDER BY m.name, v.version"
+)
+LOCK_METRIC = (
+    "SELECT id, metric_group_id, migratedToDynamoDB FROM metrics WHERE name = %s FOR UPDATE"
+)
+SET_STATE = "UPDATE metrics SET migratedToDynamoDB = %s WHERE id = %s"
+
+
+def version_of(row: Row) -> Version:
+    return Version(**_fields(row))
+
+
+def metric_of(row: Row) -> Metric:
+    return Metric(
+        **_fields(row),
+        latest_version=row["version"],
+        created_at=format_time(row["created_at"]),
+        created_by=row["created_by"],
+    )
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    fields = {"name": row["name"], "chained_metric": row["chained_metric"]}
+    for column in VERSION_COLUMNS:
+        fields[column] = _read(row[column])
+    for column in SETS:
+        joined = row[column]
+        fields[column] = tuple(sorted(joined.split("\n"))) if joined else None
+    return fields
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    return value
+
+
+def time_value(text: str) -> datetime:
+    return parse_time(text).replace(tzinfo=None)
+
+
+async def insert_metric(session: Session, metric: Metric, group_id: int, state: str) -> int:
+    return await session.insert(
+        "INSERT INTO metrics (name, metric_group_id, created_at, created_by, migratedToDynamoDB) "
+        "VALUES (%s, %s, %s, %s, %s)",
+        metric.name,
+        group_id,
+        time_value(metric.created_at),
+        metric.created_by,
+        state,
+    )
+
+
+async def insert_version(session: Session, metric_id: int, version: Version) -> None:
+    values = [
+        time_value(value) if column in TIMES and value is not None else value
+        for column in VERSION_COLUMNS
+        for value in [getattr(version, column)]
+    ]
+    await session.run(
+        f"INSERT INTO metric_versions (metric_id, chained_metric_id, {', '.join(VERSION_COLUMNS)}) "
+        f"VALUES (%s, (SELECT id FROM metrics WHERE name = %s){', %s' * len(values)})",
+        metric_id,
+        version.chained_metric,
+        *values,
+    )
+
+
+async def set_related_dimensions(session: Session, group_id: int, names: tuple[str, ...]) -> None:
+    await session.run("DELETE FROM dimensions_metric_groups WHERE metric_group_id = %s", group_id)
+    await session.run_many(
+        "INSERT INTO dimensions_metric_groups (metric_group_id, dimension_id) "
+        "SELECT %s, id FROM dimensions WHERE name = %s",
+        [(group_id, name) for name in names],
+    )
+
+
+async def set_consumed_metrics(session: Session, metric_id: int, names: tuple[str, ...]) -> None:
+    await session.run("DELETE FROM metric_relationships WHERE consumer_metric_id = %s", metric_id)
+    await session.run_many(
+        "INSERT INTO metric_relationships (consumer_metric_id, consumed_metric_id) "
+        "SELECT %s, id FROM metrics WHERE name = %s",
+        [(metric_id, name) for name in names],
+    )
+
+
+async def group_id(session: Session, name: str) -> int | None:
+    row = await session.row("SELECT id FROM metric_groups WHERE name = %s", name)
+    return None if row is None else int(row["id"])
+
+
+async def lock_references(session: Session) -> None:
+    """Only one update at a time adds references: two at once could close a cycle."""
+    await session.row("SELECT id FROM metric_groups WHERE name = %s FOR UPDATE", HYBRID_GROUP)
+
+
+async def missing(session: Session, table: str, names: set[str]) -> set[str]:
+    if not names:
+        return set()
+    places = ", ".join(["%s"] * len(names))
+    statement = {
+        "dimensions": f"SELECT name FROM dimensions WHERE name IN ({places})",
+        "metrics": (
+            "SELECT name FROM metrics m WHERE EXISTS "
+            f"(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) AND name IN ({places})"
+        ),
+    }[table]
+    rows = await session.rows(statement, *sorted(names))
+    return names - {row["name"] for row in rows}

@@ -1,0 +1,117 @@
+"""Copy one metric from MariaDB to DynamoDB, or clean up after a failed copy (figures 5.12,
+5.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from partita.apps.metrics.dynamodb import transactions
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
+from partita.apps.metrics.dynamodb.items import LATEST, Item, latest_item, version_item
+from partita.apps.metrics.dynamodb.tables import CONSUMER, GROUP
+from partita.apps.metrics.failures import Conflict, in_migration, no_metric
+from partita.apps.metrics.mariadb import rows
+from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
+from partita.apps.metrics.mariadb.connections import Session
+from partita.apps.metrics.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
+from partita.apps.metrics.metric import Metric, Version
+
+TRANSACTION_ACTIONS_MAX = 100
+IMPORTED, SKIPPED = "imported", "skipped"
+CHANGE_STATE = (
+    "UPDATE metrics SET migratedToDynamoDB = %s WHERE name = %s AND migratedToDynamoDB = %s"
+)
+
+
+async def migrate_one(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> str:
+    """Set its state, copy all versions, set its state again. A migrated metric is skipped.
+
+    While it is in migration nobody updates it. Raises Conflict when one of its items exists.
+    """
+    if not await _change_state(mariadb, name, NOT_MIGRATED, IN_MIGRATION):
+        state = await state_of(mariadb, name)
+        if state == MIGRATED:
+            return SKIPPED
+        raise in_migration(name)
+    metric = await mariadb.get(name)
+    await write(dynamodb, metric, await mariadb.all_versions(name))
+    if not await _change_state(mariadb, name, IN_MIGRATION, MIGRATED):
+        raise Conflict(f"The state of {name} changed from {IN_MIGRATION} while it was copied.")
+    return IMPORTED
+
+
+async def state_of(mariadb: MariaDBCatalogue, name: str) -> str:
+    statement = "SELECT migratedToDynamoDB AS state FROM metrics WHERE name = %s"
+    found = await mariadb.database.rows(statement, name)
+    if not found:
+        raise no_metric(name)
+    return str(found[0]["state"])
+
+
+async def _change_state(mariadb: MariaDBCatalogue, name: str, old: str, new: str) -> bool:
+    async with mariadb.database.session() as session:
+        return await session.run(CHANGE_STATE, new, name, old) == 1
+
+
+async def write(dynamodb: DynamoDBCatalogue, metric: Metric, versions: Sequence[Version]) -> None:
+    """Version 0 is written last, with the latest version: until then the metric does not exist.
+
+    Consumers are written with them: a clean-up finds them in the latest version.
+    """
+    tables = dynamodb.tables
+    *older, latest = (transactions.put_new(tables.metrics, version_item(v)) for v in versions)
+    last = [
+        latest,
+        transactions.put_new(tables.metrics, latest_item(metric)),
+        transactions.delete(tables.directory, transactions.entry(GROUP, metric.name)),
+        *transactions.relationships(tables, None, metric),
+    ]
+    while len(older) + len(last) > TRANSACTION_ACTIONS_MAX:
+        await _write_all(dynamodb, older[:TRANSACTION_ACTIONS_MAX], metric.name)
+        older = older[TRANSACTION_ACTIONS_MAX:]
+    await _write_all(dynamodb, older + last, metric.name)
+
+
+async def _write_all(dynamodb: DynamoDBCatalogue, actions: list[dict[str, Any]], name: str) -> None:
+    if transactions.FAILED in await dynamodb.transact(actions):
+        raise Conflict(f"Items of {name} exist in DynamoDB already.")
+
+
+async def clean_up(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> int:
+    """Delete the items of a metric that is not migrated; returns their number.
+
+    The row is locked meanwhile. A metric that turns out to be migrated is left alone.
+    """
+
+    async def work(session: Session) -> int:
+        row = await session.row(rows.LOCK_METRIC, name)
+        if row is not None and row["migratedToDynamoDB"] == MIGRATED:
+            return 0
+        count = await remove(dynamodb, name)
+        if row is not None:
+            await session.run(rows.SET_STATE, NOT_MIGRATED, row["id"])
+        return count
+
+    return await mariadb.database.transaction(work)
+
+
+async def remove(dynamodb: DynamoDBCatalogue, name: str) -> int:
+    """Delete all items of a metric, version 0 first: from then on it does not exist."""
+    tables = dynamodb.tables
+    items = [item async for item in dynamodb.items_of(name)]
+    deletions = [
+        transactions.delete(tables.metrics, transactions.key(name, item["version"]["S"]))
+        for item in sorted(items, key=lambda item: item["version"]["S"] != LATEST)
+    ]
+    for consumed in _consumed(items):
+        entry = transactions.entry(CONSUMER + consumed, name)
+        deletions.append(transactions.delete(tables.directory, entry))
+    while deletions:
+        await dynamodb.transact(deletions[:TRANSACTION_ACTIONS_MAX])
+        deletions = deletions[TRANSACTION_ACTIONS_MAX:]
+    return len(items)
+
+
+def _consumed(items: list[Item]) -> set[str]:
+    return {name for item in items for name in item.get("consumedMetrics", {}).get("SS", ())}

@@ -1,0 +1,92 @@
+"""Copy one metric from DynamoDB back to MariaDB, for mirrored writes and the rollback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from partita.apps.metrics.mariadb import rows
+from partita.apps.metrics.mariadb.connections import Session
+from partita.apps.metrics.mariadb.rows import LOCK_METRIC, MIGRATED, NOT_MIGRATED, SET_STATE
+from partita.apps.metrics.metric import Metric, Version
+from partita.apps.metrics.rules import HYBRID_GROUP
+
+PLACEHOLDER = "1970-01-01T00:00:00.000Z"
+
+
+async def copy_back(session: Session, metric: Metric, versions: Sequence[Version]) -> None:
+    """Make the rows of a metric equal to its items: versions that differ are replaced."""
+    metric_id, group = await _metric_row(session, metric)
+    await _ensure_metrics(session, {v.chained_metric for v in versions if v.chained_metric})
+    known = {
+        row["version"]: rows.version_of(row)
+        for row in await session.rows(rows.SELECT_VERSIONS, metric.name)
+    }
+    for version in versions:
+        if not is_same(known.get(version.version), version):
+            await _delete_version(session, metric_id, version.version)
+            await rows.insert_version(session, metric_id, version)
+    for number in known.keys() - {version.version for version in versions}:
+        await _delete_version(session, metric_id, number)
+    await _copy_sets(session, metric_id, group, metric)
+    await session.run(SET_STATE, MIGRATED, metric_id)
+
+
+def is_same(one: Version | None, other: Version | None) -> bool:
+    """Except for dimensions and consumed metrics, which MariaDB has for the latest version only."""
+    if one is None or other is None:
+        return False
+    return all(
+        getattr(one, field) == getattr(other, field)
+        for field in Version.__struct_fields__
+        if field not in rows.SETS
+    )
+
+
+async def _metric_row(session: Session, metric: Metric) -> tuple[int, int]:
+    """Its id and that of its group; created when they are missing or a placeholder."""
+    group_name = HYBRID_GROUP if metric.is_hybrid else metric.name
+    await session.run("INSERT IGNORE INTO metric_groups (name) VALUES (%s)", group_name)
+    group = await rows.group_id(session, group_name)
+    assert group is not None
+    row = await session.row(LOCK_METRIC, metric.name)
+    if row is None:
+        return await rows.insert_metric(session, metric, group, NOT_MIGRATED), group
+    await session.run(
+        "UPDATE metrics SET metric_group_id = %s, created_at = %s, created_by = %s WHERE id = %s",
+        group,
+        rows.time_value(metric.created_at),
+        metric.created_by,
+        row["id"],
+    )
+    return row["id"], group
+
+
+async def _copy_sets(session: Session, metric_id: int, group: int, metric: Metric) -> None:
+    if metric.is_hybrid:
+        await _ensure_metrics(session, metric.consumed_metrics or ())
+        await rows.set_consumed_metrics(session, metric_id, metric.consumed_metrics or ())
+        return
+    await session.run_many(
+        "INSERT IGNORE INTO dimensions (name) VALUES (%s)",
+        [(name,) for name in metric.related_dimensions or ()],
+    )
+    await rows.set_related_dimensions(session, group, metric.related_dimensions or ())
+
+
+async def _ensure_metrics(session: Session, names: Iterable[str]) -> None:
+    """Placeholder rows to refer to; without versions they are not metrics yet."""
+    group = await rows.group_id(session, HYBRID_GROUP)
+    for name in sorted(names):
+        await session.run(
+            "INSERT IGNORE INTO metrics (name, metric_group_id, created_at, created_by) "
+            "VALUES (%s, %s, %s, '')",
+            name,
+            group,
+            rows.time_value(PLACEHOLDER),
+        )
+
+
+async def _delete_version(session: Session, metric_id: int, version: int) -> None:
+    await session.run(
+        "DELETE FROM metric_versions WHERE metric_id = %s AND version = %s", metric_id, version
+    )

@@ -1,0 +1,165 @@
+"""Compare both sides while they are in use: every metric, every version, and the directory.
+
+A first difference may be a dual write that is under way. The metric is therefore compared again
+with its name and row locked, which excludes dual writes, and only the second result counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
+from partita.apps.metrics.dynamodb.items import LATEST, metric_of, version_of
+from partita.apps.metrics.mariadb import rows
+from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
+from partita.apps.metrics.mariadb.connections import Row, Session
+from partita.apps.metrics.mariadb.rows import MIGRATED
+from partita.apps.metrics.metric import Metric, Version, as_version
+from partita.apps.metrics.migration import directory
+from partita.apps.metrics.migration.to_mariadb import is_same
+
+PAGE = 200
+AT_ONCE = 16
+SELECT_PAGE = "SELECT name FROM metrics WHERE name > %s ORDER BY name LIMIT %s"
+
+Show = Callable[[int], None]
+Read = Callable[..., Awaitable[list[Row]]]
+
+
+@dataclass
+class Verification:
+    metrics: int = 0
+    versions: int = 0
+    differences: dict[str, str] = field(default_factory=dict)
+    """By metric."""
+    directory: directory.Differences = field(default_factory=dict)
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.differences or self.directory)
+
+    def lines(self) -> list[str]:
+        count = len(self.differences) + len(self.directory)
+        verdict = "all are equal" if self.is_equal else f"{count} differ"
+        return [
+            f"compared {self.metrics} metrics with {self.versions} versions: {verdict}",
+            *(f"  {name}: {difference}" for name, difference in sorted(self.differences.items())),
+            *(
+                f"  {kind} {name}: {difference}"
+                for (kind, name), difference in sorted(self.directory.items())
+            ),
+        ]
+
+
+class Known(NamedTuple):
+    """A metric in MariaDB."""
+
+    state: str
+    metric: Metric
+    versions: list[Version]
+
+
+async def verify(
+    mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, show: Show = lambda compared: None
+) -> Verification:
+    found = Verification()
+    comparison = Comparison(mariadb, dynamodb, found)
+    names: list[str] = []
+    after = ""
+    while page := [row["name"] for row in await mariadb.database.rows(SELECT_PAGE, after, PAGE)]:
+        known = await _read(mariadb.database.rows, after, page[-1])
+        await comparison.compare_all({name: known.get(name) for name in page})
+        names += page
+        after = page[-1]
+        show(found.metrics)
+    await comparison.find_only_in_dynamodb(names)
+    found.directory = await directory.find_differences(mariadb, dynamodb)
+    return found
+
+
+async def _read(read: Read, after: str, last: str) -> dict[str, Known]:
+    known = {
+        row["name"]: Known(row["migratedToDynamoDB"], rows.metric_of(row), [])
+        for row in await read(rows.SELECT_METRICS_BETWEEN, after, last)
+    }
+    for row in await read(rows.SELECT_VERSIONS_BETWEEN, after, last):
+        if row["name"] in known:
+            known[row["name"]].versions.append(rows.version_of(row))
+    return known
+
+
+class Comparison:
+    def __init__(
+        self, mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, found: Verification
+    ) -> None:
+        self._mariadb = mariadb
+        self._dynamodb = dynamodb
+        self._found = found
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def compare_all(self, page: Mapping[str, Known | None]) -> None:
+        await asyncio.gather(*(self._compare(name, known) for name, known in page.items()))
+
+    async def _compare(self, name: str, known: Known | None) -> None:
+        async with self._places:
+            difference = await self._difference(name, known)
+            if difference is not None:
+                async with self._mariadb.name_lock(name):
+                    difference, known = await self._mariadb.database.transaction(
+                        lambda session: self._compare_locked(name, session)
+                    )
+        if difference is not None:
+            self._found.differences[name] = difference
+        if known is not None:
+            self._found.metrics += 1
+            self._found.versions += len(known.versions)
+
+    async def _compare_locked(self, name: str, session: Session) -> tuple[str | None, Known | None]:
+        await session.row(rows.LOCK_METRIC, name)
+        row = await session.row(rows.SELECT_METRIC, name)
+        if row is None:
+            return await self._difference(name, None), None
+        versions = await session.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
+        known = Known(
+            row["migratedToDynamoDB"], rows.metric_of(row), [rows.version_of(v) for v in versions]
+        )
+        return await self._difference(name, known), known
+
+    async def _difference(self, name: str, known: Known | None) -> str | None:
+        if known is not None and known.state != MIGRATED:
+            return f"it is {known.state}"
+        items = {item["version"]["S"]: item async for item in self._dynamodb.items_of(name)}
+        latest = items.pop(LATEST, None)
+        if known is None:
+            return "only DynamoDB has it" if latest or items else None
+        if latest is None:
+            return "only MariaDB has it"
+        metric, number = known.metric, known.metric.latest_version
+        if metric_of(latest) != metric:
+            return "version 0 is not the latest version"
+        there = {item.version: item for item in map(version_of, items.values())}
+        if there.get(number) != as_version(metric):
+            return f"version {number} differs"
+        for version in known.versions:
+            if not is_same(version, there.pop(version.version, None)):
+                return f"version {version.version} differs"
+        if there:
+            return f"only DynamoDB has version {min(there)}"
+        return await self._unrelated(metric)
+
+    async def _unrelated(self, metric: Metric) -> str | None:
+        for consumed in metric.consumed_metrics or ():
+            if not await self._dynamodb.is_consumer(metric.name, consumed):
+                return f"DynamoDB lacks its entry as a consumer of {consumed}"
+        return None
+
+    async def find_only_in_dynamodb(self, names: Iterable[str]) -> None:
+        """Compare metrics that are not in MariaDB."""
+        known = set(names)
+        after = ""
+        while page := await self._dynamodb.names(PAGE, after):
+            await self.compare_all(dict.fromkeys(set(page) - known))
+            after = page[-1]

@@ -1,0 +1,120 @@
+"""Processor, API and consumer as functions of AWS Lambda.
+
+Settings and client are made by the first call and kept for the next. `PAGEHITS_CONFIG` names the
+settings; endpoint, region and credentials come from the environment, as every AWS SDK takes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from base64 import b64decode
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from urllib.parse import urlencode
+
+from partita.apps.messages import Request, Response
+from partita.apps.pagehits.lists.api import Api
+from partita.apps.pagehits.processing.processor import Processor
+from partita.apps.pagehits.settings import Settings, load
+from partita.apps.pagehits.storing.consumer import OK, deliver
+from partita.client import Client
+
+Event = dict[str, Any]
+Answer = TypeVar("Answer")
+Part = TypeVar("Part")
+_parts: dict[Callable[..., Any], object] = {}
+
+
+def processor(event: Event, context: object = None) -> dict[str, Any]:
+    """`POST /events`, behind API Gateway."""
+
+    async def answer(client: Client, settings: Settings) -> Response:
+        return await _part(Processor).post_events(request_of(event))
+
+    return proxy_response(_run(answer))
+
+
+def api(event: Event, context: object = None) -> dict[str, Any]:
+    """`GET /`, behind API Gateway."""
+
+    async def answer(client: Client, settings: Settings) -> Response:
+        api = _part(Api)
+        await api.refresh()
+        return await api.get_lists(request_of(event))
+
+    return proxy_response(_run(answer))
+
+
+def consumer(event: Event, context: object = None) -> dict[str, Any]:
+    """Called as Kinesis Analytics calls a destination: each record is answered with a result."""
+    return _run(lambda client, settings: deliver(client, settings, event))
+
+
+def stream_consumer(event: Event, context: object = None) -> dict[str, Any]:
+    """Called as Lambda reads the stream that Flink writes counts to: `Records` in, the sequence
+    numbers that failed out (ReportBatchItemFailures)."""
+    records = [
+        {"recordId": record["kinesis"]["sequenceNumber"], "data": record["kinesis"]["data"]}
+        for record in event["Records"]
+    ]
+    answer = consumer({"records": records}, context)
+    failed = [result["recordId"] for result in answer["records"] if result["result"] != OK]
+    return {"batchItemFailures": [{"itemIdentifier": number} for number in failed]}
+
+
+def forget() -> None:
+    """Let the next call read the environment again."""
+    if _environment.cache_info().currsize:
+        loop, client, _ = _environment()
+        loop.run_until_complete(client.close())
+        loop.close()
+    _environment.cache_clear()
+    _parts.clear()
+
+
+def _run(work: Callable[[Client, Settings], Coroutine[Any, Any, Answer]]) -> Answer:
+    """Within one call of a function."""
+    loop, client, settings = _environment()
+    return loop.run_until_complete(work(client, settings))
+
+
+def _part(part: Callable[[Client, Settings], Part]) -> Part:
+    """A part of the service, made by the first call that needs it."""
+    if part not in _parts:
+        _, client, settings = _environment()
+        _parts[part] = part(client, settings)
+    return cast(Part, _parts[part])
+
+
+@lru_cache(maxsize=1)
+def _environment() -> tuple[asyncio.AbstractEventLoop, Client, Settings]:
+    config = os.environ.get("PAGEHITS_CONFIG")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL")
+    client = Client(endpoint or None, region=os.environ.get("AWS_REGION", "us-east-1"))
+    return asyncio.new_event_loop(), client, load(Path(config) if config else None)
+
+
+def request_of(event: dict[str, Any]) -> Request:
+    """The request in a proxy event of API Gateway (payload format 1.0)."""
+    query = event.get("multiValueQueryStringParameters") or {}
+    target = event["path"] + ("?" + urlencode(query, doseq=True) if query else "")
+    headers = {
+        name.lower().encode("latin-1"): value.encode("latin-1")
+        for name, value in (event.get("headers") or {}).items()
+    }
+    request = Request(event["httpMethod"].encode(), target.encode("latin-1"), headers)
+    body = event.get("body") or ""
+    request.body = b64decode(body) if event.get("isBase64Encoded") else body.encode()
+    return request
+
+
+def proxy_response(response: Response) -> dict[str, Any]:
+    return {
+        "statusCode": response.status,
+        "headers": {"content-type": response.content_type, **(response.headers or {})},
+        "body": response.body.decode(),
+        "isBase64Encoded": False,
+    }

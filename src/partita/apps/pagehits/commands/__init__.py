@@ -1,0 +1,28 @@
+"""The commands of `partita pagehits`: they parse, and load what they run only when they run it."""
+
+from __future__ import annotations
+
+import click
+
+from partita.apps.pagehits.commands.aws import cloudformation, cost, flink_sql
+from partita.apps.pagehits.commands.legacy import compare, serve_old
+from partita.apps.pagehits.commands.service import import_logs, serve
+from partita.apps.pagehits.commands.spam import quarantine
+
+
+@click.group()
+def pagehits() -> None:
+    """Count page visits, and list what is most popular."""
+
+
+for command in (
+    serve,
+    import_logs,
+    quarantine,
+    serve_old,
+    compare,
+    cost,
+    flink_sql,
+    cloudformation,
+):
+    pagehits.add_command(command)

@@ -1,0 +1,28 @@
+"""Several calls at a time, none of which outlives the failure of another.
+
+Whoever starts over after a failure must not meet a write of the first attempt that is still on its
+way, which is what `asyncio.gather` alone would leave behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+async def run_all(calls: Iterable[Coroutine[Any, Any, Result]], at_a_time: int) -> list[Result]:
+    """Their results in order; when one fails, its error is raised after all have ended."""
+    gate = asyncio.Semaphore(at_a_time)
+
+    async def passing(call: Coroutine[Any, Any, Result]) -> Result:
+        async with gate:
+            return await call
+
+    results = await asyncio.gather(*map(passing, calls), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]

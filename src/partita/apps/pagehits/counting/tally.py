@@ -1,0 +1,211 @@
+"""What a record of the stream does to the counts: late, repeated, replayed, adjusted. No I/O.
+
+Whether a visit is late depends on its record alone: it counts in a window if the record arrived
+before the window's end plus the lateness. A replay (history, sent in order) has a clock of its own,
+the latest time of its visits, and its lateness is measured by that.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from itertools import takewhile
+
+import msgspec
+
+from partita.apps.pagehits.counting.manifest import IDS, Manifest, Replay, Segment
+from partita.apps.pagehits.counting.stream import Record
+from partita.apps.pagehits.processing.visits import Unpacked, unpack
+from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.spam.adjustments import Adjustment, is_adjustment
+from partita.apps.pagehits.storing.late_adjustments import LateAdjustment
+from partita.apps.pagehits.windows import Facet, Window, Windows
+
+logger = logging.getLogger(__name__)
+
+REMEMBERED_SECONDS = 900.0
+"""How long a record is recognised when it comes again."""
+REPLAY_IDLE_SECONDS = 600.0
+"""How long windows wait for a replay that is silent."""
+REPLAYS_REMEMBERED_SECONDS = 7 * 86_400.0
+ADJUSTMENTS_REMEMBERED_MAX = 5_000
+LATE_ADJUSTMENTS_BYTES_MAX = 150_000
+"""Compressed, of the 400 KB of the manifest's item; a usual one takes about 30."""
+
+
+class Tally:
+    """The manifest, the open windows that belong to it, and record ids that were seen lately."""
+
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.windows = Windows(settings.periods)
+        self.ids: dict[str, float] = {}
+        self.unsaved_ids: list[str] = []
+        self._settings = settings
+        self._lateness = settings.lateness_seconds
+
+    def take(self, record: Record, watermark: float) -> None:
+        """Everything that arrived before the watermark has been taken."""
+        try:
+            if is_adjustment(record.data):
+                self._adjust(Adjustment.decode(record.data), record.arrived, watermark)
+                return
+            packed = unpack(record.data)
+        except msgspec.DecodeError as error:
+            logger.warning("Record %s cannot be read: %s.", record.sequence_number, error)
+            self.manifest.malformed += 1
+            return
+        if packed.replay:
+            self._replay(packed, record.arrived)
+        elif self._is_first(packed.id, record.arrived):
+            self._count(packed, record.arrived - self._lateness)
+
+    def _count(self, packed: Unpacked, ended_by: float) -> None:
+        """Windows that ended by that time are closed for these visits."""
+        closed, end = self.manifest.closed, self.windows.end
+        self.manifest.late += self.windows.count(
+            packed.visits, lambda window: end(window) > ended_by and window not in closed
+        )
+        self.manifest.counted += len(packed.visits)
+
+    def _replay(self, packed: Unpacked, arrived: float) -> None:
+        replays = self.manifest.replays
+        replay = replays.get(packed.replay)
+        if replay is None:
+            replay = replays[packed.replay] = Replay(-1, 0.0, arrived, arrived)
+        if packed.number <= replay.number:
+            self.manifest.repeated += 1
+            return
+        self._count(packed, replay.clock - self._lateness)
+        replay.number = packed.number
+        replay.clock = max(replay.clock, *(visit.time for visit in packed.visits), 0.0)
+        replay.heard = arrived
+        replay.is_done = packed.is_last
+
+    def _adjust(self, adjustment: Adjustment, arrived: float, watermark: float) -> None:
+        """Hits go to the shortest window that is open, and later to the stored rows of those that
+        are closed."""
+        manifest, mark = self.manifest, adjustment.mark
+        if mark in manifest.adjustments:
+            manifest.repeated += 1
+            return
+        manifest.adjustments[mark] = int(arrived)
+        late: Counter[tuple[Window, int, Facet]] = Counter()
+        for row in adjustment.rows:
+            facet = Facet(row.brand, row.section_id, row.paid_type, row.resource_type)
+            for window in self.windows.windows_of(row.time):
+                if self._is_open(window, watermark):
+                    self.windows.add(window, row.asset_id, facet, row.hits)
+                    break
+                late[window, row.asset_id, facet] += row.hits
+        if late:
+            self._postpone(
+                [
+                    LateAdjustment(f"{mark}/{number}", *adjusted, hits)
+                    for number, (adjusted, hits) in enumerate(late.items())
+                ]
+            )
+
+    def _postpone(self, late: list[LateAdjustment]) -> None:
+        """Unless the manifest has no room for them."""
+        waiting = self.manifest.late_adjustments + late
+        if len(zlib.compress(msgspec.json.encode(waiting))) <= LATE_ADJUSTMENTS_BYTES_MAX:
+            self.manifest.late_adjustments = waiting
+            return
+        self.manifest.late += sum(abs(each.hits) for each in late)
+        logger.warning(
+            "%d counts of closed windows are not adjusted: too many adjustments wait.", len(late)
+        )
+
+    def _is_open(self, window: Window, watermark: float) -> bool:
+        if window in self.manifest.closed:
+            return False
+        return (
+            window in self.windows.open_windows()
+            or self.windows.end(window) + self._lateness > watermark
+        )
+
+    def _is_first(self, record_id: str, arrived: float) -> bool:
+        if record_id in self.ids:
+            self.manifest.repeated += 1
+            return False
+        self.ids[record_id] = arrived
+        self.unsaved_ids.append(record_id)
+        return True
+
+    # Closing
+
+    def closable(self, watermark: float) -> set[Window]:
+        """Windows that nothing can be added to any more.
+
+        With a window close all the shorter ones inside it, and with these the windows that get
+        their counts and have ended too."""
+        windows, levels = self.windows, range(len(self.windows.periods))
+        closable: set[Window] = set()
+        for level in levels:
+            filled = {windows.longer(window, level) for window in closable}
+            opened = {window for window in windows.open_windows() if window.level == level}
+            for window in (opened | filled) - self.manifest.closed:
+                if self._has_ended(window, watermark) and not self._is_held(window, watermark):
+                    closable.add(window)
+        for window in windows.open_windows() - closable:
+            longer = [windows.longer(window, level) for level in levels[window.level :]]
+            if not closable.isdisjoint(longer):
+                closable.update(each for each in longer if self._has_ended(each, watermark))
+        return closable - self.manifest.closed
+
+    def _has_ended(self, window: Window, watermark: float) -> bool:
+        return self.windows.end(window) + self._lateness <= watermark
+
+    def _is_held(self, window: Window, watermark: float) -> bool:
+        """Whether a replay may still bring visits of a window that ended before it began."""
+        end = self.windows.end(window)
+        return any(
+            end <= replay.began and replay.clock < end + self._lateness
+            for replay in self.manifest.replays.values()
+            if not replay.is_done and replay.heard > watermark - REPLAY_IDLE_SECONDS
+        )
+
+    # Forgetting
+
+    def forget(self, now: float) -> set[int]:
+        """Drop what no list will show and no sender will repeat; returns the numbers of segments
+        to delete."""
+        manifest, forgotten = self.manifest, now - REMEMBERED_SECONDS
+        # They are in the order in which they came, the oldest first.
+        for record_id in list(takewhile(lambda each: self.ids[each] < forgotten, self.ids)):
+            del self.ids[record_id]
+        longest = self._settings.periods[-1].seconds + self._lateness
+        manifest.adjustments = _later(manifest.adjustments, now - longest)
+        while len(manifest.adjustments) > ADJUSTMENTS_REMEMBERED_MAX:
+            del manifest.adjustments[next(iter(manifest.adjustments))]
+        manifest.replays = {
+            name: replay
+            for name, replay in manifest.replays.items()
+            if replay.heard > now - REPLAYS_REMEMBERED_SECONDS
+        }
+        periods = self._settings.periods
+        manifest.closed = {
+            window
+            for window in manifest.closed
+            if window in manifest.closing
+            or self._settings.expiration_time(periods[window.level], window.start) > now
+        }
+        return self._drop_segments(
+            lambda segment: segment.level == IDS and segment.start < forgotten
+        )
+
+    def drop_segments(self, window: Window) -> set[int]:
+        return self._drop_segments(lambda segment: segment.window == window)
+
+    def _drop_segments(self, is_dropped: Callable[[Segment], bool]) -> set[int]:
+        segments = self.manifest.segments
+        dropped = {segment.number for segment in segments if is_dropped(segment)}
+        self.manifest.segments = [s for s in segments if s.number not in dropped]
+        return dropped
+
+
+def _later(arrivals: dict[str, int], than: float) -> dict[str, int]:
+    return {name: arrived for name, arrived in arrivals.items() if arrived > than}

@@ -1,0 +1,1 @@
+"""The relational counter that the service replaced, kept to compare with and to migrate from."""

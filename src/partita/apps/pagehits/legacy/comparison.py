@@ -1,0 +1,345 @@
+"""`partita pagehits compare`: the old counter and the new one on the same visits.
+
+Both count all visits; then their lists are compared, and what each of them wrote, stores and would
+cost. Visits are moved in time so that they end just before now: lists are about the present, and
+windows that no list shows any more are not stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Sequence
+from heapq import nlargest
+from itertools import accumulate
+from pathlib import Path
+from time import perf_counter
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from partita.apps.pagehits.aws.costs import Prices, aurora_month, dynamodb_month
+from partita.apps.pagehits.counting.counter import Counter
+from partita.apps.pagehits.legacy.relational_counter import OLD_PERIODS, PageHit, RelationalCounter
+from partita.apps.pagehits.lists.most_popular import Filter, Lists
+from partita.apps.pagehits.processing.catalogue import Asset
+from partita.apps.pagehits.processing.processor import Processor
+from partita.apps.pagehits.processing.visits import Received, Visit
+from partita.apps.pagehits.service import schema
+from partita.apps.pagehits.service.supervisor import SupervisedProcess
+from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
+from partita.apps.pagehits.spam.settings import SpamSettings
+from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.page_hits import item_of
+from partita.apps.pagehits.storing.rows import Row
+from partita.apps.pagehits.windows import recount
+from partita.client import Client
+from partita.clock import Clock, system_clock
+from partita.database.item.sizes import item_size
+from partita.errors import PartitaError
+
+PERIODS = (JUST_NOW, DAY, WEEK)
+BATCH = 100
+SENDERS = 16
+QUERIES = 20
+GB = 1_000_000_000
+POLL_SECONDS = 0.2
+CLOSE_SECONDS_MAX = 120.0
+SAMPLE_BRAND = "abc"
+SAMPLE_SECONDS = 3 * 3_600
+SAMPLE_ASSETS = 2_000
+
+Counts = dict[tuple[str, int, int, str, str], int]
+Hits = list[tuple[int, int]]
+"""Assets and their hits, most popular first."""
+
+
+class Side(Struct, kw_only=True):
+    """Figures of one of the counters."""
+
+    seconds: float
+    """Until all visits were stored safely."""
+    visits_second: float
+    rows_written: int
+    bytes_kept: int
+    first_lists_second: float
+    """Lists of the past day, each read from the database."""
+    lists_second: float
+    """The same as they are served: the old counter queries its database every time, the new one
+    caches the windows that it has read."""
+    dollars_month: float
+    lists: dict[str, Hits] = {}
+
+
+class Result(Struct, kw_only=True):
+    visits: int
+    old: Side
+    new: Side
+    differences: dict[str, int]
+    """By period: listed assets on which the two sides differ."""
+
+
+def sample_visits(count: int, seed: int = 1) -> list[Visit]:
+    """Three hours of a site where few assets have most of the hits."""
+    chance = random.Random(seed)
+    assets = [
+        Visit(
+            asset_id=100_000_000 + number,
+            section_id=1 + chance.randrange(40),
+            paid_type=chance.choice(("free", "paid", "metered")),
+            brand=SAMPLE_BRAND,
+            resource_type=chance.choice(("article", "recipe", "advertorial")),
+        )
+        for number in range(SAMPLE_ASSETS)
+    ]
+    weights = list(accumulate(1 / (rank + 3) for rank in range(SAMPLE_ASSETS)))
+    chosen = chance.choices(assets, cum_weights=weights, k=count)
+    return [
+        msgspec.structs.replace(
+            visit,
+            time=SAMPLE_SECONDS * number / count,
+            visitor=f"visitor-{chance.randrange(count)}",
+        )
+        for number, visit in enumerate(chosen)
+    ]
+
+
+def read_visits(path: Path) -> list[Visit]:
+    """Lines of JSON: events as they are posted, with brand and resourceType."""
+    try:
+        return [msgspec.json.decode(line, type=Visit) for line in path.read_bytes().splitlines()]
+    except OSError as error:
+        raise PartitaError(f"Cannot read the visits in {path}: {error.strerror}.") from error
+    except msgspec.DecodeError as error:
+        raise PartitaError(f"The visits in {path} are not valid: {error}.") from error
+
+
+async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Result:
+    """With a server of its own, whose data is removed afterwards."""
+    old = RelationalCounter.connect(postgresql)
+    folder = tempfile.TemporaryDirectory(prefix="partita-compare-")
+    arguments = ["serve", "--data", folder.name, "--port", "0"]
+    server = SupervisedProcess(arguments, say=lambda text: None)
+    try:
+        await server.start()
+        client = Client(server.url)
+        try:
+            return await compare(visits, old, client, prices)
+        finally:
+            await client.close()
+    finally:
+        await server.stop()
+        folder.cleanup()
+        old.close()
+
+
+async def compare(
+    visits: Sequence[Visit],
+    old: RelationalCounter,
+    client: Client,
+    prices: Prices,
+    clock: Clock = system_clock,
+) -> Result:
+    """`old` has an empty database, and `client` speaks to an empty server."""
+    brands = {visit.brand for visit in visits if visit.resource_type}
+    if len(brands) != 1:
+        raise PartitaError(
+            f"The old counter serves one brand, but the visits have {len(brands)}: "
+            "give visits of one brand."
+        )
+    lateness = Settings().lateness_seconds
+    end = JUST_NOW.start(clock() - lateness)
+    moved = moved_to_end(visits, end)
+    span = max(1.0, end - moved[0].time)
+    old_side = await asyncio.to_thread(_run_old, old, moved, end, span, prices)
+    new_side = await _run_new(client, moved, brands.pop(), end, span, prices, clock)
+    differences = {
+        name: len(set(old_side.lists[name]) ^ set(new_side.lists[name])) for name in old_side.lists
+    }
+    return Result(visits=len(moved), old=old_side, new=new_side, differences=differences)
+
+
+def moved_to_end(visits: Sequence[Visit], end: int) -> list[Visit]:
+    """In order of time, the last of them in the last five minutes before the end."""
+    counted = sorted((v for v in visits if v.resource_type), key=lambda visit: visit.time)
+    step = JUST_NOW.seconds
+    shift = end - step - JUST_NOW.start(counted[-1].time)
+    return [msgspec.structs.replace(visit, time=visit.time + shift) for visit in counted]
+
+
+# The old counter
+
+
+def _run_old(
+    counter: RelationalCounter, visits: list[Visit], end: int, span: float, prices: Prices
+) -> Side:
+    counter.create()
+    rows = 0
+    began = perf_counter()
+    for first in range(0, len(visits), BATCH):
+        rows += counter.count([_page_hit(visit) for visit in visits[first : first + BATCH]])
+    seconds = perf_counter() - began
+    lists = {
+        name: [(p.asset_id, p.hits) for p in counter.most_popular(name, end)]
+        for name in OLD_PERIODS
+    }
+    began = perf_counter()
+    for _ in range(QUERIES):
+        counter.most_popular(DAY.name, end)
+    lists_second = QUERIES / (perf_counter() - began)
+    kept = counter.size().bytes
+    return Side(
+        seconds=seconds,
+        visits_second=len(visits) / seconds,
+        rows_written=rows,
+        bytes_kept=kept,
+        first_lists_second=lists_second,
+        lists_second=lists_second,
+        dollars_month=aurora_month(prices.aurora, rows / span, kept / GB),
+        lists=lists,
+    )
+
+
+def _page_hit(visit: Visit) -> PageHit:
+    return PageHit(
+        visit.asset_id,
+        1,
+        visit.section_id,
+        visit.resource_type or "",
+        visit.paid_type,
+        visit.time,
+    )
+
+
+# The new one
+
+
+async def _run_new(
+    client: Client,
+    visits: list[Visit],
+    brand: str,
+    end: int,
+    span: float,
+    prices: Prices,
+    clock: Clock,
+) -> Side:
+    settings = Settings(spam=SpamSettings(mode="off"))
+    await schema.create(client, settings)
+    processor = Processor(client, settings, clock=clock)
+    await processor.add_assets({v.asset_id: Asset(brand, v.resource_type or "") for v in visits})
+    stop = asyncio.Event()
+    counting = asyncio.create_task(Counter(client, settings, clock).run(stop))
+    try:
+        began = perf_counter()
+        await _send_all(processor, visits)
+        seconds = perf_counter() - began
+        await _wait_until_closed(client, settings, _listed(brand, visits, end))
+    finally:
+        stop.set()
+        await counting
+    lists = await _read_lists(client, settings, brand, end)
+    first_lists_second = await _lists_second(client, settings, brand, end, is_kept=False)
+    lists_second = await _lists_second(client, settings, brand, end, is_kept=True)
+    rows, kept = _written(settings, visits, end)
+    return Side(
+        seconds=seconds,
+        visits_second=len(visits) / seconds,
+        rows_written=rows,
+        bytes_kept=kept,
+        first_lists_second=first_lists_second,
+        lists_second=lists_second,
+        # A unit writes an item a second; lists are read once and then cached.
+        dollars_month=dynamodb_month(prices.dynamodb, rows / span, rows / span, kept / GB),
+        lists=lists,
+    )
+
+
+async def _send_all(processor: Processor, visits: list[Visit]) -> None:
+    """From several senders at once, each in order of time."""
+    name = f"compare-{uuid4().hex[:12]}"
+    parts = [visits[first::SENDERS] for first in range(SENDERS)]
+    sending = (_send(processor, f"{name}-{n}", part) for n, part in enumerate(parts) if part)
+    await asyncio.gather(*sending)
+
+
+async def _send(processor: Processor, replay: str, visits: list[Visit]) -> None:
+    for number, first in enumerate(range(0, len(visits), BATCH)):
+        some: list[Visit | str] = list(visits[first : first + BATCH])
+        is_last = first + BATCH >= len(visits)
+        await processor.process(Received(some, replay, number, is_last), None)
+
+
+def _listed(brand: str, visits: list[Visit], end: int) -> list[Key]:
+    """Windows with visits that the lists show."""
+    moments = {period: {period.start(visit.time) for visit in visits} for period in PERIODS}
+    keys = [key for period in PERIODS for key in _keys(brand, period, end)]
+    return [key for key in keys if key.start in moments[key.period]]
+
+
+async def _wait_until_closed(client: Client, settings: Settings, keys: list[Key]) -> None:
+    closed_windows = ClosedWindows(client, settings)
+    waiting = list(keys)
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS_MAX):
+            while waiting:
+                if await closed_windows.get(waiting[0]) is None:
+                    await asyncio.sleep(POLL_SECONDS)
+                else:
+                    waiting.pop(0)
+    except TimeoutError as error:
+        late = waiting[0]
+        raise PartitaError(
+            f"The new counter did not close {late.name} {late.start} in time."
+        ) from error
+
+
+async def _read_lists(client: Client, settings: Settings, brand: str, end: int) -> dict[str, Hits]:
+    found = Lists(client, settings)
+    lists = {}
+    for period in PERIODS:
+        entries = await found.most_popular(_keys(brand, period, end), Filter())
+        lists[period.name] = [(entry["assetId"], entry["hits"]) for entry in entries]
+    return lists
+
+
+async def _lists_second(
+    client: Client, settings: Settings, brand: str, end: int, is_kept: bool
+) -> float:
+    keys = _keys(brand, DAY, end)
+    lists = Lists(client, settings)
+    began = perf_counter()
+    for _ in range(QUERIES):
+        await lists.most_popular(keys, Filter())
+        if not is_kept:
+            lists = Lists(client, settings)
+    return QUERIES / (perf_counter() - began)
+
+
+def _keys(brand: str, period: Period, end: int) -> list[Key]:
+    newest = period.start(end) - period.seconds
+    return [Key(brand, period, newest - number * period.seconds) for number in range(period.count)]
+
+
+def _written(settings: Settings, visits: list[Visit], end: int) -> tuple[int, int]:
+    """Number and size of the items that closed windows are stored as, including windows that have
+    expired and were not stored here."""
+    periods = {period.code: period for period in PERIODS}
+    items, size = 0, 0
+    for (code, start), counts in recount(visits, PERIODS).items():
+        if start + periods[code].seconds > end:
+            continue
+        for row, hits in _high_counts(counts, settings.kept_assets).items():
+            brand, asset_id, section_id, paid_type, resource_type = row
+            key = Key(brand, periods[code], start)
+            stored = Row(asset_id, section_id, paid_type, resource_type, hits)
+            items += 1
+            size += item_size(item_of(settings, key, stored))
+    return items, size
+
+
+def _high_counts(counts: Counts, kept_assets: int) -> Counts:
+    """Down to the count of the last asset that is kept."""
+    highest = nlargest(kept_assets, counts.values())
+    return {row: hits for row, hits in counts.items() if hits >= highest[-1]}

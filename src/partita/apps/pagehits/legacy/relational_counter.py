@@ -1,0 +1,191 @@
+"""The old counter: a relational table for each period, with a row for each key and step of time.
+
+It counts immediately instead of in windows: every page hit is an upsert into all three tables. One
+database serves one brand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from partita.errors import PartitaError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+RESULTS_MAX = 100
+
+
+class OldPeriod(NamedTuple):
+    table: str
+    seconds: int
+    """The length of one step of time."""
+    steps: int
+    """How many steps a list sums up."""
+
+
+OLD_PERIODS = {
+    "justnow": OldPeriod("page_hit_five_minutes", 60, 5),
+    "day": OldPeriod("page_hit_hour", 3_600, 24),
+    "week": OldPeriod("page_hit_day", 86_400, 7),
+}
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS {table} (
+    id BIGSERIAL NOT NULL PRIMARY KEY,
+    hit_amount BIGINT,
+    asset_id BIGINT,
+    resource_type VARCHAR(256),
+    section_id BIGINT,
+    hit_stmp TIMESTAMP WITH TIME ZONE,
+    paid_type VARCHAR(32),
+    UNIQUE (asset_id, resource_type, section_id, hit_stmp, paid_type)
+)"""
+
+UPSERT = """
+INSERT INTO {table} AS old (hit_amount, asset_id, resource_type, section_id, hit_stmp, paid_type)
+VALUES (%s, %s, %s, %s, %s, %s)
+ON CONFLICT (asset_id, resource_type, section_id, hit_stmp, paid_type)
+DO UPDATE SET hit_amount = old.hit_amount + excluded.hit_amount"""
+
+SELECT = """
+SELECT asset_id, resource_type, section_id, paid_type, sum(hit_amount)::bigint AS hits
+FROM {table}
+WHERE hit_stmp >= %(first)s AND hit_stmp < %(end)s
+  AND (%(resource_types)s::text[] IS NULL OR resource_type = ANY(%(resource_types)s))
+  AND (%(sections)s::bigint[] IS NULL OR section_id = ANY(%(sections)s))
+  AND (%(paid_types)s::text[] IS NULL OR paid_type = ANY(%(paid_types)s))
+GROUP BY asset_id, resource_type, section_id, paid_type
+ORDER BY hits DESC, asset_id
+LIMIT %(limit)s"""
+
+DELETE_STALE = "DELETE FROM {table} WHERE hit_stmp < %s"
+
+
+class PageHit(NamedTuple):
+    """What the old service was sent, and when."""
+
+    asset_id: int
+    hits: int
+    section_id: int
+    resource_type: str
+    paid_type: str
+    time: float
+
+
+class Popular(NamedTuple):
+    asset_id: int
+    resource_type: str
+    section_id: int
+    paid_type: str
+    hits: int
+
+
+class Size(NamedTuple):
+    rows: int
+    bytes: int
+    """On disk, with indexes."""
+
+
+class RelationalCounter:
+    """One connection to one brand's database."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+
+    @classmethod
+    def connect(cls, url: str) -> RelationalCounter:
+        try:
+            import psycopg
+        except ModuleNotFoundError as error:
+            raise PartitaError(
+                "psycopg, which the old counter needs, is not installed; "
+                "pip install 'partita[pagehits]' has it."
+            ) from error
+        try:
+            return cls(psycopg.connect(url, autocommit=True))
+        except psycopg.Error as error:
+            reason = str(error).strip().splitlines()[0]
+            raise PartitaError(f"Cannot connect to PostgreSQL: {reason}.") from error
+
+    def create(self) -> None:
+        for period in OLD_PERIODS.values():
+            self._execute(SCHEMA, period)
+
+    def count(self, batch: Sequence[PageHit]) -> int:
+        """In one transaction; returns the number of rows that were written."""
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            for period in OLD_PERIODS.values():
+                cursor.executemany(_statement(UPSERT, period), [_row(hit, period) for hit in batch])
+        return len(batch) * len(OLD_PERIODS)
+
+    def most_popular(
+        self,
+        period_name: str,
+        now: float,
+        resource_types: Iterable[str] = (),
+        sections: Iterable[int] = (),
+        paid_types: Iterable[str] = (),
+        limit: int = RESULTS_MAX,
+    ) -> list[Popular]:
+        """The list at a time: of the latest steps that are over by then."""
+        period = OLD_PERIODS[period_name]
+        end = _step(now, period)
+        parameters = {
+            "first": _moment(end - period.steps * period.seconds),
+            "end": _moment(end),
+            "resource_types": list(resource_types) or None,
+            "sections": list(sections) or None,
+            "paid_types": list(paid_types) or None,
+            "limit": min(limit, RESULTS_MAX),
+        }
+        rows = self._connection.execute(_statement(SELECT, period), parameters).fetchall()
+        return [Popular(*row) for row in rows]
+
+    def delete_stale(self, now: float) -> int:
+        """Delete steps that no list shows any more; returns the number of rows."""
+        return sum(
+            self._execute(
+                DELETE_STALE,
+                period,
+                (_moment(_step(now, period) - period.steps * period.seconds),),
+            )
+            for period in OLD_PERIODS.values()
+        )
+
+    def size(self) -> Size:
+        rows, size_bytes = 0, 0
+        for period in OLD_PERIODS.values():
+            found = self._connection.execute(
+                f"SELECT count(*), pg_total_relation_size('{period.table}') FROM {period.table}"
+            ).fetchone()
+            if found is not None:
+                rows += found[0]
+                size_bytes += found[1]
+        return Size(rows, size_bytes)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _execute(self, sql: str, period: OldPeriod, parameters: tuple[Any, ...] = ()) -> int:
+        return self._connection.execute(_statement(sql, period), parameters).rowcount
+
+
+def _statement(sql: str, period: OldPeriod) -> Any:
+    """Names of tables come from OLD_PERIODS, never from a caller."""
+    return sql.format(table=period.table)
+
+
+def _row(hit: PageHit, period: OldPeriod) -> tuple[Any, ...]:
+    stamp = _moment(_step(hit.time, period))
+    return (hit.hits, hit.asset_id, hit.resource_type, hit.section_id, stamp, hit.paid_type)
+
+
+def _step(time: float, period: OldPeriod) -> int:
+    return int(time) // period.seconds * period.seconds
+
+
+def _moment(time: int) -> datetime:
+    return datetime.fromtimestamp(time, UTC)

@@ -1,0 +1,1 @@
+"""Most-popular lists out of closed windows, the HTTP API that serves them, and the dashboard."""

@@ -1,0 +1,271 @@
+"""The Event Processor: `POST /events` takes batches of page visits and puts them on the stream.
+
+Each event is validated, enriched with brand and resource type from the catalogue, and judged by the
+spam filter. The answer has a status for each: accepted, uncatalogued, quarantined or refused, with
+the reason. A sender that may repeat a batch gives it an `Idempotency-Key`: it is then counted once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import msgspec
+
+from partita.apps.pagehits.authorization import NOBODY, Access
+from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
+from partita.apps.pagehits.processing.producer import Producer
+from partita.apps.pagehits.processing.visits import (
+    RECORD_BYTES_MAX,
+    Packed,
+    Received,
+    Visit,
+    decode,
+    encode,
+    settle_time,
+)
+from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.spam.quarantine import Quarantine
+from partita.apps.pagehits.spam.screen import Judgement, Screen
+from partita.apps.web import Request, Response, Web, problem
+from partita.client import Client, ClientError
+from partita.clock import Clock, system_clock
+from partita.errors import PartitaError
+
+EVENTS_MAX = 1_000
+IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+CORS = {
+    "access-control-allow-origin": "*",
+    "access-control-allow-headers": "content-type, idempotency-key",
+    "access-control-allow-methods": "POST",
+}
+ACCEPTED, UNCATALOGUED, QUARANTINED, REFUSED = (
+    "accepted",
+    "uncatalogued",
+    "quarantined",
+    "refused",
+)
+SETTLE_SECONDS = 1.0
+REFRESH_SECONDS = 10.0
+SAVE_SECONDS = 60.0
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one event."""
+
+    status: str
+    reason: str = ""
+
+
+_ACCEPTED, _UNCATALOGUED = Answer(ACCEPTED), Answer(UNCATALOGUED)
+
+
+class TooLong(PartitaError):
+    pass
+
+
+class Processor:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        access: Access = NOBODY,
+        clock: Clock = system_clock,
+    ) -> None:
+        """`access` decides whose replays are taken."""
+        self._settings = settings
+        self._access = access
+        self._clock = clock
+        self._catalogue = Catalogue(
+            client, settings.assets_table, settings.catalogue_entries_max, clock
+        )
+        self._producer = Producer(client, settings.stream)
+        self._brands = {brand.name for brand in settings.brands}
+        self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
+        self.screen = Screen(settings.spam)
+        self.quarantine = Quarantine.of(client, settings.spam, settings.stream, clock)
+
+    def add_routes(self, web: Web) -> None:
+        web.add("POST", "/events", self.post_events)
+        web.add("OPTIONS", "/events", _preflight)
+
+    async def start(self) -> None:
+        await self.quarantine.create()
+        await self.quarantine.restore(self.screen)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """The periodic work of the spam filter."""
+        refreshed = saved = self._clock()
+        while not stop.is_set():
+            await asyncio.sleep(SETTLE_SECONDS)
+            now = self._clock()
+            await self._act_on(self.screen.settle(now))
+            if now - refreshed > REFRESH_SECONDS:
+                refreshed = now
+                await self.quarantine.refresh(self.screen)
+            if now - saved > SAVE_SECONDS:
+                saved = now
+                await self.quarantine.save(self.screen)
+        await self.quarantine.save(self.screen)
+
+    async def post_events(self, request: Request) -> Response:
+        key = request.headers.get("idempotency-key")
+        if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
+            return _refusal(400, "An Idempotency-Key has 1 to 128 visible characters.")
+        try:
+            received = decode(request.body)
+        except msgspec.DecodeError as error:
+            return _refusal(400, f"The body is not a JSON list of events: {error}.")
+        except RecursionError:
+            return _refusal(400, "The body is not a list of events: it is nested too deeply.")
+        if len(received.outcomes) > EVENTS_MAX:
+            return _refusal(413, f"A batch may have at most {EVENTS_MAX} events.")
+        if (received.replay is None) != (received.number is None):
+            return _refusal(400, "Each batch of a replay needs its name and a number.")
+        if received.replay is not None:
+            refusal = self._access.refusal(request)
+            if refusal is not None:
+                return refusal
+        if request.headers.get("content-type", "").startswith("text/plain"):
+            _fill_in(received, request.headers)
+        try:
+            answers = await self.process(received, key)
+        except TooLong as error:
+            return _refusal(413, str(error))
+        except ClientError as error:
+            return _refusal(503, f"The batch may not have been stored, send it again: {error}")
+        return Response(200, _encode_answers(answers), headers=CORS)
+
+    async def process(self, received: Received, key: str | None) -> list[Answer]:
+        """Put the visits of one batch on the stream; returns what became of each event, in
+        order."""
+        visits = self._settle_times(received.outcomes)
+        await self._look_up(visits)
+        visits = self._enrich(received.outcomes, visits)
+        judged = self.screen.judge(visits)
+        await self._act_on(judged)
+        passed = visits
+        if judged.verdicts is not None:
+            passed = [v for v, why in zip(visits, judged.verdicts, strict=True) if why is None]
+        await self._put(received, key, passed)
+        return _answers(received.outcomes, visits, judged)
+
+    async def add_assets(self, assets: dict[int, Asset]) -> None:
+        """Add those that the catalogue does not have."""
+        await self._catalogue.look_up(assets)
+        known = self._catalogue.known
+        missing = {number: asset for number, asset in assets.items() if known(number) is None}
+        if missing:
+            await self._catalogue.put(missing)
+
+    def _settle_times(self, outcomes: list[Visit | str]) -> list[Visit]:
+        now, future = self._clock(), self._settings.future_seconds
+        visits = []
+        for place, outcome in enumerate(outcomes):
+            if isinstance(outcome, Visit):
+                reason = settle_time(outcome, now, future)
+                if reason is None:
+                    visits.append(outcome)
+                else:
+                    outcomes[place] = reason
+        return visits
+
+    async def _look_up(self, visits: list[Visit]) -> None:
+        known = self._catalogue.known
+        unknown = [visit.asset_id for visit in visits if known(visit.asset_id) is None]
+        if unknown:
+            await self._catalogue.look_up(unknown)
+
+    def _enrich(self, outcomes: list[Visit | str], visits: list[Visit]) -> list[Visit]:
+        """Set brand and resource type; returns the visits without those of unknown brands."""
+        known, brands = self._catalogue.known, self._brands
+        has_strangers = False
+        for visit in visits:
+            asset = known(visit.asset_id)
+            if asset is None:
+                visit.resource_type = None
+                visit.brand = self._hosts.get(_host(visit.url), "")
+            else:
+                visit.brand, visit.resource_type = asset
+                has_strangers |= bool(brands) and asset.brand not in brands
+        if not has_strangers:
+            return visits
+        for place, outcome in enumerate(outcomes):
+            if isinstance(outcome, Visit) and outcome.brand and outcome.brand not in brands:
+                outcomes[place] = f"brand {outcome.brand} is not in pagehits.toml"
+        return [outcome for outcome in outcomes if isinstance(outcome, Visit)]
+
+    async def _act_on(self, judged: Judgement) -> None:
+        if judged.withheld:
+            await self.quarantine.keep(judged.withheld)
+        for adjustment in judged.adjustments:
+            brand = adjustment.rows[0].brand if adjustment.rows else adjustment.id
+            await self._producer.put(brand, adjustment.encode())
+
+    async def _put(self, received: Received, key: str | None, visits: list[Visit]) -> None:
+        if received.replay is not None and received.number is not None:
+            name = f"{received.replay}/{received.number}"
+            # One partition key, so that all batches of a replay go through one shard, in order.
+            partition_key = received.replay
+            packed = Packed(name, visits, received.replay, received.number, received.is_last)
+        elif not visits:
+            return
+        elif key is not None:
+            partition_key = key
+            packed = Packed(key, visits)
+        else:
+            await self._producer.put_visits(visits)
+            return
+        data = encode(packed)
+        if len(data) > RECORD_BYTES_MAX:
+            raise TooLong("The batch is too large for one record of the stream: send fewer events.")
+        await self._producer.put(partition_key, data)
+
+
+def _host(url: str) -> str:
+    """The host of an address; empty when what a visitor sent is not one."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _fill_in(received: Received, headers: Mapping[str, str]) -> None:
+    """For beacons of browsers: agent and address come from the request."""
+    agent = headers.get("user-agent", "")[:512]
+    source = headers.get("x-forwarded-for", "").partition(",")[0].strip()[:64]
+    for visit in received.outcomes:
+        if isinstance(visit, Visit):
+            visit.agent = visit.agent or agent
+            visit.source = visit.source or source
+
+
+def _answers(outcomes: list[Visit | str], visits: list[Visit], judged: Judgement) -> list[Answer]:
+    reasons: dict[int, str] = {}
+    if judged.verdicts is not None:
+        reasons = {id(v): why for v, why in zip(visits, judged.verdicts, strict=True) if why}
+    answers = []
+    for outcome in outcomes:
+        if isinstance(outcome, str):
+            answers.append(Answer(REFUSED, outcome))
+        elif id(outcome) in reasons:
+            answers.append(Answer(QUARANTINED, reasons[id(outcome)]))
+        else:
+            answers.append(_ACCEPTED if outcome.resource_type else _UNCATALOGUED)
+    return answers
+
+
+def _encode_answers(answers: list[Answer]) -> bytes:
+    counts = Counter(answer.status for answer in answers)
+    return msgspec.json.encode({**counts, "events": answers})
+
+
+def _refusal(status: int, detail: str) -> Response:
+    return problem(status, detail, headers=CORS)
+
+
+async def _preflight(request: Request) -> Response:
+    return Response(204, headers=CORS)

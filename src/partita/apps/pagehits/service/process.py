@@ -1,0 +1,113 @@
+"""One process of the service: some or all of its parts, until it is asked to stop.
+
+Parts share nothing but the stream and the tables, so they can run in one process or in several, and
+each can be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from partita.apps.pagehits.authorization import Access
+from partita.apps.pagehits.counting.counter import Counter
+from partita.apps.pagehits.lists.api import Api
+from partita.apps.pagehits.lists.dashboard import add_dashboard
+from partita.apps.pagehits.processing.access_logs import import_files
+from partita.apps.pagehits.processing.processor import Processor
+from partita.apps.pagehits.processing.script import add_script
+from partita.apps.pagehits.service import schema
+from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.spam.quarantine import Quarantine
+from partita.apps.pagehits.spam.routes import add_quarantine_routes
+from partita.apps.pagehits.storing.paced_writer import PacedWriter
+from partita.apps.web import Request, Response, Web, json_response
+from partita.client import Client, ClientError
+
+logger = logging.getLogger(__name__)
+
+PROCESSOR, COUNTER, CONSUMER, API = "processor", "counter", "consumer", "api"
+PARTS = (PROCESSOR, COUNTER, CONSUMER, API)
+RETRY_SECONDS = 1.0
+CONNECTIONS = 16
+
+Work = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+
+
+async def run_parts(
+    settings: Settings,
+    endpoint: str | None,
+    parts: Sequence[str],
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    token: str | None = None,
+) -> None:
+    """Run parts in this process until SIGTERM or Ctrl-C."""
+    client = Client(endpoint, connections=CONNECTIONS)
+    await schema.create(client, settings)
+    access = Access(token, host)
+    web = Web()
+    web.add("GET", "/health", _health)
+    works: list[Work] = []
+    screen = None
+    if PROCESSOR in parts:
+        processor = Processor(client, settings, access)
+        await processor.start()
+        processor.add_routes(web)
+        add_script(web)
+        works.append(processor.run)
+        screen = processor.screen
+    if API in parts:
+        api = Api(client, settings)
+        await api.refresh()
+        api.add_routes(web, access)
+        add_dashboard(web, access)
+        works.append(api.run)
+    if COUNTER in parts:
+        works.append(Counter(client, settings).run)
+    if CONSUMER in parts:
+        works.append(PacedWriter(client, settings).run)
+    if API in parts or PROCESSOR in parts:
+        quarantine = Quarantine.of(client, settings.spam, settings.stream)
+        add_quarantine_routes(web, access, quarantine, screen)
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(_keep_running(work, stop)) for work in works]
+    await web.serve(
+        host, port, lambda url: say(f"Page hits ({', '.join(parts)}) are ready on {url}")
+    )
+    stop.set()
+    await asyncio.gather(*tasks)
+    await client.close()
+
+
+async def import_logs(
+    paths: Sequence[Path], settings: Settings, endpoint: str, say: Callable[[str], None]
+) -> None:
+    """Through a processor of its own, to the stream of the service."""
+    client = Client(endpoint, connections=CONNECTIONS)
+    await schema.create(client, settings)
+    processor = Processor(client, settings)
+    await processor.start()
+    await import_files(paths, settings, processor, say)
+    await client.close()
+
+
+async def _keep_running(work: Work, stop: asyncio.Event) -> None:
+    """Restart a part that fails, for example because the database cannot be reached."""
+    while not stop.is_set():
+        try:
+            await work(stop)
+        except ClientError as error:
+            logger.warning("Trying again in %s s: %s", RETRY_SECONDS, error)
+        except Exception:
+            logger.exception("Something unexpected happened; trying again")
+        if not stop.is_set():
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _health(request: Request) -> Response:
+    return json_response({"status": "ok"})

@@ -1,0 +1,93 @@
+"""A random cut forest behind an interface of our own, and its explanations.
+
+The points that it has learned are kept beside it: after a restart a new forest learns them again,
+which takes a tenth of a second and does not depend on how the library stores its trees.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from partita.errors import PartitaError
+
+if TYPE_CHECKING:
+    from krcf import RandomCutForest
+
+    from partita.apps.pagehits.spam.detection.features import Point
+
+POINTS_KEPT = 2_048
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """What one feature contributes to an anomaly, as Kinesis Analytics explains it."""
+
+    feature: str
+    attribution: float
+    """Its share of the score."""
+    direction: Literal["high", "low"]
+    strength: float
+    """How clear the direction is, from 0 to 1."""
+
+
+class Forest:
+    def __init__(
+        self, features: Sequence[str], trees: int, samples: int, seed: int, points: Iterable[Point]
+    ) -> None:
+        self._features = tuple(features)
+        self._forest = _grow(len(self._features), trees, samples, seed)
+        self.points: deque[Point] = deque(maxlen=POINTS_KEPT)
+        for point in points:
+            self.learn(point)
+
+    def score(self, point: Point) -> float:
+        return float(self._forest.score(point))
+
+    def explain(self, point: Point) -> tuple[Explanation, ...]:
+        """The features that contribute most come first."""
+        parts = self._forest.attribution(point)
+        rows = zip(self._features, parts["high"], parts["low"], strict=True)
+        explained = (_explanation(feature, high, low) for feature, high, low in rows)
+        return tuple(sorted(explained, key=lambda part: -part.attribution))
+
+    def learn(self, point: Point) -> None:
+        self._forest.update(point)
+        self.points.append(point)
+
+
+def _explanation(feature: str, high: float, low: float) -> Explanation:
+    total = high + low
+    return Explanation(
+        feature=feature,
+        attribution=round(total, 4),
+        direction="high" if high >= low else "low",
+        strength=round(abs(high - low) / total, 4) if total else 0.0,
+    )
+
+
+def check_installed() -> None:
+    """Fail when the filter starts, rather than with the first visit."""
+    try:
+        import krcf  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise PartitaError(
+            "krcf, which the spam filter needs, is not installed: pip install 'partita[pagehits]', "
+            'or set mode = "off" under [spam].'
+        ) from error
+
+
+def _grow(dimensions: int, trees: int, samples: int, seed: int) -> RandomCutForest:
+    from krcf import RandomCutForest
+
+    options: Any = {
+        "dimensions": dimensions,
+        "shingle_size": 1,
+        "num_trees": trees,
+        "sample_size": samples,
+        "output_after": 1,
+        "random_seed": seed,
+    }
+    return RandomCutForest(options)

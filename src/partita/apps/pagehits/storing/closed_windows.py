@@ -1,0 +1,132 @@
+"""The table of closed windows: one item each, with its rows until they are stored one by one.
+
+Lists read a window from here as soon as it closes; its rows are written to the table of page hits
+later. The item stays: it has the total of hits, and what was not counted and why.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from partita.apps.pagehits.concurrency import run_all
+from partita.apps.pagehits.settings import Period, Settings
+from partita.apps.pagehits.storing.rows import Closed, Row, pack_most, unpack
+from partita.client import Client
+
+UNSTORED = "unstored"
+"""A sparse index of the windows whose rows are not written yet."""
+PUTS_AT_A_TIME = 16
+ROWS_BYTES_MAX = 350_000
+"""Of the 400 KB that an item may have."""
+TRAFFIC_SECONDS = 86_400
+"""How long the totals of a window are kept at least, for the traffic of the past day."""
+
+
+class Key(NamedTuple):
+    brand: str
+    period: Period
+    start: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.brand}#{self.period.code}"
+
+    @property
+    def item_key(self) -> dict[str, Any]:
+        return {"name": {"S": self.name}, "start": {"N": str(self.start)}}
+
+
+class ClosedWindow(NamedTuple):
+    key: Key
+    hits: int
+    filtered: dict[str, int]
+    rows: list[Row] | None
+    """None once they are in the table of page hits."""
+
+
+class ClosedWindows:
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+        self._table = settings.windows_table
+        self._periods = {period.code: period for period in settings.periods}
+
+    async def put_all(self, closed: Sequence[tuple[Key, Closed]], now: float) -> None:
+        await run_all((self._put(key, each, now) for key, each in closed), PUTS_AT_A_TIME)
+
+    async def _put(self, key: Key, closed: Closed, now: float) -> None:
+        """May be repeated, as long as the rows of the window are not stored yet."""
+        expires = self._settings.expiration_time(key.period, key.start)
+        item = {
+            **key.item_key,
+            "hits": {"N": str(closed.hits)},
+            "filtered": {"M": {r: {"N": str(n)} for r, n in closed.filtered.items()}},
+            "closedAt": {"N": f"{now:.3f}"},
+            "expirationTime": {"N": str(max(expires, int(now) + TRAFFIC_SECONDS))},
+            "unstored": {"S": "yes"},
+            "rows": {"B": b64encode(pack_most(closed.rows, ROWS_BYTES_MAX)).decode()},
+        }
+        await self._client.call("dynamodb", "PutItem", {"TableName": self._table, "Item": item})
+
+    async def get(self, key: Key) -> ClosedWindow | None:
+        request = {"TableName": self._table, "Key": key.item_key, "ConsistentRead": True}
+        answer = await self._client.call("dynamodb", "GetItem", request)
+        item = answer.get("Item")
+        return None if item is None else _window(key, item)
+
+    async def unstored(self) -> list[Key]:
+        """Those whose rows are not written yet, in the order in which they closed."""
+        request = {
+            "TableName": self._table,
+            "IndexName": UNSTORED,
+            "KeyConditionExpression": "unstored = :yes",
+            "ExpressionAttributeValues": {":yes": {"S": "yes"}},
+        }
+        answer = await self._client.call("dynamodb", "Query", request)
+        return [self._key(item) for item in answer["Items"]]
+
+    async def mark_stored(self, key: Key) -> None:
+        request = {
+            "TableName": self._table,
+            "Key": key.item_key,
+            "UpdateExpression": "REMOVE #rows, unstored",
+            "ConditionExpression": "attribute_exists(#name)",
+            "ExpressionAttributeNames": {"#rows": "rows", "#name": "name"},
+        }
+        await self._client.call("dynamodb", "UpdateItem", request)
+
+    async def traffic(self, brand: str, period: Period, since: int) -> list[ClosedWindow]:
+        """Each window with its hits and what was not counted, without rows."""
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "KeyConditionExpression": "#name = :name AND #start >= :since",
+            "ProjectionExpression": "#name, #start, hits, filtered",
+            "ExpressionAttributeNames": {"#name": "name", "#start": "start"},
+            "ExpressionAttributeValues": {
+                ":name": {"S": f"{brand}#{period.code}"},
+                ":since": {"N": str(since)},
+            },
+        }
+        windows: list[ClosedWindow] = []
+        while True:
+            answer = await self._client.call("dynamodb", "Query", request)
+            windows += (_window(self._key(item), item) for item in answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                return windows
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _key(self, item: dict[str, Any]) -> Key:
+        brand, _, code = item["name"]["S"].rpartition("#")
+        return Key(brand, self._periods[code], int(item["start"]["N"]))
+
+
+def _window(key: Key, item: dict[str, Any]) -> ClosedWindow:
+    rows = item.get("rows")
+    return ClosedWindow(
+        key,
+        int(item["hits"]["N"]),
+        {reason: int(n["N"]) for reason, n in item["filtered"]["M"].items()},
+        None if rows is None else unpack(b64decode(rows["B"])),
+    )

@@ -1,0 +1,118 @@
+"""Adjustments that come after their window has closed: the stored rows are changed.
+
+The spam filter sends them when it takes hits back, and the quarantine when somebody releases what
+was withheld. Each one leaves its id on the closed window, in the transaction that changes the rows,
+so it is applied once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.page_hits import (
+    Item,
+    compressed_item,
+    item_of,
+    longer_range_key,
+    query_items,
+    rows_of,
+)
+from partita.apps.pagehits.storing.rows import Row
+from partita.apps.pagehits.windows import Facet, Window
+from partita.client import Client, ClientError
+
+
+class LateAdjustment(msgspec.Struct, array_like=True):
+    """Hits to add to one count of a closed window; negative ones are taken away."""
+
+    id: str
+    window: Window
+    asset_id: int
+    facet: Facet
+    hits: int
+
+
+async def apply_all(
+    client: Client, settings: Settings, adjustments: list[LateAdjustment]
+) -> list[LateAdjustment]:
+    """Apply them in order; returns those that must wait until their window is stored."""
+    closed_windows = ClosedWindows(client, settings)
+    waiting = []
+    for adjustment in adjustments:
+        period = settings.periods[adjustment.window.level]
+        key = Key(adjustment.facet.brand, period, adjustment.window.start)
+        window = await closed_windows.get(key)
+        if window is None:
+            # It has expired: no list shows it any more.
+            continue
+        if window.rows is not None:
+            waiting.append(adjustment)
+            continue
+        await _apply(client, settings, key, adjustment)
+    return waiting
+
+
+async def _apply(client: Client, settings: Settings, key: Key, adjustment: LateAdjustment) -> None:
+    items = await query_items(client, settings, key)
+    writes = [_mark(settings, key, adjustment), *_changes(settings, key, adjustment, items)]
+    try:
+        await client.call("dynamodb", "TransactWriteItems", {"TransactItems": writes})
+    except ClientError as error:
+        reasons = error.body.get("CancellationReasons", [{}])
+        if reasons[0].get("Code") != "ConditionalCheckFailed":
+            raise
+
+
+def _mark(settings: Settings, key: Key, adjustment: LateAdjustment) -> dict[str, Any]:
+    update = {
+        "TableName": settings.windows_table,
+        "Key": key.item_key,
+        "UpdateExpression": "ADD amended :marks, hits :hits",
+        "ConditionExpression": "attribute_exists(#name) AND NOT contains(amended, :mark)",
+        "ExpressionAttributeNames": {"#name": "name"},
+        "ExpressionAttributeValues": {
+            ":marks": {"SS": [adjustment.id]},
+            ":mark": {"S": adjustment.id},
+            ":hits": {"N": str(adjustment.hits)},
+        },
+    }
+    return {"Update": update}
+
+
+def _changes(
+    settings: Settings, key: Key, adjustment: LateAdjustment, items: list[Item]
+) -> list[dict[str, Any]]:
+    """Hits are part of the key: the row's item is deleted, and one with the new hits is put."""
+    if settings.compression:
+        rows = [row for item in items for row in rows_of(item)]
+        changed = _changed(rows, adjustment)
+        item = compressed_item(settings, key, changed)
+        return [{"Put": {"TableName": settings.table, "Item": item}}]
+    changes: list[dict[str, Any]] = []
+    row = Row(adjustment.asset_id, *adjustment.facet[1:], hits=0)
+    taken = {item["rangeKey"]["S"] for item in items}
+    for item in items:
+        found = rows_of(item)[0]
+        if found[:-1] == row[:-1]:
+            row = found
+            old = {name: item[name] for name in ("hashKey", "rangeKey")}
+            changes.append({"Delete": {"TableName": settings.table, "Key": old}})
+    row = row._replace(hits=row.hits + adjustment.hits)
+    if row.hits > 0:
+        new = item_of(settings, key, row)
+        if new["rangeKey"]["S"] in taken:
+            new["rangeKey"] = {"S": longer_range_key(row)}
+        changes.append({"Put": {"TableName": settings.table, "Item": new}})
+    return changes
+
+
+def _changed(rows: list[Row], adjustment: LateAdjustment) -> list[Row]:
+    row = Row(adjustment.asset_id, *adjustment.facet[1:], hits=0)
+    hits = sum(found.hits for found in rows if found[:-1] == row[:-1]) + adjustment.hits
+    others = [found for found in rows if found[:-1] != row[:-1]]
+    changed = [*others, row._replace(hits=hits)] if hits > 0 else others
+    return sorted(changed, key=lambda found: (-found.hits, found))

@@ -1,0 +1,90 @@
+"""Writes the rows of closed windows without a burst, spread over the window that follows.
+
+Lists do not wait for it: until its rows are stored, a window is read from the table of closed
+windows. A row costs a write unit. The pace is just fast enough to finish in time, and never above
+`write_units` of pagehits.toml. After an interruption a window is written again from its first row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.consumer import OK, deliver, records_of
+from partita.apps.pagehits.storing.page_hits import put_compressed
+from partita.apps.pagehits.storing.rows import Row
+from partita.client import Client
+from partita.clock import Clock, system_clock
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+TICK_SECONDS = 0.5
+"""Records that are due within one tick are delivered in one call."""
+
+
+class PacedWriter:
+    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._closed_windows = ClosedWindows(client, settings)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            waiting = await self._closed_windows.unstored()
+            for key in waiting:
+                if stop.is_set():
+                    return
+                await self._store(key, len(waiting), stop)
+            if not waiting:
+                await _sleep(POLL_SECONDS, stop)
+
+    async def _store(self, key: Key, windows: int, stop: asyncio.Event) -> None:
+        window = await self._closed_windows.get(key)
+        if window is None or window.rows is None:
+            return
+        if self._settings.expiration_time(key.period, key.start) > self._clock():
+            if self._settings.compression:
+                await put_compressed(self._client, self._settings, key, window.rows)
+            else:
+                await self._deliver(key, window.rows, self._pace(len(window.rows), windows), stop)
+        if not stop.is_set():
+            await self._closed_windows.mark_stored(key)
+
+    def _pace(self, rows: int, windows: int) -> float:
+        """Rows per second: fast enough to write all waiting windows within the shortest one."""
+        seconds = self._settings.periods[0].seconds * self._settings.spread
+        return min(self._settings.write_units, max(rows * windows / seconds, 1 / TICK_SECONDS))
+
+    async def _deliver(self, key: Key, rows: list[Row], pace: float, stop: asyncio.Event) -> None:
+        """The most popular first. What could not be delivered is tried again."""
+        records = records_of(key, rows)
+        allowed = 0.0
+        while records and not stop.is_set():
+            allowed += pace * TICK_SECONDS
+            some, records = records[: int(allowed)], records[int(allowed) :]
+            allowed -= len(some)
+            if some:
+                answer = await deliver(
+                    self._client,
+                    self._settings,
+                    {"records": some},
+                    has_whole_windows=False,
+                    clock=self._clock,
+                )
+                failed = {
+                    result["recordId"] for result in answer["records"] if result["result"] != OK
+                }
+                records = [r for r in some if r["recordId"] in failed] + records
+            if records:
+                await _sleep(TICK_SECONDS, stop)
+
+
+async def _sleep(seconds: float, stop: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

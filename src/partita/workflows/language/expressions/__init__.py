@@ -1,0 +1,1 @@
+"""Expressions of both query languages, JSONPath and JSONata."""

@@ -1,0 +1,34 @@
+"""The scope of an expression: its data, the context object, variables, and the moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from partita.workflows.language.values import Json
+
+
+class Moment(NamedTuple):
+    """Time and randomness, passed in: nothing in the language reads a clock."""
+
+    now: float
+    random: random.Random
+
+
+class Scope(NamedTuple):
+    data: Json
+    """The value of `$`."""
+    context: Json
+    """The value of `$$` and `$states.context`."""
+    variables: Mapping[str, Json]
+    moment: Moment
+    states: Mapping[str, Json]
+    """`$states` of JSONata, apart from the context: input, result, errorOutput."""
+    inspected: dict[str, Json] | None = None
+    """Intermediate data, when a state is tested (TestState)."""
+
+    def note(self, name: str, value: Json) -> Json:
+        if self.inspected is not None:
+            self.inspected[name] = value
+        return value

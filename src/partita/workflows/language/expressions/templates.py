@@ -1,0 +1,77 @@
+"""Payload templates: JSON in which some values are expressions, in either query language."""
+
+from __future__ import annotations
+
+from partita.workflows.language.errors import PARAMETER_PATH_FAILURE, RUNTIME, StateError
+from partita.workflows.language.expressions.intrinsic_calls import (
+    CallSyntaxError,
+    evaluate_call,
+    is_call,
+)
+from partita.workflows.language.expressions.jsonata import (
+    compile_expression,
+    is_expression,
+    source_of,
+)
+from partita.workflows.language.expressions.paths import PathNotFound, PathSyntaxError, resolve
+from partita.workflows.language.expressions.scope import Scope
+from partita.workflows.language.values import Json, json_text
+
+PATH_SUFFIX = ".$"
+
+
+def fill_template(template: Json, scope: Scope) -> Json:
+    """JSONPath: fields whose names end in `.$` are paths or calls of intrinsic functions."""
+    if isinstance(template, dict):
+        return dict(_filled(name, value, scope) for name, value in template.items())
+    if isinstance(template, list):
+        return [fill_template(item, scope) for item in template]
+    return template
+
+
+def _filled(name: str, value: Json, scope: Scope) -> tuple[str, Json]:
+    if name.endswith(PATH_SUFFIX) and isinstance(value, str):
+        return name.removesuffix(PATH_SUFFIX), evaluate_path(value, scope, name)
+    return name, fill_template(value, scope)
+
+
+def evaluate_path(text: str, scope: Scope, field: str) -> Json:
+    """The value of a path or of a call of an intrinsic function."""
+    if is_call(text):
+        try:
+            return evaluate_call(text, lambda path: find_path(path, scope, field), scope)
+        except CallSyntaxError as error:
+            raise StateError(RUNTIME, f"Invalid function in the field '{field}': {error}") from None
+    return find_path(text, scope, field)
+
+
+def find_path(text: str, scope: Scope, field: str) -> Json:
+    try:
+        return resolve(text, scope.data, scope.context, scope.variables)
+    except PathNotFound:
+        # The service calls it States.Runtime; the guide has another name for it.
+        raise StateError(
+            RUNTIME,
+            f"The JSONPath '{text}' specified for the field '{field}' could not be found in the "
+            f"input '{json_text(scope.data)}'",
+            aliases=(PARAMETER_PATH_FAILURE,),
+        ) from None
+    except PathSyntaxError as error:
+        raise StateError(RUNTIME, f"Invalid path in the field '{field}': {error}") from None
+
+
+def fill_query_template(template: Json, scope: Scope, field: str) -> Json:
+    """JSONata: all strings in `{% %}` are expressions."""
+    if is_expression(template):
+        return compile_expression(source_of(template)).evaluate(scope, field)
+    if isinstance(template, dict):
+        return {
+            name: fill_query_template(value, scope, f"{field}/{name}")
+            for name, value in template.items()
+        }
+    if isinstance(template, list):
+        return [
+            fill_query_template(item, scope, f"{field}[{index}]")
+            for index, item in enumerate(template)
+        ]
+    return template

@@ -1,0 +1,1 @@
+"""The interpreter: runs a machine step by step, without I/O."""

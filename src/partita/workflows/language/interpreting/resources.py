@@ -1,0 +1,40 @@
+"""Resources of tasks: functions, activities and services, and the names of their events."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+WAIT_FOR_TASK_TOKEN = ".waitForTaskToken"
+
+_SERVICE = re.compile(
+    r"arn:[\w-]+:states:[\w-]*:\d*:(?P<type>[\w-]+(?::[\w-]+)?):(?P<action>[\w.:-]+)"
+)
+_ACTIVITY = re.compile(r"arn:[\w-]+:states:[\w-]+:\d+:activity:[^:]+")
+
+
+class Resource(NamedTuple):
+    events: str
+    """The prefix of its events."""
+    type: str | None = None
+    action: str | None = None
+    """For a service: `dynamodb` and `putItem`, `aws-sdk:s3` and `listBuckets`."""
+
+    @property
+    def has_token(self) -> bool:
+        """Whether it is completed with a task token."""
+        return self.events == "Activity" or (self.action or "").endswith(WAIT_FOR_TASK_TOKEN)
+
+
+def resource_of(arn: str) -> Resource:
+    if _ACTIVITY.fullmatch(arn):
+        return Resource("Activity")
+    service = _SERVICE.fullmatch(arn)
+    if service is None:
+        return Resource("LambdaFunction")
+    return Resource("Task", service["type"], service["action"])
+
+
+def region_of(arn: str) -> str:
+    parts = arn.split(":")
+    return parts[3] if len(parts) > 3 and parts[3] else "us-east-1"

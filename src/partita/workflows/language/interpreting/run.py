@@ -1,0 +1,129 @@
+"""The state of an execution between two happenings: plain data, stored as JSON.
+
+A run is a set of lines. The first line walks the states of the machine; a Parallel or Map state
+forks it, and each branch or iteration is a line of its own that knows its parent. A line that is
+not being walked waits for exactly one thing: a task, a timer, or its own fork.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+import msgspec
+
+from partita.workflows.language.interpreting.happenings import StartTask
+from partita.workflows.language.values import Json
+
+RUNNING = "RUNNING"
+SUCCEEDED = "SUCCEEDED"
+FAILED = "FAILED"
+TIMED_OUT = "TIMED_OUT"
+ABORTED = "ABORTED"
+
+
+class Item(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """What an iteration of a Map state works on."""
+
+    number: int
+    index: int
+    """The index of the first item, for batches."""
+    value: Json
+    key: str | None = None
+
+
+class Fork(msgspec.Struct, kw_only=True):
+    """A Parallel or Map state under way."""
+
+    total: int
+    waiting: list[Item]
+    """The items of a Map state whose iterations have not started."""
+    concurrency: int
+    running: int = 0
+    succeeded: dict[int, Json] = msgspec.field(default_factory=dict)
+    """Outputs by number."""
+    failed: int = 0
+    tolerated: int | None = None
+    """How many may fail; None without a tolerance."""
+    lost: list[Item] = []
+    """Those of a Map state whose failure was tolerated."""
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.succeeded) + self.failed == self.total
+
+    @property
+    def outputs(self) -> list[Json]:
+        return [self.succeeded[number] for number in sorted(self.succeeded)]
+
+
+class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
+    id: str
+    path: tuple[str | int, ...] = ()
+    """The states of the definition that it walks; see StateMachine.states_at."""
+    parent: str | None = None
+    number: int = 0
+    """The number of its branch or iteration."""
+    item: Item | None = None
+    variables: dict[str, Json] = msgspec.field(default_factory=dict)
+    last_event: int = 0
+
+    state: str = ""
+    input: Json = None
+    entered_at: float = 0.0
+    entered_event: int = 0
+    is_entered: bool = False
+    retries: dict[int, int] = msgspec.field(default_factory=dict)
+    """How often each retrier of the state was used."""
+
+    waits_for: str | None = None
+    task: StartTask | None = None
+    until: float | None = None
+    fork: Fork | None = None
+
+
+class Run(msgspec.Struct, kw_only=True):
+    context: dict[str, Json]
+    lines: dict[str, Line]
+    """For a run that did not succeed, the lines at its end, from which it can be redriven."""
+    status: str = RUNNING
+    output: Json = None
+    error: str | None = None
+    cause: str | None = None
+    event_count: int = 0
+    ids_given: int = 0
+
+    def copy(self) -> Run:
+        """A copy that can be changed independently; JSON values are shared."""
+        duplicate = copy(self)
+        duplicate.lines = self.copy_lines()
+        return duplicate
+
+    def copy_lines(self) -> dict[str, Line]:
+        return {id: _copy_of(line) for id, line in self.lines.items()}
+
+    def line_waiting_for(self, id: str) -> Line | None:
+        return next((line for line in self.lines.values() if line.waits_for == id), None)
+
+
+def _copy_of(line: Line) -> Line:
+    duplicate = copy(line)
+    duplicate.variables = dict(line.variables)
+    duplicate.retries = dict(line.retries)
+    if line.fork is not None:
+        duplicate.fork = copy(line.fork)
+        duplicate.fork.waiting = list(line.fork.waiting)
+        duplicate.fork.succeeded = dict(line.fork.succeeded)
+        duplicate.fork.lost = list(line.fork.lost)
+    return duplicate
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Run)
+
+
+def encode_run(run: Run) -> bytes:
+    return _encoder.encode(run)
+
+
+def decode_run(encoded: bytes | str) -> Run:
+    return _decoder.decode(encoded)

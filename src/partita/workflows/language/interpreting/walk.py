@@ -1,0 +1,242 @@
+"""A walk over a run: from a happening until every line waits again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from partita.workflows.language.definition import State, StateMachine
+from partita.workflows.language.errors import DATA_LIMIT_EXCEEDED, RUNTIME, StateError
+from partita.workflows.language.expressions.scope import Moment, Scope
+from partita.workflows.language.interpreting import history
+from partita.workflows.language.interpreting.happenings import (
+    CancelTask,
+    CancelTimer,
+    Command,
+    StartTimer,
+)
+from partita.workflows.language.interpreting.run import FAILED, RUNNING, SUCCEEDED, Line, Run
+from partita.workflows.language.limits import HISTORY_EVENTS_MAX, STATES_PER_TURN
+from partita.workflows.language.states import data_flow, forks, map_items
+from partita.workflows.language.states.retries import (
+    catcher_for,
+    delay_seconds,
+    error_output,
+    retrier_for,
+)
+from partita.workflows.language.states.state_types import EXECUTE
+from partita.workflows.language.timestamps import format_timestamp
+from partita.workflows.language.values import Json, check_size
+
+_RETRYING = ("Task", "Parallel", "Map")
+
+
+class HistoryFull(Exception):
+    """The history has reached its maximum number of events."""
+
+
+class Walk:
+    """Walks the lines of a run, and collects commands and history events."""
+
+    def __init__(self, machine: StateMachine, run: Run, moment: Moment) -> None:
+        self.machine = machine
+        self.run = run
+        self.moment = moment
+        self.commands: list[Command] = []
+        self.events: list[history.Event] = []
+        self._ready: deque[Line] = deque()
+        self._unfinished: dict[str, Line] = {}
+        """The lines before the failure that is being handled."""
+        self.inspected: dict[str, Json] | None = None
+
+    def go(self) -> None:
+        """Execute states, one of each line in turn, until every line waits."""
+        states_left = STATES_PER_TURN
+        while self._ready and self.run.status == RUNNING:
+            line = self._ready.popleft()
+            if line.id not in self.run.lines:
+                continue
+            if states_left == 0:
+                self.wait_until(line, self.moment.now)
+                continue
+            states_left -= 1
+            state = self.state_of(line)
+            if not line.is_entered:
+                self._enter(line, state)
+            self.attempt(line, partial(EXECUTE[state.type], self, line, state))
+
+    def attempt(self, line: Line, step: Callable[[], None]) -> None:
+        """Run an action for a line; a StateError makes its state fail."""
+        try:
+            step()
+        except RecursionError:
+            self.fail(
+                line, self.packages_required(line, StateError(RUNTIME, "It is nested too deeply."))
+            )
+        except StateError as error:
+            self.fail(line, self.packages_required(line, error))
+
+    def state_of(self, line: Line) -> State:
+        return self.machine.states_at(line.path).states[line.state]
+
+    def scope(self, line: Line, token: str | None = None) -> Scope:
+        """The scope for expressions of a line's state; `$` is its input."""
+        entered: dict[str, Json] = {"EnteredTime": format_timestamp(line.entered_at)}
+        entered["Name"] = line.state
+        if self.state_of(line).type in _RETRYING:
+            entered["RetryCount"] = sum(line.retries.values())
+        context = {**self.run.context, "State": entered}
+        if token is not None:
+            context["Task"] = {"Token": token}
+        variables: dict[str, Json] = {}
+        for outer in self._outwards(line):
+            variables = {**outer.variables, **variables}
+            if outer.item is not None and "Map" not in context:
+                context["Map"] = {"Item": map_items.item_context(outer.item)}
+        states = {"input": line.input}
+        return Scope(line.input, context, variables, self.moment, states, self.inspected)
+
+    def _outwards(self, line: Line) -> list[Line]:
+        found = [line]
+        while found[-1].parent is not None:
+            found.append(self.run.lines[found[-1].parent])
+        return found
+
+    def _enter(self, line: Line, state: State) -> None:
+        line.is_entered = True
+        line.entered_at = self.moment.now
+        line.retries = {}
+        details = {"name": state.name, **history.data("input", line.input)}
+        line.entered_event = self.record_event(line, f"{state.type}StateEntered", details)
+
+    def record_event(
+        self, line: Line, type: str, details: dict[str, Json] | None = None, *, moves: bool = True
+    ) -> int:
+        """Add an event after the line's last one; it becomes the last one if it `moves` the
+        line."""
+        if self.run.event_count >= HISTORY_EVENTS_MAX - 1 and not type.startswith("Execution"):
+            raise HistoryFull
+        self.run.event_count += 1
+        id = self.run.event_count
+        self.events.append(history.event(type, id, line.last_event, self.moment.now, details))
+        if moves:
+            line.last_event = id
+        return id
+
+    def new_id(self) -> str:
+        self.run.ids_given += 1
+        return str(self.run.ids_given)
+
+    def ready(self, line: Line) -> None:
+        line.waits_for = line.task = line.until = None
+        self._ready.append(line)
+
+    def wait_until(self, line: Line, until: float) -> None:
+        line.waits_for, line.until = self.new_id(), until
+        self.commands.append(StartTimer(line.waits_for, until))
+
+    def conclude(self, line: Line, state: State, result: Json) -> None:
+        """Leave a state with its outcome."""
+        scope = self.scope(line)
+        self.leave(line, state, data_flow.outcome(state, scope, result), state.next)
+
+    def leave(self, line: Line, state: State, end: data_flow.Outcome, next: str | None) -> None:
+        check_size(end.output, state.name)
+        details = {"name": state.name, **history.data("output", end.output)}
+        self.record_event(
+            line, f"{state.type}StateExited", details | history.assigned(end.assigned)
+        )
+        line.variables.update(end.assigned)
+        line.fork = None
+        if next is None:
+            self.finish(line, end.output)
+        else:
+            line.state, line.input, line.is_entered = next, end.output, False
+            self.ready(line)
+
+    def finish(self, line: Line, output: Json) -> None:
+        """A line has left its last state."""
+        if line.parent is None:
+            self.end(SUCCEEDED, output=output)
+            self.record_event(line, "ExecutionSucceeded", history.data("output", output))
+        else:
+            forks.branch_ended(self, line, output)
+
+    def fail(self, line: Line, error: StateError) -> None:
+        """A state failed: retry it, go to the state of a catcher, or let the line fail."""
+        self._unfinished = self.run.copy_lines()
+        self.fail_too(line, error)
+
+    def fail_too(self, line: Line, error: StateError) -> None:
+        """The same, for a state that fails because of a state within it."""
+        state = self.state_of(line)
+        forks.abort_lines(self, line)
+        line.waits_for = line.task = line.until = line.fork = None
+        if error.location is not None:
+            details = history.failure(error.error, error.cause)
+            details |= {"location": error.location, "state": state.name}
+            self.record_event(line, "EvaluationFailed", details)
+        try:
+            if self._retries(line, state, error) or self._catches(line, state, error):
+                return
+        except StateError as second:
+            error = self.packages_required(line, second)
+        if line.parent is None:
+            self.end(FAILED, self._unfinished, error=error.error, cause=error.cause)
+            self.record_event(line, "ExecutionFailed", history.failure(error.error, error.cause))
+        else:
+            forks.branch_failed(self, line, error)
+
+    def _retries(self, line: Line, state: State, error: StateError) -> bool:
+        number = retrier_for(state, error)
+        if number is None:
+            return False
+        attempts = line.retries.get(number, 0)
+        delay = delay_seconds(state.fields["Retry"][number], attempts, self.moment.random)
+        if delay is None:
+            return False
+        line.retries[number] = attempts + 1
+        self.wait_until(line, self.moment.now + delay)
+        return True
+
+    def _catches(self, line: Line, state: State, error: StateError) -> bool:
+        found = catcher_for(state, error)
+        if found is None:
+            return False
+        number, catcher = found
+        scope = self.scope(line)
+        end = data_flow.caught(state, number, scope, error_output(error))
+        self.leave(line, state, end, catcher["Next"])
+        return True
+
+    def cancel(self, line: Line) -> None:
+        """Cancel what a line waits for."""
+        if line.waits_for is not None:
+            cancel = CancelTimer if line.task is None else CancelTask
+            self.commands.append(cancel(line.waits_for))
+            line.waits_for = None
+
+    def end(
+        self,
+        status: str,
+        unfinished: dict[str, Line] | None = None,
+        *,
+        output: Json = None,
+        error: str | None = None,
+        cause: str | None = None,
+    ) -> None:
+        """End the run, and cancel everything that waits."""
+        for line in self.run.lines.values():
+            self.cancel(line)
+        self.run.lines = unfinished or {}
+        self.run.status, self.run.output = status, output
+        self.run.error, self.run.cause = error, cause
+
+    def packages_required(self, line: Line, error: StateError) -> StateError:
+        """The error with its location, in the service's words."""
+        if error.error == DATA_LIMIT_EXCEEDED:
+            return error
+        place = f"the state '{line.state}' (entered at the event id #{line.entered_event})"
+        cause = f"An error occurred while executing {place}. {error.cause}"
+        return StateError(error.error, cause, aliases=error.aliases, location=error.location)

@@ -1,0 +1,1 @@
+"""What states do: each type, their data flow, choices, forks and retries."""

@@ -1,0 +1,156 @@
+"""Parallel and Map states that are running: how their lines start, end and fail."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from partita.workflows.language.definition import State
+from partita.workflows.language.errors import BRANCH_FAILED, StateError
+from partita.workflows.language.interpreting.run import Fork, Line
+from partita.workflows.language.limits import INLINE_MAP_CONCURRENCY_MAX
+from partita.workflows.language.states import data_flow, map_items
+from partita.workflows.language.values import Json
+
+if TYPE_CHECKING:
+    from partita.workflows.language.interpreting.walk import Walk
+
+
+def execute_parallel(walk: Walk, line: Line, state: State) -> None:
+    given = data_flow.effective_input(state, walk.scope(line))
+    count = len(state.branches)
+    walk.record_event(line, "ParallelStateStarted")
+    line.fork = Fork(total=count, waiting=[], concurrency=count, running=count)
+    for number in range(count):
+        branch = _new_line(walk, line, number)
+        branch.path = (*line.path, state.name, number)
+        branch.input = given
+        _start(walk, branch)
+
+
+def execute_map(walk: Walk, line: Line, state: State) -> None:
+    scope = data_flow.selected(state, walk.scope(line))
+    items = map_items.items_of(walk, line, state, scope)
+    concurrency = data_flow.number_of(state, "MaxConcurrency", scope) or INLINE_MAP_CONCURRENCY_MAX
+    tolerated = map_items.tolerated(state, scope, len(items))
+    walk.record_event(line, "MapStateStarted", {"length": len(items)})
+    line.fork = Fork(
+        total=len(items),
+        waiting=items,
+        concurrency=min(concurrency, INLINE_MAP_CONCURRENCY_MAX),
+        tolerated=tolerated,
+    )
+    _go_on(walk, line, state)
+
+
+def _start_iterations(walk: Walk, line: Line, state: State) -> None:
+    """Start as many iterations of a Map state as may run at once."""
+    fork = _fork_of(line)
+    while fork.waiting and fork.running < fork.concurrency:
+        item = fork.waiting[0]
+        given = map_items.item_input(walk, line, state, item)
+        del fork.waiting[0]
+        fork.running += 1
+        iteration = _new_line(walk, line, item.number)
+        iteration.path = (*line.path, state.name, 0)
+        iteration.item, iteration.input = item, given
+        walk.record_event(iteration, "MapIterationStarted", _iteration(iteration, state))
+        _start(walk, iteration)
+
+
+def branch_ended(walk: Walk, line: Line, output: Json) -> None:
+    """The last state of a branch or iteration was left."""
+    parent, state, fork = _remove(walk, line)
+    fork.succeeded[line.number] = output
+    if state.type == "Map":
+        walk.record_event(line, "MapIterationSucceeded", _iteration(line, state), moves=False)
+    walk.attempt(parent, partial(_go_on, walk, parent, state))
+
+
+def branch_failed(walk: Walk, line: Line, error: StateError) -> None:
+    """A branch or iteration failed with an error that nothing in it handled."""
+    parent, state, fork = _remove(walk, line)
+    fork.failed += 1
+    if state.type == "Map":
+        walk.record_event(line, "MapIterationFailed", _iteration(line, state), moves=False)
+        if fork.tolerated is not None:
+            if fork.failed <= fork.tolerated:
+                assert line.item is not None
+                fork.lost.append(line.item)
+                walk.attempt(parent, partial(_go_on, walk, parent, state))
+                return
+            error = map_items.too_many_failures()
+    abort_lines(walk, parent)
+    walk.record_event(parent, f"{state.type}StateFailed")
+    if state.type == "Parallel":
+        error = StateError(error.error, error.cause, aliases=(*error.aliases, BRANCH_FAILED))
+    walk.fail_too(parent, error)
+
+
+def resume(walk: Walk, line: Line) -> bool:
+    """Continue a fork of a redriven execution; False when there is nothing to continue.
+
+    Lines that succeeded are kept, unless all did: then the state itself failed.
+    """
+    fork = line.fork
+    if fork is None or fork.is_over:
+        return False
+    fork.waiting = sorted([*fork.lost, *fork.waiting], key=lambda item: item.number)
+    fork.lost, fork.failed = [], 0
+    walk.attempt(line, partial(_go_on, walk, line, walk.state_of(line)))
+    return True
+
+
+def abort_lines(walk: Walk, line: Line) -> None:
+    """End all lines within a line's fork."""
+    for inner in [other for other in walk.run.lines.values() if other.parent == line.id]:
+        abort_lines(walk, inner)
+        inner.last_event = line.last_event
+        if inner.is_entered:
+            walk.record_event(inner, f"{walk.state_of(inner).type}StateAborted", moves=False)
+        if inner.item is not None:
+            details = _iteration(inner, walk.state_of(line))
+            walk.record_event(inner, "MapIterationAborted", details, moves=False)
+        walk.cancel(inner)
+        del walk.run.lines[inner.id]
+
+
+def _go_on(walk: Walk, line: Line, state: State) -> None:
+    fork = _fork_of(line)
+    if not fork.is_over:
+        _start_iterations(walk, line, state)
+        return
+    walk.record_event(line, f"{state.type}StateSucceeded", moves=False)
+    walk.conclude(line, state, fork.outputs)
+
+
+def _new_line(walk: Walk, parent: Line, number: int) -> Line:
+    line = Line(id=walk.new_id(), parent=parent.id, number=number)
+    line.last_event = parent.last_event
+    walk.run.lines[line.id] = line
+    return line
+
+
+def _start(walk: Walk, line: Line) -> None:
+    line.state = walk.machine.states_at(line.path).start_at
+    walk.ready(line)
+
+
+def _remove(walk: Walk, line: Line) -> tuple[Line, State, Fork]:
+    assert line.parent is not None
+    del walk.run.lines[line.id]
+    parent = walk.run.lines[line.parent]
+    fork = _fork_of(parent)
+    fork.running -= 1
+    # The next event follows the last one of the branch, not the start of the fork.
+    parent.last_event = line.last_event
+    return parent, walk.state_of(parent), fork
+
+
+def _fork_of(line: Line) -> Fork:
+    assert line.fork is not None
+    return line.fork
+
+
+def _iteration(line: Line, state: State) -> dict[str, Json]:
+    return {"name": state.name, "index": line.number}

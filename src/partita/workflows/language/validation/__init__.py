@@ -1,0 +1,1 @@
+"""Checks of definitions: everything that is wrong is reported at once."""

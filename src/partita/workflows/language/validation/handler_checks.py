@@ -1,0 +1,89 @@
+"""Checks of retriers and catchers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partita.workflows.language.definition import JSONATA
+from partita.workflows.language.errors import ALL
+from partita.workflows.language.limits import (
+    RETRY_ATTEMPTS_MAX,
+    RETRY_DELAY_SECONDS_MAX,
+    SECONDS_MAX,
+)
+from partita.workflows.language.validation.fields import (
+    PATH_FIELDS,
+    QUERY_FIELDS,
+    Check,
+    check_integer,
+    check_number,
+    check_string,
+)
+from partita.workflows.language.validation.findings import Findings
+from partita.workflows.language.values import Json
+
+
+def check_retriers(findings: Findings, fields: dict[str, Json], place: str) -> None:
+    checks: dict[str, Check] = {
+        "IntervalSeconds": check_integer(1),
+        "MaxAttempts": check_integer(0, RETRY_ATTEMPTS_MAX),
+        "BackoffRate": check_number(1.0, float(SECONDS_MAX)),
+        "MaxDelaySeconds": check_integer(1, RETRY_DELAY_SECONDS_MAX - 1),
+        "Comment": check_string,
+    }
+    for retrier, here in _handlers(findings, fields, "Retry", place):
+        findings.known(retrier, here, (*checks, "ErrorEquals", "JitterStrategy"))
+        findings.check(retrier, here, checks)
+        if retrier.get("JitterStrategy", "NONE") not in ("FULL", "NONE"):
+            findings.wrong("Value must be one of: [FULL, NONE]", f"{here}/JitterStrategy")
+        interval, longest = retrier.get("IntervalSeconds", 1), retrier.get("MaxDelaySeconds")
+        if isinstance(interval, int) and isinstance(longest, int) and longest <= interval:
+            findings.wrong(
+                "MaxDelaySeconds must be greater than IntervalSeconds",
+                f"{here}/MaxDelaySeconds",
+            )
+
+
+def check_catchers(
+    findings: Findings,
+    fields: dict[str, Json],
+    siblings: dict[str, Json],
+    place: str,
+    language: str,
+) -> None:
+    names = ("Output", "Assign") if language == JSONATA else ("ResultPath", "Assign")
+    checks = QUERY_FIELDS if language == JSONATA else PATH_FIELDS
+    for catcher, here in _handlers(findings, fields, "Catch", place):
+        findings.known(catcher, here, ("ErrorEquals", "Next", "Comment", *names))
+        findings.check(catcher, here, {name: checks[name] for name in names})
+        if "Next" in catcher:
+            findings.target(catcher["Next"], siblings, f"{here}/Next", "Next")
+        else:
+            findings.wrong("These fields are required: [Next]", here)
+
+
+def _handlers(
+    findings: Findings, fields: dict[str, Json], name: str, place: str
+) -> Iterator[tuple[dict[str, Json], str]]:
+    """Retriers or catchers that are objects, with their locations; checks ErrorEquals."""
+    handlers = fields.get(name, [])
+    if not isinstance(handlers, list):
+        findings.wrong("The value must be an array", f"{place}/{name}")
+        return
+    for number, handler in enumerate(handlers):
+        here = f"{place}/{name}[{number}]"
+        if not isinstance(handler, dict):
+            findings.wrong("The value must be an object", here)
+            continue
+        errors = handler.get("ErrorEquals")
+        if (
+            not isinstance(errors, list)
+            or not errors
+            or not all(isinstance(error, str) for error in errors)
+        ):
+            findings.wrong("The value must be a non-empty array of strings", f"{here}/ErrorEquals")
+        elif ALL in errors and (len(errors) > 1 or number < len(handlers) - 1):
+            findings.wrong(
+                f"{ALL} must appear alone, and in the last of them", f"{here}/ErrorEquals"
+            )
+        yield handler, here

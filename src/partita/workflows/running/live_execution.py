@@ -1,0 +1,93 @@
+"""An execution in memory: its state, and what it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from partita.workflows.language import Happening, Progress, Run, StartTask, StateMachine
+from partita.workflows.language.timestamps import format_timestamp
+from partita.workflows.language.values import json_text
+from partita.workflows.running.arns import machine_arn
+from partita.workflows.running.storage.records import RUNNING, SUCCEEDED, Execution
+
+
+@dataclass(slots=True, eq=False)
+class StartedTask:
+    command: StartTask
+    call: asyncio.Task[None] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class LiveExecution:
+    """An execution in memory."""
+
+    execution: Execution
+    machine: StateMachine
+    run: Run
+    finished: asyncio.Future[Execution]
+    revision: int = 1
+    is_kept: bool = True
+    """Whether it is stored: synchronous ones are not."""
+    inbox: list[tuple[Happening, float, asyncio.Future[None] | None]] = field(default_factory=list)
+    draining: asyncio.Task[None] | None = None
+    tasks: dict[str, StartedTask] = field(default_factory=dict)
+    timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+
+    def stop_waiting(self) -> None:
+        """Cancel all timers and tasks."""
+        for timer in self.timers.values():
+            timer.cancel()
+        self.timers.clear()
+        for id in list(self.tasks):
+            self.drop_task(id)
+
+    def drop_task(self, id: str) -> None:
+        task = self.tasks.pop(id, None)
+        if task is not None and task.call is not None and task.call is not asyncio.current_task():
+            task.call.cancel()
+        for name in (timeout_timer(id), heartbeat_timer(id)):
+            self.drop_timer(name)
+
+    def drop_timer(self, id: str) -> None:
+        timer = self.timers.pop(id, None)
+        if timer is not None:
+            timer.cancel()
+
+
+def timeout_timer(id: str) -> str:
+    return f"timeout of {id}"
+
+
+def heartbeat_timer(id: str) -> str:
+    return f"heartbeat of {id}"
+
+
+def context_of(execution: Execution) -> dict[str, Any]:
+    """The part of the context object that is the same for all states of an execution."""
+    return {
+        "Execution": {
+            "Id": execution.arn,
+            "Name": execution.name,
+            "RoleArn": execution.role_arn,
+            "StartTime": format_timestamp(execution.started_at),
+        },
+        "StateMachine": {"Id": machine_arn(execution.machine), "Name": execution.machine},
+    }
+
+
+def with_progress(execution: Execution, progress: Progress, now: float) -> Execution:
+    """The execution after a step."""
+    if progress.status == RUNNING:
+        return execution
+    return msgspec.structs.replace(
+        execution,
+        status=progress.status,
+        stopped_at=now,
+        output=json_text(progress.output) if progress.status == SUCCEEDED else None,
+        error=progress.error,
+        cause=progress.cause,
+    )

@@ -1,0 +1,1 @@
+"""Machines, executions and their histories in a table, over the wire."""

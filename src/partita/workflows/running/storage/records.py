@@ -1,0 +1,92 @@
+"""The records of machines, versions, aliases, activities and executions."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+
+STANDARD, EXPRESS = "STANDARD", "EXPRESS"
+ACTIVE, DELETING = "ACTIVE", "DELETING"
+RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+
+
+class Machine(msgspec.Struct, kw_only=True):
+    name: str
+    type: str
+    definition: str
+    role_arn: str
+    created_at: float
+    updated_at: float
+    revision_id: str | None = None
+    """None until the first update, as in the service."""
+    status: str = ACTIVE
+    logging: dict[str, object] | None = None
+    tracing: dict[str, object] | None = None
+    tags: dict[str, str] = {}
+    last_version: int = 0
+    """The number of the version that was published last."""
+
+    @property
+    def digest(self) -> str:
+        """The key under which its definition is stored for executions that use it."""
+        return blake2b(self.definition.encode(), digest_size=16).hexdigest()
+
+
+class Version(msgspec.Struct, kw_only=True):
+    """A machine as it was when it was published."""
+
+    number: int
+    digest: str
+    """Of its definition."""
+    role_arn: str
+    created_at: float
+    revision_id: str | None = None
+    description: str | None = None
+    logging: dict[str, object] | None = None
+    tracing: dict[str, object] | None = None
+
+
+class Alias(msgspec.Struct, kw_only=True):
+    name: str
+    routes: dict[int, int]
+    """The weights of its versions, in percent."""
+    created_at: float
+    updated_at: float
+    description: str | None = None
+
+
+class Activity(msgspec.Struct, kw_only=True):
+    name: str
+    created_at: float
+    tags: dict[str, str] = {}
+
+
+class Execution(msgspec.Struct, kw_only=True):
+    """An execution as DescribeExecution shows it; its state is another record."""
+
+    arn: str
+    name: str
+    machine: str
+    """The machine's name."""
+    version: int | None = None
+    alias: str | None = None
+    """The alias with which it was started."""
+    type: str
+    digest: str
+    """Of the definition that it runs."""
+    role_arn: str
+    revision_id: str | None
+    machine_updated_at: float
+    started_at: float
+    input: str
+    trace_header: str | None = None
+    status: str = RUNNING
+    stopped_at: float | None = None
+    output: str | None = None
+    error: str | None = None
+    cause: str | None = None
+    redrive_count: int = 0
+    redriven_at: float | None = None
+    redrive_tokens: dict[str, float] = {}
+    """The last tokens with which it was redriven, and when."""

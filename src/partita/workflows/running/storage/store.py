@@ -1,0 +1,299 @@
+"""The store of machines, their versions and aliases, activities, executions and histories."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from partita.client import Client
+from partita.workflows.language import Run, decode_run, encode_run
+from partita.workflows.running.storage import items
+from partita.workflows.running.storage.commits import Commits
+from partita.workflows.running.storage.items import Action, Item
+from partita.workflows.running.storage.records import (
+    EXPRESS,
+    RUNNING,
+    SUCCEEDED,
+    Activity,
+    Alias,
+    Execution,
+    Machine,
+    Version,
+)
+from partita.workflows.running.storage.table import Table, query
+
+Event = dict[str, Any]
+_encode = msgspec.json.encode
+
+
+class Store(Table):
+    def __init__(self, client: Client, table: str = items.TABLE) -> None:
+        super().__init__(client, table)
+        self._commits = Commits(client)
+        self._rests: dict[str, Sequence[Item]] = {}
+        """Keys of the further items of long states, by execution."""
+
+    # Machines and activities
+
+    async def machine(self, name: str) -> Machine | None:
+        return await self.read(items.MACHINES, name, Machine)
+
+    async def activity(self, name: str) -> Activity | None:
+        return await self.read(items.ACTIVITIES, name, Activity)
+
+    async def put_machine(
+        self, machine: Machine, *, is_new: bool, version: Version | None = None
+    ) -> None:
+        """Raises Conflict when a new machine exists already, or one to change does not."""
+        definition = machine.definition.encode()
+        actions = [
+            await self.put(f"definition#{machine.digest}", items.DEFINITION, definition),
+            await self.put(
+                items.MACHINES, machine.name, _encode(machine), condition=_expected(is_new)
+            ),
+        ]
+        if version is not None:
+            partition, sort = items.versions_of(machine.name), items.version_sort(version.number)
+            actions.append(await self.put(partition, sort, _encode(version)))
+        await self._commits.commit(actions)
+
+    async def version(self, machine: str, number: int) -> Version | None:
+        return await self.read(items.versions_of(machine), items.version_sort(number), Version)
+
+    async def alias(self, machine: str, name: str) -> Alias | None:
+        return await self.read(items.aliases_of(machine), name, Alias)
+
+    async def put_alias(self, machine: str, alias: Alias, *, is_new: bool) -> None:
+        record, condition = _encode(alias), _expected(is_new)
+        await self._commits.commit(
+            [await self.put(items.aliases_of(machine), alias.name, record, condition=condition)]
+        )
+
+    async def put_activity(self, activity: Activity, *, is_new: bool) -> None:
+        record = _encode(activity)
+        condition = _expected(is_new)
+        await self._commits.commit(
+            [await self.put(items.ACTIVITIES, activity.name, record, condition=condition)]
+        )
+
+    # Executions
+
+    async def definition(self, digest: str) -> str:
+        item = await self.get(f"definition#{digest}", items.DEFINITION)
+        if item is None:
+            raise KeyError(digest)
+        return (await self.record(item)).decode()
+
+    async def execution(self, arn: str) -> Execution | None:
+        return await self.read(arn, items.EXECUTION, Execution)
+
+    async def begin(self, execution: Execution, run: Run, events: Sequence[Event]) -> None:
+        """Raises Conflict when the name is taken."""
+        if execution.type == EXPRESS and execution.status != RUNNING:
+            return
+        actions = [await self._put_execution(execution, run, items.ABSENT)]
+        if execution.status != SUCCEEDED:
+            actions.append(await self._put_state(execution, 1, run))
+        await self._commits.commit([*actions, *await self._put_events(execution, events)])
+
+    async def advance(
+        self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
+    ) -> None:
+        """Store a new state with the events that led to it.
+
+        `revision` is that of the previous state. Raises Conflict when it has changed.
+        """
+        before = self._rests.get(execution.arn, [])
+        state = await self._put_state(execution, revision + 1, run, items.at_revision(revision))
+        await self._commits.commit([state, *await self._put_events(execution, events)])
+        await self.delete_all(before)
+
+    async def finish(
+        self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
+    ) -> None:
+        condition = items.at_revision(revision)
+        if execution.type == EXPRESS:
+            actions = [self.delete(execution.arn, items.EXECUTION)]
+        else:
+            actions = [await self._put_execution(execution, run)]
+        if execution.type == EXPRESS or execution.status == SUCCEEDED:
+            actions.append(self.delete(execution.arn, items.STATE, condition))
+        else:
+            actions.append(await self._put_state(execution, revision + 1, run, condition))
+        await self._commits.commit([*actions, *await self._put_events(execution, events)])
+        await self.delete_all(self._rests.pop(execution.arn, []))
+
+    async def resume(
+        self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
+    ) -> None:
+        """Let a redriven execution run again. Raises Conflict when it runs already."""
+        before = self._rests.get(execution.arn, [])
+        actions = [
+            await self._put_execution(execution, run),
+            await self._put_state(execution, revision + 1, run, items.at_revision(revision)),
+        ]
+        await self._commits.commit([*actions, *await self._put_events(execution, events)])
+        await self.delete_all(before)
+
+    async def running(self) -> AsyncIterator[str]:
+        """The ARNs of all running executions."""
+        async for item in self.each({"IndexName": items.RUNNING}, "Scan"):
+            yield item["running"]["S"]
+
+    async def state(self, arn: str) -> tuple[int, Run] | None:
+        """The revision and the run of an execution; None when it succeeded."""
+        item = await self.get(arn, items.STATE)
+        if item is None:
+            return None
+        self._remember_rest(arn, item)
+        return int(item["revision"]["N"]), decode_run(await self.record(item))
+
+    async def executions(
+        self,
+        machine: str,
+        status: str | None,
+        is_wanted: Callable[[dict[str, Any]], bool],
+        limit: int,
+        after: Item | None,
+    ) -> tuple[list[dict[str, Any]], Item | None]:
+        """A page of a machine's executions, the newest first, and where to continue."""
+        request = query("machine = :machine", {":machine": machine})
+        request |= {"IndexName": items.STARTS, "ScanIndexForward": False}
+        if status is not None:
+            request["FilterExpression"] = "#status = :status"
+            request["ExpressionAttributeNames"] = {"#status": "status"}
+            request["ExpressionAttributeValues"][":status"] = {"S": status}
+        if after is not None:
+            request["ExclusiveStartKey"] = after
+        found: list[dict[str, Any]] = []
+        last: Item | None = None
+        async for item in self.each(request):
+            if len(found) == limit:
+                return found, last
+            listed = msgspec.json.decode(item["listing"]["S"])
+            if not is_wanted(listed):
+                continue
+            found.append(listed)
+            last = {name: item[name] for name in ("pk", "sk", "machine", "started")}
+        return found, None
+
+    async def event_count(self, arn: str) -> int:
+        counts = [await self._event_count(arn, sort) for sort in (items.STATE, items.EXECUTION)]
+        return next((count for count in counts if count is not None), 0)
+
+    async def has_state(self, arn: str) -> bool:
+        """Whether the state of an execution is stored."""
+        return await self._event_count(arn, items.STATE) is not None
+
+    async def _event_count(self, arn: str, sort: str) -> int | None:
+        request = {"Key": items.key(arn, sort), "ProjectionExpression": "events"}
+        answer = await self.call("GetItem", {**request, "ConsistentRead": True})
+        return int(answer["Item"]["events"]["N"]) if "Item" in answer else None
+
+    async def events(self, arn: str, first: int, *, is_reverse: bool) -> AsyncIterator[Event]:
+        """The history from an event on, forwards or backwards."""
+        start = items.history_sort(first)
+        if not is_reverse:
+            # The item with that event may begin with an earlier one.
+            request = _history_query(arn, items.HISTORY, start)
+            request |= {"ScanIndexForward": False, "Limit": 1}
+            async for item in self.each(request):
+                start = item["sk"]["S"]
+                break
+            request = _history_query(arn, start, items.HISTORY + "~")
+        else:
+            request = _history_query(arn, items.HISTORY, start)
+            request["ScanIndexForward"] = False
+        async for item in self.each(request):
+            events = msgspec.json.decode(await self.record(item))
+            for event in reversed(events) if is_reverse else events:
+                if (event["id"] <= first) if is_reverse else (event["id"] >= first):
+                    yield event
+
+    async def remove_machine(self, machine: str) -> None:
+        """Delete its executions, versions and aliases, and then the machine."""
+        await self._remove_executions(machine)
+        for partition in (items.versions_of(machine), items.aliases_of(machine)):
+            await self.delete_all(await self.keys(partition))
+        await self.remove(items.MACHINES, machine)
+
+    async def _remove_executions(self, machine: str) -> None:
+        request = query("machine = :machine", {":machine": machine})
+        keys = []
+        async for entry in self.each({**request, "IndexName": items.STARTS}):
+            keys += await self.keys(entry["pk"]["S"])
+        await self.delete_all(keys)
+
+    # Items of executions
+
+    async def _put_execution(
+        self, execution: Execution, run: Run, condition: Item | None = None
+    ) -> Action:
+        attributes = _execution_attributes(execution, run)
+        record = _encode(execution)
+        return await self.put(execution.arn, items.EXECUTION, record, attributes, condition)
+
+    async def _put_state(
+        self, execution: Execution, revision: int, run: Run, condition: Item | None = None
+    ) -> Action:
+        attributes = {
+            "revision": {"N": str(revision)},
+            "events": {"N": str(run.event_count)},
+        }
+        if execution.status == RUNNING:
+            attributes["running"] = {"S": execution.arn}
+        record = encode_run(run)
+        action = await self.put(execution.arn, items.STATE, record, attributes, condition)
+        if execution.status == RUNNING:
+            self._remember_rest(execution.arn, action["Put"]["Item"])
+        return action
+
+    async def _put_events(self, execution: Execution, events: Sequence[Event]) -> list[Action]:
+        if execution.type == EXPRESS or not events:
+            return []
+        sort = items.history_sort(events[0]["id"])
+        return [await self.put(execution.arn, sort, _encode(events))]
+
+    def _remember_rest(self, arn: str, state: Item) -> None:
+        """States are written often: the further items of the previous one are deleted later."""
+        keys = items.rest_keys(state)
+        if keys:
+            self._rests[arn] = keys
+        else:
+            self._rests.pop(arn, None)
+
+
+def _expected(is_new: bool) -> Item:
+    return items.ABSENT if is_new else {"ConditionExpression": "attribute_exists(pk)"}
+
+
+def _execution_attributes(execution: Execution, run: Run) -> Item:
+    attributes: Item = {
+        "status": {"S": execution.status},
+        "events": {"N": str(run.event_count)},
+    }
+    if execution.type != EXPRESS:
+        listing = {
+            "arn": execution.arn,
+            "name": execution.name,
+            "status": execution.status,
+            "started_at": execution.started_at,
+            "stopped_at": execution.stopped_at,
+            "redrive_count": execution.redrive_count,
+            "redriven_at": execution.redriven_at,
+            "version": execution.version,
+            "alias": execution.alias,
+        }
+        attributes |= {
+            "machine": {"S": execution.machine},
+            "started": {"S": items.started_sort(execution.started_at, execution.name)},
+            "listing": {"S": _encode(listing).decode()},
+        }
+    return attributes
+
+
+def _history_query(arn: str, first: str, last: str) -> dict[str, Any]:
+    values = {":pk": arn, ":first": first, ":last": last}
+    return query("pk = :pk AND sk BETWEEN :first AND :last", values)

@@ -1,0 +1,1 @@
+"""What tasks call: functions, operations of AWS services, activities and other executions."""

@@ -1,0 +1,45 @@
+"""Members of Step Functions' API as tasks spell them: StateMachineArn for stateMachineArn.
+
+In an `aws-sdk` task every name begins with a capital letter, however the service's API spells it.
+(guide, Integrating with AWS services) DynamoDB and Kinesis use capital letters anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partita.workflows.language.timestamps import format_timestamp
+from partita.workflows.language.values import is_number, json_text
+
+TEXTS = ("Input", "Output")
+"""Members with JSON as text, for which a task may also give the JSON value."""
+TIMES = ("Date", "timestamp")
+"""Suffixes of members that are seconds on the wire and text in a result."""
+
+
+def to_wire(parameters: Any) -> Any:
+    """The request for a task's parameters."""
+    if isinstance(parameters, list):
+        return [to_wire(item) for item in parameters]
+    if not isinstance(parameters, dict):
+        return parameters
+    request = {}
+    for name, value in parameters.items():
+        is_json = name in TEXTS and not isinstance(value, str)
+        request[name[:1].lower() + name[1:]] = json_text(value) if is_json else to_wire(value)
+    return request
+
+
+def from_wire(answer: Any) -> Any:
+    """The task's result for an answer."""
+    if isinstance(answer, list):
+        return [from_wire(item) for item in answer]
+    if not isinstance(answer, dict):
+        return answer
+    result = {}
+    for name, value in answer.items():
+        is_time = name.endswith(TIMES) and is_number(value)
+        result[name[:1].upper() + name[1:]] = (
+            format_timestamp(value) if is_time else from_wire(value)
+        )
+    return result

@@ -1,0 +1,230 @@
+"""Running tasks: functions, operations of AWS services, activities, and other executions."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from partita.client import Client, ClientError
+from partita.errors import StepFunctionsError
+from partita.workflows.language import (
+    Happening,
+    StartTask,
+    TaskFailed,
+    TaskStarted,
+    TaskSubmitted,
+    TaskSucceeded,
+)
+from partita.workflows.language.errors import (
+    PARAMETER_PATH_FAILURE,
+    RUNTIME,
+    TASK_FAILED,
+    StateError,
+)
+from partita.workflows.language.values import json_text, parse_json
+from partita.workflows.running import arns
+from partita.workflows.running.storage.records import SUCCEEDED, Execution
+from partita.workflows.running.storage.store import Store
+from partita.workflows.running.tasks import integrations
+from partita.workflows.running.tasks.activities import Activities
+from partita.workflows.running.tasks.attribute_values import completed
+from partita.workflows.running.tasks.functions import Functions
+from partita.workflows.running.tasks.integrations import SYNC, SYNC_2, Integration, integration_of
+from partita.workflows.running.tasks.member_names import from_wire, to_wire
+
+Report = Callable[..., None]
+"""`report(*happenings)`: they become part of the next step."""
+Note = Callable[..., Awaitable[None]]
+"""The same, and returns when they are durable."""
+
+UNMODELLED = {
+    "AccessDeniedException",
+    "EndpointUnreachable",
+    "SerializationException",
+    "UnrecognizedClientException",
+    "ValidationException",
+}
+"""Errors without a class in AWS's SDK for Java: they get the general name of their service."""
+
+
+class Executions(Protocol):
+    """Starts executions for tasks."""
+
+    async def start(
+        self, machine_arn: str, name: str, input: str, *, since: float
+    ) -> dict[str, Any]:
+        """StartExecution's answer, also for an execution that was started before, after `since`."""
+
+    async def finished(self, arn: str) -> Execution:
+        """Returns when it has ended."""
+
+
+class TaskRunner:
+    def __init__(
+        self, client: Client, store: Store, functions: Functions, activities: Activities
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._functions = functions
+        self._activities = activities
+        self.executions: Executions | None = None
+
+    async def run_task(
+        self, task: StartTask, execution_arn: str, report: Report, note: Note
+    ) -> None:
+        """Run a task and report its outcome. Raises StateError when it fails."""
+        integration = integration_of(task.resource)
+        if integration is None:
+            raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
+        if integration.kind == integrations.ACTIVITY:
+            await self._offer(integration.name, task, note)
+            return
+        if not task.is_submitted:
+            started = TaskStarted(task.id)
+            try:
+                output = await self._answer(integration, task, execution_arn)
+            except StateError as error:
+                report(started, TaskFailed(task.id, error.error, error.cause))
+                return
+            if not integration.pattern:
+                report(started, TaskSucceeded(task.id, output))
+                return
+            await note(started, TaskSubmitted(task.id, output))
+        else:
+            output = task.submitted
+        if integration.pattern != integrations.TOKEN:
+            report(await self._awaited(integration, task, output))
+
+    async def _offer(self, name: str, task: StartTask, note: Note) -> None:
+        if task.is_started:
+            return
+        if await self._store.activity(name) is None:
+            raise StateError(RUNTIME, f"The activity {task.resource} does not exist.")
+        await self._activities.offer(name, task, note)
+
+    async def _answer(self, integration: Integration, task: StartTask, execution_arn: str) -> Any:
+        if integration.kind == integrations.LAMBDA:
+            return await self._functions.call(task.resource, task.input)
+        if not isinstance(task.input, dict):
+            raise StateError(RUNTIME, f"{task.resource} takes an object, not {task.input!r:.100}")
+        if integration.kind == integrations.INVOKE:
+            return await self._invoke(task.input)
+        if integration.kind == integrations.START:
+            return await self._start(task, execution_arn)
+        if integration.service == "sfn":
+            return await self._ask_ourselves(integration, task.input)
+        return await self._ask(integration, task.input)
+
+    async def _invoke(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        name = parameters.get("FunctionName")
+        if not isinstance(name, str):
+            raise StateError(PARAMETER_PATH_FAILURE, "lambda:invoke needs a FunctionName")
+        if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
+            raise StateError(RUNTIME, "Here lambda:invoke always waits for the function's result")
+        payload = await self._functions.call(name, parameters.get("Payload", {}))
+        return {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200, **_metadata()}
+
+    async def _ask(self, integration: Integration, parameters: dict[str, Any]) -> dict[str, Any]:
+        """An operation of a service, over the wire."""
+        if integration.kind == integrations.DYNAMODB:
+            service, prefix, general = "dynamodb", "DynamoDB", "AmazonDynamoDBException"
+            parameters = completed(parameters)
+        else:
+            service, prefix, _ = integrations.SDK_SERVICES[integration.service]
+            general = f"{prefix}Exception"
+        try:
+            answer = await self._client.call(service, integration.operation, parameters)
+        except ClientError as error:
+            code = general if error.code in UNMODELLED else error.code
+            cause = f"{error.message} (Service: {prefix}, Status Code: {error.status})"
+            raise StateError(f"{prefix}.{code}", cause) from error
+        return {**answer, **_metadata()} if integration.kind == integrations.DYNAMODB else answer
+
+    async def _ask_ourselves(self, integration: Integration, parameters: dict[str, Any]) -> Any:
+        """An operation of Step Functions, over the wire as for any other client."""
+        try:
+            return from_wire(await self._ask(integration, to_wire(parameters)))
+        except StateError as error:
+            # Names of errors are classes of the SDK for Java, which all end in Exception.
+            name = error.error or ""
+            suffix = "" if name.endswith("Exception") else "Exception"
+            raise StateError(name + suffix, error.cause) from error
+
+    async def _start(self, task: StartTask, execution_arn: str) -> dict[str, Any]:
+        assert self.executions is not None
+        parameters = task.input
+        machine = parameters.get("StateMachineArn")
+        if not isinstance(machine, str):
+            raise StateError(PARAMETER_PATH_FAILURE, "startExecution needs a StateMachineArn")
+        name = _name(task, execution_arn)
+        given = parameters.get("Input", {})
+        try:
+            started = await self.executions.start(
+                machine,
+                name,
+                given if isinstance(given, str) else json_text(given),
+                since=task.scheduled_at,
+            )
+        except StepFunctionsError as error:
+            raise StateError(f"StepFunctions.{error.wire_code}Exception", error.message) from error
+        return {
+            "ExecutionArn": started["executionArn"],
+            "StartDate": started["startDate"],
+            **_metadata(),
+        }
+
+    async def _awaited(self, integration: Integration, task: StartTask, output: Any) -> Happening:
+        """The outcome of an execution that the task started."""
+        assert self.executions is not None
+        execution = await self.executions.finished(output["ExecutionArn"])
+        described = _described(execution, is_parsed=integration.pattern == integrations.SYNC_2)
+        if execution.status == SUCCEEDED:
+            return TaskSucceeded(task.id, described)
+        return TaskFailed(task.id, TASK_FAILED, json_text(described))
+
+
+def started_execution(task: StartTask, execution_arn: str) -> str | None:
+    """The ARN of the execution that a task started and waits for; None for other tasks."""
+    integration = integration_of(task.resource)
+    machine = task.input.get("StateMachineArn") if isinstance(task.input, dict) else None
+    is_waiting = integration is not None and integration.pattern in (SYNC, SYNC_2)
+    if not is_waiting or not isinstance(machine, str) or arns.kind_of(machine) != arns.MACHINE:
+        return None
+    name = arns.ExecutionName(arns.qualified(machine)[0], _name(task, execution_arn))
+    return arns.execution_arn(name)
+
+
+def _name(task: StartTask, execution_arn: str) -> str:
+    """Deterministic, so that a task that is started again finds its execution."""
+    default = uuid.uuid5(uuid.NAMESPACE_URL, execution_arn + task.id)
+    return str(task.input.get("Name") or default)
+
+
+def _metadata() -> dict[str, Any]:
+    """What optimised integrations add to the answer of a service."""
+    return {
+        "SdkHttpMetadata": {"HttpStatusCode": 200},
+        "SdkResponseMetadata": {"RequestId": str(uuid.uuid4())},
+    }
+
+
+def _described(execution: Execution, *, is_parsed: bool) -> dict[str, Any]:
+    read = parse_json if is_parsed else str
+    assert execution.stopped_at is not None
+    described: dict[str, Any] = {
+        "ExecutionArn": execution.arn,
+        "Input": read(execution.input),
+        "InputDetails": {"Included": True},
+        "Name": execution.name,
+        "StartDate": int(execution.started_at * 1000),
+        "StateMachineArn": arns.machine_arn(execution.machine),
+        "Status": execution.status,
+        "StopDate": int(execution.stopped_at * 1000),
+    }
+    if execution.output is not None:
+        described |= {"Output": read(execution.output), "OutputDetails": {"Included": True}}
+    for name, value in (("Error", execution.error), ("Cause", execution.cause)):
+        if value is not None:
+            described[name] = value
+    return described

@@ -1,0 +1,65 @@
+"""Who may see and change what is not public."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+
+import pytest
+
+from partita.apps.messages import Request, Response
+from partita.apps.pagehits.authorization import NOBODY, Access
+
+TOKEN = "s3cret: with a colon"
+BASIC = b"Basic " + b64encode(f"anyone:{TOKEN}".encode())
+
+
+def status(access: Access, **headers: bytes) -> int:
+    """Of a request for what is private."""
+    given = {name.replace("_", "-").encode(): value for name, value in headers.items()}
+
+    async def handler(request: Request) -> Response:
+        return Response(200)
+
+    request = Request(b"GET", b"/quarantine", {b"host": b"127.0.0.1:8080", **given})
+    return asyncio.run(access.private(handler)(request)).status  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "::1", "localhost"])
+def test_without_a_token_the_machine_itself_may_decide(host: str) -> None:
+    assert status(Access(host=host)) == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "hits.example"])
+def test_without_a_token_nobody_else_may(host: str) -> None:
+    assert status(Access(host=host)) == 403
+
+
+@pytest.mark.parametrize("header", ["x_forwarded_for", "forwarded", "via", "x_real_ip"])
+def test_what_comes_through_a_proxy_is_not_from_the_machine_itself(header: str) -> None:
+    assert status(Access(host="127.0.0.1"), **{header: b"127.0.0.1"}) == 403
+
+
+@pytest.mark.parametrize("given", [BASIC, b"Bearer " + TOKEN.encode(), b"bearer " + TOKEN.encode()])
+def test_a_token_lets_in_whoever_gives_it(given: bytes) -> None:
+    access = Access(TOKEN, "0.0.0.0")
+    assert status(access, authorization=given, x_forwarded_for=b"192.0.2.1") == 200
+
+
+@pytest.mark.parametrize(
+    "given", [b"", b"Basic", b"Basic !", b"Basic \xff", b"Bearer", b"Bearer s3cret", BASIC + b"x"]
+)
+def test_a_token_keeps_out_everyone_else(given: bytes) -> None:
+    """Also those on the machine itself."""
+    assert status(Access(TOKEN, "127.0.0.1"), authorization=given) == 401
+
+
+@pytest.mark.parametrize("origin", [b"https://evil.example", b"null", b"http://["])
+def test_pages_of_other_sites_may_not_decide_for_who_looks_at_them(origin: bytes) -> None:
+    assert status(Access(host="127.0.0.1"), origin=origin) == 403
+    assert status(Access(TOKEN), origin=origin, authorization=BASIC) == 403
+    assert status(Access(host="127.0.0.1"), origin=b"http://127.0.0.1:8080") == 200
+
+
+def test_nobody_is_nobody() -> None:
+    assert status(NOBODY) == 403
