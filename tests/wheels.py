@@ -44,3 +44,9 @@ def installed(wheel: Path, folder: Path) -> Path:
         check=True,
     )
     return folder / "bin/partita"
+
+
+def outside() -> dict[str, str]:
+    """The environment, without what leads to the source of this tree."""
+    inside = ("PYTHONPATH", "PARTITA_PURE", "VIRTUAL_ENV")
+    return {name: value for name, value in os.environ.items() if name not in inside}

@@ -41,7 +41,7 @@ def wheel(form: str, tmp_path: Path) -> Path:
 def test_a_wheel_is_tagged_for_what_it_holds(wheel: Path, form: str) -> None:
     assert TAGS[form] in wheel.name
     folder = wheels.unpacked(wheel)
-    said = processes.run("--version", env={**_environment(), "PYTHONPATH": str(folder)}).stdout
+    said = processes.run("--version", env={**wheels.outside(), "PYTHONPATH": str(folder)}).stdout
     assert said.strip().endswith(SAYS[form])
 
 
@@ -50,11 +50,13 @@ def test_the_wire_suite_passes_against_an_installed_wheel(
     wheel: Path, form: str, tmp_path: Path
 ) -> None:
     partita = str(wheels.installed(wheel, tmp_path / "environment"))
-    said = processes.run("--version", command=[partita], env=_environment()).stdout
+    said = processes.run("--version", command=[partita], env=wheels.outside()).stdout
     assert said.strip().endswith(SAYS[form])
     arguments = ("serve", "--port", "0", "--in-memory")
     with processes.starting() as start:
-        server = start(*arguments, command=[partita], env=_environment(), cwd=tmp_path, stderr=None)
+        server = start(
+            *arguments, command=[partita], env=wheels.outside(), cwd=tmp_path, stderr=None
+        )
         suite = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "tests/wire"],
             cwd=ROOT,
@@ -62,12 +64,3 @@ def test_the_wire_suite_passes_against_an_installed_wheel(
             check=False,
         )
         assert suite.returncode == 0
-
-
-def _environment() -> dict[str, str]:
-    """Ours, without what leads to the source of this tree."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PARTITA_PURE", "VIRTUAL_ENV")
-    }
