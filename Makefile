@@ -3,10 +3,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+SERVING := $(VENV)/.serving
 INSTALLED := $(VENV)/.installed
+DOCUMENTED := $(VENV)/.documented
+# COMPILE=--require makes it an error that nothing can be compiled here.
+COMPILE ?=
 
-.PHONY: install compile run test compat soak bench clean
+.PHONY: run install compile check unit lint test compat soak bench wheel docs clean
 .DELETE_ON_ERROR:
+
+# Serves at once, and compiles the hot modules meanwhile: the next start is the fast one.
+run: $(SERVING)
+	@($(BIN)/python scripts/compile --beside &)
+	$(BIN)/partita serve --host 127.0.0.1 --port 8000 --data data
 
 install: $(INSTALLED)
 
@@ -17,39 +27,66 @@ $(BIN)/python:
 		{ echo 'This Python cannot make virtual environments. On Debian or Ubuntu: apt install python3-venv' >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): requirements.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+# Python compiles what it imports; compiling the rest ahead would only take time.
+$(SERVING): requirements.txt pyproject.toml | $(BIN)/python
+	$(PIP) --no-compile -r requirements.txt
+	$(PIP) --no-build-isolation --no-deps -e .
 	@touch $@
 
-# Compiled again only when a hot room has changed.
-compile: install
-	@$(BIN)/python scripts/compile
+$(INSTALLED): requirements-dev.txt requirements-compile.txt requirements-docs.txt $(SERVING)
+	$(PIP) -r requirements-dev.txt
+	@touch $@
 
-run: compile
-	$(BIN)/partita serve --host 127.0.0.1 --port 8000 --data data
+# Compiled again only when something that is compiled in has changed.
+compile: $(SERVING)
+	@$(BIN)/python scripts/compile $(COMPILE)
 
-test: compile
-	@scripts/provision
+# What to run before every commit: a minute, with the fast tests beside the rest.
+check: install
+	@$(MAKE) --no-print-directory --jobs 2 unit lint
+
+unit: install
+	$(BIN)/pytest tests/unit -q
+
+lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+test: install compile lint
+	@scripts/provision
 	$(BIN)/pytest tests -q
 	PARTITA_PURE=1 $(BIN)/pytest -q tests/unit/database tests/unit/server tests/storage
 
-compat: compile
+compat: install compile
 	@scripts/provision
 	$(BIN)/pytest tests -q -m compat
 
-soak: compile
+# What takes long, and the wire in plain Python.
+soak: install compile
+	@scripts/provision
 	$(BIN)/pytest tests -q -m soak
+	PARTITA_PURE=1 $(BIN)/pytest -q tests/wire tests/compat
 
 # Options of the benchmark go into BENCH: make bench BENCH="--quick"
-bench: compile
+bench: install compile
 	@scripts/provision
 	$(BIN)/python -m benchmarks $(BENCH)
 
+# Into dist/: one for any machine, in plain Python, and one for machines like this one, compiled.
+wheel: $(SERVING)
+	$(BIN)/python -m hatchling build --target wheel
+	PARTITA_WHEEL=compiled $(BIN)/python -m hatchling build --target wheel
+
+# Into site/.
+docs: $(DOCUMENTED)
+	$(BIN)/mkdocs build --strict
+
+$(DOCUMENTED): requirements-docs.txt | $(BIN)/python
+	$(PIP) -r requirements-docs.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV) src/partita/.compiled .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) dist site src/partita/.compiled* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,10 +28,12 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, 
 class Server:
     """One process of `partita`, from its ready line to its end."""
 
-    def __init__(self, *arguments: str | Path, **popen: Any) -> None:
+    def __init__(
+        self, *arguments: str | Path, command: Sequence[str] = COMMAND, **popen: Any
+    ) -> None:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.process: subprocess.Popen[str] = subprocess.Popen(
-            [*COMMAND, *map(str, arguments)], **{**pipes, "env": ENVIRONMENT, **popen}
+            [*command, *map(str, arguments)], **{**pipes, "env": ENVIRONMENT, **popen}
         )
         self.ready_line = self._ready_line()
         match = re.search(r"http://[^\s/]+", self.ready_line)

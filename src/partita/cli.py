@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from partita import __version__
+from partita import __version__, compiled
 from partita.errors import PartitaError, StorageError
 
 HOST = "127.0.0.1"
@@ -21,6 +21,7 @@ TRANSIENT_SECONDS = 1.0
 DURABLE, RELAXED = "durable", "relaxed"
 CAPACITY_MODES = ("off", "observe", "enforce")
 ENDPOINT = f"http://{HOST}:{PORT}"
+FORM = "compiled" if compiled.is_used() else "plain Python"
 PORT_RANGE = click.IntRange(0, 65_535)
 
 
@@ -63,7 +64,9 @@ class Commands(click.Group):
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "PARTITA"},
 )
-@click.version_option(__version__, prog_name="partita")
+@click.version_option(
+    __version__, prog_name="partita", message=f"%(prog)s, version %(version)s ({FORM})"
+)
 def commands() -> None:
     """A DynamoDB-compatible database that you run yourself."""
 

@@ -1,24 +1,29 @@
-"""The compiled form of the hot rooms: used when it is there and made from this very source.
+"""The compiled form of the hot modules: used when it is whole, fits this Python and this source.
 
-`scripts/compile` translates the modules of `MODULES` to C with mypyc. The same source runs with and
-without it. A build names the digest of the source that it was made from, so an edited module is
-never shadowed by an old build: then, or with PARTITA_PURE=1, Python's own modules are imported.
+`scripts/compile` translates `MODULES` to C with mypyc. The same source runs with and without it. A
+build has a manifest: its ABI, its compiler, and a checksum of each library and of each source file
+that went into it. That is more than `MODULES`: constants and class layouts of what these import are
+compiled in. An edited file is therefore never shadowed by an old build: then, or with
+PARTITA_PURE=1, Python's own modules are imported. So are they, with a warning, when a build is
+damaged or made for another Python.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from zlib import crc32
 
 PACKAGE = Path(__file__).parent
 BUILD = PACKAGE / ".compiled"
-DIGEST = BUILD / "source.digest"
+MANIFEST = "manifest"
+ABI = EXTENSION_SUFFIXES[0]
 SHARED_LIBRARY = "partita__mypyc"
 
 MODULES = (
@@ -92,21 +97,81 @@ MODULES = (
 )
 
 
-def source_digest() -> str:
-    digest = blake2b(sys.implementation.cache_tag.encode(), digest_size=16)
-    for module in MODULES:
-        digest.update((PACKAGE / module).read_bytes())
-    return digest.hexdigest()
+class Manifest:
+    """What a build was made for, by and from, and what it consists of."""
+
+    def __init__(
+        self, abi: str, compiler: str, sources: Mapping[str, str], libraries: Mapping[str, str]
+    ) -> None:
+        self.abi = abi
+        self.compiler = compiler
+        self.sources = sources
+        """Checksums by path, from the folder that holds the package."""
+        self.libraries = libraries
+        """Checksums by path, from the folder of the build."""
+
+    def __str__(self) -> str:
+        files = {"source": self.sources, "library": self.libraries}
+        lines = [f"abi {self.abi}", f"compiler {self.compiler}"]
+        for kind, checksums in files.items():
+            lines += [f"{kind} {checksum} {path}" for path, checksum in checksums.items()]
+        return "\n".join([*lines, ""])
+
+    @staticmethod
+    def read(build: Path) -> Manifest:
+        abi = compiler = ""
+        files: dict[str, dict[str, str]] = {"source": {}, "library": {}}
+        for line in (build / MANIFEST).read_text().splitlines():
+            kind, _, value = line.partition(" ")
+            if kind == "abi":
+                abi = value
+            elif kind == "compiler":
+                compiler = value
+            elif kind in files:
+                checksum, _, path = value.partition(" ")
+                files[kind][path] = checksum
+            else:
+                raise ValueError(f"its manifest has a line {line!r}")
+        return Manifest(abi, compiler, files["source"], files["library"])
+
+    def first_edited(self) -> str | None:
+        """A source file that is not what the build was made from."""
+        for path, expected in self.sources.items():
+            try:
+                if checksum(f"{PACKAGE.parent}/{path}") != expected:
+                    return path
+            except FileNotFoundError:
+                return path
+        return None
+
+    def check_libraries(self, build: Path) -> None:
+        """Loading a library that is torn could end the process: its bytes are looked at first."""
+        if self.abi != ABI:
+            raise ImportError(f"they are for {self.abi}, and this Python loads {ABI}")
+        for path, expected in self.libraries.items():
+            if checksum(f"{build}/{path}") != expected:
+                raise ImportError(f"{path} is damaged")
 
 
-def use() -> bool:
+def checksum(path: str) -> str:
+    """A guard against accidents: who can change a library can change the manifest too."""
+    with open(path, "rb") as file:
+        return f"{crc32(file.read()):08x}"
+
+
+def use(build: Path = BUILD) -> bool:
     """Import the compiled modules from now on, if they fit; says whether they do."""
-    if os.environ.get("PARTITA_PURE") or not DIGEST.exists():
+    if os.environ.get("PARTITA_PURE") or not (build / MANIFEST).exists():
         return False
-    if DIGEST.read_text() != source_digest():
+    try:
+        manifest = Manifest.read(build)
+        if manifest.first_edited():
+            return False
+        manifest.check_libraries(build)
+        _install(_Finder(build, manifest.libraries))
+    except (ImportError, OSError, ValueError) as error:
+        _warn(f"the compiled modules in {build} cannot be used: {error}")
         return False
-    # Without its abstract class, whose module takes 20 ms to import.
-    sys.meta_path.insert(0, _Finder())
     return True
 
 
@@ -114,12 +179,31 @@ def is_used() -> bool:
     return any(isinstance(finder, _Finder) for finder in sys.meta_path)
 
 
+def _install(finder: _Finder) -> None:
+    sys.meta_path.insert(0, finder)
+    try:
+        # All code is in this one. Modules that are half compiled, half not, would not fit together.
+        import_module(SHARED_LIBRARY)
+    except ImportError:
+        sys.meta_path.remove(finder)
+        raise
+
+
+def _warn(reason: str) -> None:
+    import logging
+
+    logging.getLogger(__name__).warning(
+        "Partita runs as plain Python, at about half the speed: %s. "
+        "Run `make compile`, or install it again.",
+        reason,
+    )
+
+
+# Without its abstract class, whose module takes 20 ms to import.
 class _Finder:
-    def __init__(self) -> None:
-        names = [f"partita.{module.removesuffix('.py').replace('/', '.')}" for module in MODULES]
+    def __init__(self, build: Path, libraries: Mapping[str, str]) -> None:
         self._files = {
-            name: BUILD / f"{name.replace('.', '/')}{EXTENSION_SUFFIXES[0]}"
-            for name in [*names, SHARED_LIBRARY]
+            path.removesuffix(ABI).replace("/", "."): f"{build}/{path}" for path in libraries
         }
 
     def find_spec(
@@ -128,4 +212,4 @@ class _Finder:
         file = self._files.get(name)
         if file is None:
             return None
-        return spec_from_file_location(name, file, loader=ExtensionFileLoader(name, str(file)))
+        return spec_from_file_location(name, file, loader=ExtensionFileLoader(name, file))

@@ -6,26 +6,21 @@ import os
 import runpy
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests import wheels
+
 from .test_examples import copied
 
 STAGES = ("plan", "analyze", "model", "model --check", "estimate", "report")
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The contents of the wheel, in a folder of their own."""
-    wheel = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
-    folder = tmp_path_factory.mktemp("wheel")
-    (built,) = wheel.WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
-    with zipfile.ZipFile(built) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
+    return wheels.unpacked(wheels.build(tmp_path_factory.mktemp("wheel")))
 
 
 def test_the_installed_stages_run_outside_the_tree(installed: Path, tmp_path: Path) -> None:
