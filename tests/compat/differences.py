@@ -90,9 +90,13 @@ def _read(text: str) -> Iterator[Difference]:
             )
 
 
-DIFFERENCES = tuple(
-    sorted(_read(LIST.read_text("utf-8")), key=lambda difference: not difference.cases)
-)
+def read(path: Path) -> tuple[Difference, ...]:
+    """The entries of a list, those that name a case first."""
+    entries = _read(path.read_text("utf-8"))
+    return tuple(sorted(entries, key=lambda difference: not difference.cases))
+
+
+DIFFERENCES = read(LIST)
 
 
 def difference(case: str, step: int, operation: str, local: str) -> Difference | None:
