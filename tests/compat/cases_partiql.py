@@ -659,6 +659,11 @@ ONCE = str(uuid4())
 SEVERAL = [
     *given(*SETUP)(
         case(
+            "parts of documents in batches and transactions",
+            batch("SELECT m.x, l[1], m.y[1], m.nope FROM Things WHERE pk = 'a'"),
+            transaction("SELECT m.x, l[1], m.y[1], m.nope FROM Things WHERE pk = 'a'"),
+        ),
+        case(
             "batches of reads",
             batch(
                 "SELECT * FROM Things WHERE pk = 'a'", "SELECT n FROM Paged WHERE pk='a' AND sk=1"

@@ -135,7 +135,7 @@ UNFIT = (
     "REMOVE nope[0]", "REMOVE s.x", "REMOVE s[0]", "REMOVE l.x", "REMOVE m[0]", "REMOVE m.nope.x",
     "ADD s :one", "ADD ss :one", "ADD n :ss", "ADD ss :ns", "ADD l :ss", "ADD nope.x :one",
     "ADD m :one", "DELETE n :ss", "DELETE ss :ns", "DELETE l :ss", "DELETE nope.x :ss",
-    "DELETE m.a :ss", "ADD l[9] :one", "DELETE s :ss",
+    "DELETE m.a :ss", "ADD l[9] :one", "DELETE s :ss", "SET x = if_not_exists(n, nope)",
 )  # fmt: skip
 
 
@@ -275,6 +275,7 @@ CASES: list[Case] = [
                 "REMOVE x[0]",
                 "SET x[0] = :one",
                 "SET x = :one REMOVE y",
+                "SET x = :one REMOVE y.a",
                 "DELETE x :ss SET y = :one",
             )
         ),

@@ -174,7 +174,7 @@ def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
     if context.service.ledger.is_on:
         asked = charges.read_charges(context.service, one.table, one.key, units)
         charges.charge(context.service, asked)
-    return Consumed(units), projected(stored, one.statement.columns) if stored else None
+    return Consumed(units), projected(stored, one.statement.projection) if stored else None
 
 
 def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:

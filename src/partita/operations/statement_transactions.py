@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from partita.errors import KeyTypeError, ValidationException
-from partita.expressions.projection import Columns
+from partita.expressions.projection import Projection
 from partita.expressions.resolution import Values
 from partita.item.values import Item
 from partita.operations.actions import Action
@@ -68,13 +68,13 @@ def execute_writes(context: WriteContext, request: Request) -> bytes:
 def execute_reads(context: ReadContext, request: Request) -> bytes:
     statements, values = _bound(request["TransactStatements"])
     tables = [context.service.table(statement.table_name) for statement in statements]
-    wanted: list[tuple[Item, Columns | None]] = []
+    wanted: list[tuple[Item, Projection | None]] = []
     with _cancellation(len(statements)) as attempt:
         for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
             assert isinstance(statement, SelectStatement)
             with attempt(position):
                 plan = single_item(statement, table, values[position], "ExecuteTransaction")
-                wanted.append((plan.key, statement.columns))
+                wanted.append((plan.key, statement.projection))
     items, members = read_together(context, request, tables, wanted)
     responses = [NO_ITEM if item is None else answer([raw_member("Item", item)]) for item in items]
     return answer([*members, raw_member("Responses", raw_list(responses))])

@@ -15,7 +15,7 @@ from partita.expressions.condition import Condition, condition_of
 from partita.expressions.parse import ConditionNode, JunctionNode, Refusal, ValueNode
 from partita.expressions.paths import Path as DocumentPath
 from partita.expressions.paths import disjoint
-from partita.expressions.projection import Columns, shape_of
+from partita.expressions.projection import Columns, Projection, shape_of
 from partita.expressions.resolution import NameItems, Values, kept
 from partita.expressions.update import Update as UpdateExpression
 from partita.expressions.update import update_of
@@ -108,6 +108,11 @@ class SelectStatement(ConditionalStatement):
     columns: Columns | None
     order_by: tuple[tuple[str, bool], ...]
     """Key attributes, and whether they descend."""
+
+    @property
+    def projection(self) -> Projection | None:
+        """The columns as batches and transactions show them (observed on DynamoDB Local)."""
+        return self.columns.as_documents() if self.columns else None
 
 
 @dataclass(slots=True, kw_only=True)
