@@ -1,20 +1,23 @@
 """DynamoDB Local, with values in the form in which the service gives them.
 
-It leaves numbers inside of documents as they were written, and sorts sets of bytes as if bytes had
-signs; the service has one form for a number wherever it stands.
+It leaves numbers inside of documents and sets of PartiQL's literals as they were written, and sorts
+sets of bytes as if bytes had signs. The service has one form for a number wherever it stands, and
+sorts all sets by value (dynamodb-conformance, paritysuite, recorded in 2026).
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode
-from decimal import Context
+from collections.abc import Callable
+from decimal import Context, Decimal
 from typing import Any
 
 from ..endpoints import Endpoint
 from ..notation import Body
 
 EXACT = Context(prec=400)
+SET_ORDERS: dict[str, Callable[[str], Any]] = {"SS": str.encode, "NS": Decimal, "BS": b64decode}
 
 
 class CanonicalEndpoint:
@@ -35,10 +38,9 @@ def in_canonical_form(body: Any) -> Any:
         ((kind, content),) = body.items()
         if kind == "N" and isinstance(content, str):
             return {"N": canonical_number(content)}
-        if kind == "NS" and isinstance(content, list):
-            return {"NS": [canonical_number(one) for one in content]}
-        if kind == "BS" and isinstance(content, list):
-            return {"BS": sorted(content, key=b64decode)}
+        if kind in SET_ORDERS and isinstance(content, list):
+            members = [canonical_number(one) if kind == "NS" else one for one in content]
+            return {kind: sorted(members, key=SET_ORDERS[kind])}
     return {name: in_canonical_form(one) for name, one in body.items()}
 
 

@@ -11,6 +11,10 @@ from .tables import ATTRIBUTES, Table, attribute_value
 from .values import SETS, value
 
 SORTABLE = ("S", "N", "B")
+OPERATORS = (
+    *("EQ", "EQ", "NE", "LT", "LE", "GT", "GE", "BETWEEN", "IN"),
+    *("NULL", "NOT_NULL", "CONTAINS", "NOT_CONTAINS", "BEGINS_WITH"),
+)
 
 
 def conditions(dice: Dice, table: Table, avoid: Collection[str] = ()) -> Body:
@@ -19,10 +23,7 @@ def conditions(dice: Dice, table: Table, avoid: Collection[str] = ()) -> Body:
 
 
 def condition(dice: Dice, table: Table, name: str) -> Body:
-    operator = dice.choice(
-        ("EQ", "EQ", "NE", "LT", "LE", "GT", "GE", "BETWEEN", "IN", "NULL", "NOT_NULL")
-        + ("CONTAINS", "NOT_CONTAINS", "BEGINS_WITH")
-    )
+    operator = dice.choice(OPERATORS)
     return _written(operator, _operands(dice, table, name, operator))
 
 
@@ -48,8 +49,10 @@ def _operands(dice: Dice, table: Table, name: str, operator: str) -> list[Value]
     return dice.times(1, 3, lambda: value(dice, scalar))
 
 
-def operator(dice: Dice) -> Body:
-    return maybe(dice, 0.4, "ConditionalOperator", ("AND", "OR", "OR"))
+def operator(dice: Dice, conditions: Body) -> Body:
+    """How the conditions are joined, which must not be told of a single one."""
+    probability = 0.5 if len(conditions) > 1 else 0.01
+    return maybe(dice, probability, "ConditionalOperator", ("AND", "OR", "OR"))
 
 
 def expected(dice: Dice, table: Table) -> Body:
@@ -58,7 +61,7 @@ def expected(dice: Dice, table: Table) -> Body:
     body = {}
     for name in dice.some((*ATTRIBUTES, *table.key_kinds), 1, 3):
         body[name] = _expectation(dice, table, name)
-    return {"Expected": body} | operator(dice)
+    return {"Expected": body} | operator(dice, body)
 
 
 def _expectation(dice: Dice, table: Table, name: str) -> Body:

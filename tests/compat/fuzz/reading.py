@@ -83,7 +83,7 @@ def _legacy_query(dice: Dice, used: Table, keys: dict[str, str]) -> Body:
     body: Body = {"KeyConditions": conditions}
     if dice.chance(0.5):
         body["QueryFilter"] = legacy.conditions(dice, used, avoid=keys)
-        body |= legacy.operator(dice)
+        body |= legacy.operator(dice, body["QueryFilter"])
     return body | (legacy.attributes_to_get(dice, used) if dice.chance(0.3) else {})
 
 
@@ -128,7 +128,7 @@ def _legacy_scan(dice: Dice, used: Table) -> Body:
     body: Body = {}
     if dice.chance(0.8):
         body["ScanFilter"] = legacy.conditions(dice, used)
-        body |= legacy.operator(dice)
+        body |= legacy.operator(dice, body["ScanFilter"])
     return body | (legacy.attributes_to_get(dice, used) if dice.chance(0.3) else {})
 
 

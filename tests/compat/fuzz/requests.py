@@ -42,9 +42,7 @@ class Request:
         return any(_changes(one.get("Statement", "")) for one in statements)
 
 
-WRITES = frozenset(
-    ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
-)
+WRITES = frozenset(("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"))
 Make = Callable[[Dice], Request]
 
 

@@ -176,4 +176,3 @@ def _together(pages: Sequence[Answer], order_by: str | None) -> Answer:
     if order_by is not None:
         body["Order"] = [item.get(order_by) for item in items]
     return Answer(200, body)
-
