@@ -129,6 +129,37 @@ def _units_of_fetches(request: Request, local: Answer, partita: Answer) -> Pair:
     return local, partita
 
 
+@rule(
+    "A write costs an index what its entry has, and nothing where no entry changes. DynamoDB Local "
+    "adds the 100 bytes that a local index takes in storage, and charges a global index of two "
+    "attributes for a change of one of them in an item that is not in it.",
+    f"developer guide, provisioned throughput considerations for indexes; {CONFORMANCE}",
+)
+def _units_of_entries(request: Request, local: Answer, partita: Answer) -> Pair:
+    if request.operation not in ("PutItem", "UpdateItem", "DeleteItem"):
+        return local, partita
+    theirs, ours = local.body.get("ConsumedCapacity"), partita.body.get("ConsumedCapacity")
+    if not theirs or not ours or theirs == ours:
+        return local, partita
+    too_much = theirs["CapacityUnits"] - ours["CapacityUnits"]
+    if "Table" in theirs:
+        too_much -= _overcharged(theirs, ours, "LocalSecondaryIndexes", most=2.0)
+        too_much -= _overcharged(theirs, ours, "GlobalSecondaryIndexes", most=0.0)
+    elif 0.0 < too_much <= sum(2.0 for table in request.tables for _ in table.indexes):
+        too_much = 0.0
+    return (local, partita) if too_much else (_without_capacity(local), _without_capacity(partita))
+
+
+def _overcharged(theirs: Body, ours: Body, kind: str, most: float) -> float:
+    """What DynamoDB Local charges too much for some indexes, as far as it is known to."""
+    charged, units = theirs.get(kind, {}), ours.get(kind, {})
+    more = {name: one["CapacityUnits"] for name, one in charged.items() if name not in units}
+    for name in charged.keys() & units.keys():
+        difference = charged[name]["CapacityUnits"] - units[name]["CapacityUnits"]
+        more[name] = difference if 0.0 <= difference <= most else 0.0
+    return sum(more.values())
+
+
 @rule("A Query that finds nothing costs the smallest unit.", f"developer guide; {ALTERNATOR}")
 def _units_of_nothing(request: Request, local: Answer, partita: Answer) -> Pair:
     if request.operation != "Query" or not local.status == partita.status == 200:
@@ -185,6 +216,22 @@ def _items_of_pages(answer: Answer) -> Answer:
     return replace(
         answer, body={"Items": [item for page in _pages(answer) for item in page.get("Items", ())]}
     )
+
+
+@rule(
+    "A page that ends with its limit has a LastEvaluatedKey, also where the key condition ends. "
+    "DynamoDB Local leaves it out where the last sort key is the bound of the condition.",
+    "API reference, Query: a LastEvaluatedKey does not mean that there is more; which of the two "
+    "the service does is not known",
+)
+def _last_at_the_bound(request: Request, local: Answer, partita: Answer) -> Pair:
+    if request.operation != "Query" or not local.status == partita.status == 200:
+        return local, partita
+    theirs, ours = _pages(local), _pages(partita)
+    if len(theirs) + 1 == len(ours) and not ours[-1]["Items" if "Items" in ours[-1] else "Count"]:
+        ours[-2].pop("LastEvaluatedKey", None)
+        return local, _with_pages(partita, ours[:-1])
+    return local, partita
 
 
 @rule("TransactGetItems leaves out an item of which a projection leaves nothing.", CONFORMANCE)
@@ -273,8 +320,9 @@ def _removed_from_nothing(request: Request, local: Answer, partita: Answer) -> P
     if local.message == INVALID_PATH:
         return partita, partita
     attributes = local.body.get("Attributes", {}) if local.status == 200 else {}
-    if attributes.keys() <= {"pk", "sk"}:
-        return replace(local, body=_without(local.body, "Attributes")), partita
+    if attributes.keys() <= {"pk", "sk"} and "Attributes" not in partita.body:
+        unlike = replace(local, body=_without(local.body, "Attributes"))
+        return _without_capacity(unlike), _without_capacity(partita)
     return local, partita
 
 
@@ -336,6 +384,22 @@ def _cancelled(request: Request, local: Answer, partita: Answer) -> Pair:
     return local, partita
 
 
+@rule(
+    "What the request alone shows is told before a condition is looked at: that it updates a key, "
+    "or gives an index key another type. The service has another text for what only the item shows.",
+    f"{DYNALITE}; not known of the service with a condition that fails",
+)
+def _told_before_the_condition(request: Request, local: Answer, partita: Answer) -> Pair:
+    early = ("Cannot update attribute ", "Type mismatch for Index Key ")
+    if not any(text in str(partita) for text in early):
+        return local, partita
+    if local.type == "ConditionalCheckFailedException" or local.message in UPDATE_TEXTS:
+        return partita, partita
+    if local.type == partita.type == "TransactionCanceledException":
+        return partita, partita
+    return local, partita
+
+
 def _tells(reasons: list[Body], text: str) -> bool:
     """Whether a reason says so, or, of an update that is wrong in several ways, another of them."""
     texts = {str(reason.get("Message")) for reason in reasons}
@@ -351,6 +415,57 @@ def _several_mistakes(request: Request, local: Answer, partita: Answer) -> Pair:
     text = json.dumps(request.body)
     has_several = len(re.findall(r"\b(SET|REMOVE|ADD|DELETE)\b|, ", text)) > 1
     if has_several and {local.message, partita.message} <= UPDATE_TEXTS:
+        return partita, partita
+    return local, partita
+
+
+@rule(
+    "UPDATED_OLD and UPDATED_NEW have only those parts of a document that the update names.",
+    f"{CONFORMANCE}; {DYNALITE}",
+)
+def _updated_parts(request: Request, local: Answer, partita: Answer) -> Pair:
+    is_part = "UPDATED_" in str(request.body.get("ReturnValues")) or "MODIFIED" in str(request.body)
+    if is_part and local.status == partita.status == 200 and _is_part(partita.body, local.body):
+        return partita, partita
+    return local, partita
+
+
+def _is_part(part: Any, whole: Any) -> bool:
+    """Whether one document is what is left of another without some members."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(name in whole and _is_part(one, whole[name]) for name, one in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        rest = iter(whole)
+        return all(any(_is_part(one, other) for other in rest) for one in part)
+    return bool(part == whole)
+
+
+@rule(
+    "Of several statements that are wrong, one is told: those first that are wrong by themselves, "
+    "as with the expressions of TransactWriteItems.",
+    CONFORMANCE,
+)
+def _several_statements(request: Request, local: Answer, partita: Answer) -> Pair:
+    failed = "Validation failed in TransactStatements["
+    texts = (str(local.message), str(partita.message))
+    if all(text.startswith(failed) for text in texts) and texts[0][:41] != texts[1][:41]:
+        return partita, partita
+    return local, partita
+
+
+@rule("Where DynamoDB Local fails there is nothing to compare with.", "DynamoDB Local")
+def _failed(request: Request, local: Answer, partita: Answer) -> Pair:
+    return (partita, partita) if local.status == 500 else (local, partita)
+
+
+@rule(
+    "attribute_type takes the name of a type, whatever it is asked of. DynamoDB Local's PartiQL "
+    "asks that the name has the type of the key.",
+    "developer guide, functions of condition expressions",
+)
+def _type_of_a_key(request: Request, local: Answer, partita: Answer) -> Pair:
+    text = "Condition parameter type does not match schema type"
+    if str(local.message).endswith(text) and "attribute_type(" in _statement(request):
         return partita, partita
     return local, partita
 
@@ -372,6 +487,20 @@ def _shown_operands(request: Request, local: Answer, partita: Answer) -> Pair:
 def _masked(answer: Answer) -> Answer:
     shown = re.compile(r"AttributeValue: \{[NB]:[^}]*\}")
     return replace(answer, message=shown.sub("AttributeValue", answer.message or ""))
+
+
+@rule(
+    "Of overlapping paths both are named. DynamoDB Local names any path as the second.",
+    DYNALITE,
+)
+def _second_path(request: Request, local: Answer, partita: Answer) -> Pair:
+    if "Two document paths overlap with each other" in str(local.message):
+        return _with_one_path(local), _with_one_path(partita)
+    return local, partita
+
+
+def _with_one_path(answer: Answer) -> Answer:
+    return replace(answer, message=str(answer.message).partition(", path two: ")[0])
 
 
 @rule("Names are listed in their order; DynamoDB Local has that of their hashes.", CONFORMANCE)

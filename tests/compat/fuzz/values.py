@@ -82,7 +82,7 @@ def _content(dice: Dice, kind: str, depth: int) -> object:
 
 def _different_numbers(dice: Dice) -> list[str]:
     """1 and 1.0 are one number, and a set that has both is refused."""
-    pool = ("0", "1", "2", "3", "-1.5", "1e10", str(dice.getrandbits(100)))
+    pool = ("0", "1", "2", "3", "-1.5", "10000000000", str(dice.getrandbits(100)))
     return dice.some(pool, 1, 3)
 
 
