@@ -86,11 +86,12 @@ class Expressions:
         dice = self.dice
         if depth == 0 or dice.chance(0.55):
             return dice.weighted(self._tests)()
-        terms = dice.times(2, 3, lambda: self.condition(depth - 1))
-        joined = dice.choice((" AND ", " OR ", " and ", " OR ")).join(terms)
+        joined = self.condition(depth - 1)
+        for _ in range(dice.randint(1, 2)):
+            joined += f" {dice.choice(('AND', 'OR', 'and'))} {self.condition(depth - 1)}"
         if dice.chance(0.3):
             return f"NOT ({joined})"
-        return f"({joined})" if depth < 2 or dice.chance(0.3) else joined
+        return f"({joined})" if dice.chance(0.3) else joined
 
     @property
     def _tests(self) -> list[tuple[int, Callable[[], str]]]:
@@ -142,6 +143,8 @@ class Expressions:
         operand = self.path_text(kind)
         if self.dice.chance(0.1):
             operand, kind = f"size({self.path_text()})", "N"
+        elif self.dice.chance(0.1):
+            operand = self.literal(kind)
         return f"{operand} BETWEEN {self._bound(kind)} AND {self._bound(kind)}"
 
     def _bound(self, kind: str) -> str:
@@ -151,8 +154,11 @@ class Expressions:
 
     def _in(self) -> str:
         target = self.path()
+        operand = self.written(target)
+        if self.dice.chance(0.1):
+            operand = self.value(value_at(self.dice, self.table, target))
         candidates = self.dice.times(1, 4, lambda: self._equal_operand(target))
-        return f"{self.written(target)} IN ({', '.join(candidates)})"
+        return f"{operand} IN ({', '.join(candidates)})"
 
     def _existence(self) -> str:
         return f"attribute_{self.dice.choice(('exists', 'not_exists'))}({self.path_text()})"
@@ -166,13 +172,15 @@ class Expressions:
     def _begins_with(self) -> str:
         kind = self.dice.choice(("S", "S", "B"))
         prefix = self.path_text(kind) if self.dice.chance(0.1) else self.literal(kind)
-        return f"begins_with({self.path_text(kind)}, {prefix})"
+        text = self.literal(kind) if self.dice.chance(0.1) else self.path_text(kind)
+        return f"begins_with({text}, {prefix})"
 
     def _contains(self) -> str:
         kind = self.dice.choice((*SETS, "S", "B", "L"))
         member = {"SS": "S", "NS": "N", "BS": "B", "L": self.dice.choice(KINDS)}.get(kind, kind)
         operand = self.path_text(member) if self.dice.chance(0.1) else self.literal(member)
-        return f"contains({self.path_text(kind)}, {operand})"
+        container = self.literal(kind) if self.dice.chance(0.1) else self.path_text(kind)
+        return f"contains({container}, {operand})"
 
     # Projections.
 

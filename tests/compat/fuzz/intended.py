@@ -8,6 +8,7 @@ same, or listed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..answers import Answer
@@ -45,18 +46,21 @@ def _are_listed(request: Request, local: Answer, partita: Answer) -> bool:
     if local.status != 200 or partita.status != 200:
         return False
     pairs = zip(local.body["Responses"], partita.body["Responses"], strict=True)
-    return all(
-        theirs == ours
-        or ("Error" in theirs and "Error" in ours and _is_same_error(request, theirs, ours))
-        for theirs, ours in pairs
-    )
+    return all(theirs == ours or _is_same_error(request, theirs, ours) for theirs, ours in pairs)
 
 
 def _is_same_error(request: Request, theirs: Body, ours: Body) -> bool:
-    """An error of one statement, as if it were the answer to the whole request."""
-    local, partita = (
-        Answer(400, {}, one["Error"]["Code"], one["Error"]["Message"]) for one in (theirs, ours)
-    )
+    """Whether it is, or is intended, if each statement were a request by itself."""
+    single = replace(request, operation="ExecuteStatement")
+    local, partita = map(_as_answer, (theirs, ours))
     for rule in rules.RULES:
-        local, partita = rule.apply(request, local, partita)
-    return local == partita or _is_listed(request, local, partita)
+        local, partita = rule.apply(single, local, partita)
+    return local == partita or _is_listed(single, local, partita)
+
+
+def _as_answer(response: Body) -> Answer:
+    error = response.get("Error")
+    if error is None:
+        return Answer(200, response)
+    code = error["Code"].replace("ValidationError", "ValidationException")
+    return Answer(400, {}, code, error["Message"])

@@ -9,7 +9,7 @@ from . import legacy
 from .dice import Dice
 from .expressions import Expressions
 from .requests import Request, capacity, maybe, table
-from .tables import Table, item, key
+from .tables import Table, item, key, place
 
 ON_FAILURE = "ReturnValuesOnConditionCheckFailure"
 UPDATE_RETURNS = ("NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW", "UPDATED_NEW")
@@ -83,7 +83,7 @@ def batch_get_item(dice: Dice) -> Request:
 
 
 def _different_keys(dice: Dice, used: Table) -> list[Any]:
-    keys = {str(one): one for one in dice.times(1, 6, lambda: key(dice, used))}
+    keys = {place(used, one): one for one in dice.times(1, 6, lambda: key(dice, used))}
     return list(keys.values())
 
 
@@ -118,16 +118,14 @@ def _transact_get(dice: Dice) -> Body:
 def transact_write_items(dice: Dice) -> Request:
     actions: dict[str, Body] = {}
     for _ in range(dice.randint(1, 4)):
-        name, body = _transact_action(dice)
-        place = {part: body.get("Key", body.get("Item"))[part] for part in ("pk",)}
-        sort = body.get("Key", body.get("Item")).get("sk")
-        actions[f"{body['TableName']} {place} {sort}"] = {name: body}
+        used = table(dice)
+        name, body = _transact_action(dice, used)
+        actions[place(used, body["Item" if name == "Put" else "Key"])] = {name: body}
     asked = {"TransactItems": list(actions.values())}
     return Request("TransactWriteItems", asked | capacity(dice))
 
 
-def _transact_action(dice: Dice) -> tuple[str, Body]:
-    used = table(dice)
+def _transact_action(dice: Dice, used: Table) -> tuple[str, Body]:
     name = dice.choice(("Put", "Update", "Update", "Delete", "ConditionCheck"))
     expressions = Expressions(dice, used)
     target: Body = {"Item": item(dice, used)} if name == "Put" else {"Key": key(dice, used)}

@@ -12,7 +12,8 @@ from .values import value
 
 def with_a_mistake(dice: Dice, request: Request) -> Request:
     body = dict(request.body)
-    dice.choice((_unused_value, _unused_name, _undefined, _other_key, _lacking))(dice, body)
+    mistakes = (_unused_value, _unused_name, _undefined, _other_key, _lacking, _repeated)
+    dice.choice(mistakes)(dice, body)
     return replace(request, body=body)
 
 
@@ -56,3 +57,19 @@ def _lacking(dice: Dice, body: Body) -> None:
     names = [name for name in body if name != "TableName"]
     if names:
         del body[dice.choice(names)]
+
+
+def _repeated(dice: Dice, body: Body) -> None:
+    """One request of a batch or a transaction twice."""
+    for member in ("TransactItems", "Statements", "TransactStatements"):
+        if member in body:
+            body[member] = [*body[member], dice.choice(body[member])]
+    if "RequestItems" in body:
+        name = dice.choice(list(body["RequestItems"]))
+        asked = body["RequestItems"][name]
+        body["RequestItems"] = {
+            **body["RequestItems"],
+            name: [*asked, dice.choice(asked)]
+            if isinstance(asked, list)
+            else {**asked, "Keys": [*asked["Keys"], dice.choice(asked["Keys"])]},
+        }

@@ -33,6 +33,8 @@ ANYWHERE: tuple[Path, ...] = (
     ("t", "a"),
     ("m", "l", 1, "a"),
 )
+INTO_KEYS: tuple[Path, ...] = (("pk", "a"), ("sk", 0))
+"""Which are refused."""
 
 
 def path(dice: Dice, table: Table, kind: str | None, avoid: Collection[str] = ()) -> Path:
@@ -45,6 +47,8 @@ def path(dice: Dice, table: Table, kind: str | None, avoid: Collection[str] = ()
         options = nested
     if dice.chance(0.1):
         options = list(ANYWHERE)
+    if dice.chance(0.002):
+        options = list(INTO_KEYS)
     options = [one for one in options if one[0] not in avoid]
     return dice.choice(options or [("x",)])
 

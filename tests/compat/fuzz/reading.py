@@ -9,7 +9,7 @@ from . import legacy
 from .dice import Dice
 from .expressions import Expressions
 from .requests import Request, capacity, maybe, table
-from .tables import Table, key_value, kinds
+from .tables import Table, key, key_value, kinds
 
 LEGACY = 0.2
 SORT_COMPARATORS = ("=", "<", "<=", ">", ">=")
@@ -47,7 +47,10 @@ def _query_expressions(dice: Dice, used: Table, keys: dict[str, str]) -> Body:
 def _key_condition(expressions: Expressions, keys: dict[str, str]) -> str:
     dice = expressions.dice
     (hash_name, hash_kind), *sort = keys.items()
-    equal = f"{expressions.name(hash_name)} = {expressions.value(key_value(dice, hash_kind))}"
+    sides = [expressions.name(hash_name), expressions.value(key_value(dice, hash_kind))]
+    if dice.chance(0.1):
+        sides.reverse()
+    equal = " = ".join(sides)
     terms = [equal, *(_sort_condition(expressions, *one) for one in sort if dice.chance(0.6))]
     if dice.chance(0.2):
         terms.reverse()
@@ -62,8 +65,10 @@ def _sort_condition(expressions: Expressions, name: str, kind: str) -> str:
     if dice.chance(0.25):
         lower, upper = (expressions.value(one) for one in _bounds(dice, kind))
         return f"{written} BETWEEN {lower} AND {upper}"
-    limit = expressions.value(key_value(dice, kind))
-    return f"{written} {dice.choice(SORT_COMPARATORS)} {limit}"
+    sides = [written, expressions.value(key_value(dice, kind))]
+    if dice.chance(0.1):
+        sides.reverse()
+    return f" {dice.choice(SORT_COMPARATORS)} ".join(sides)
 
 
 def _bounds(dice: Dice, kind: str) -> list[Value]:
@@ -153,4 +158,6 @@ def _paged(dice: Dice, used: Table, index: Index | None, request: Request) -> Re
     if dice.chance(0.4):
         body = {**request.body, "Limit": dice.randint(1, 5)}
         return replace(request, body=body, to_the_end=True)
+    if request.operation == "Query" and index is None and len(used.key) == 2 and dice.chance(0.1):
+        return replace(request, body={**request.body, "ExclusiveStartKey": key(dice, used)})
     return request

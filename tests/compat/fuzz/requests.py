@@ -47,7 +47,7 @@ Make = Callable[[Dice], Request]
 
 
 def _changes(statement: str) -> bool:
-    return statement.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE"))
+    return statement.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE", "EXISTS"))
 
 
 def table(dice: Dice) -> Table:

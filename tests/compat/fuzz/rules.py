@@ -44,6 +44,27 @@ UPDATE_TEXTS = frozenset(
 )
 """What can be wrong with an update for the item that it meets."""
 
+INDEX_KEY = (
+    "One or more parameter values were invalid: Type mismatch for Index Key ",
+    "The update expression attempted to update the secondary index key to unsupported type",
+)
+INDEX_KEY_TEXTS = {
+    "Invalid attribute value type": INDEX_KEY,
+    "One or more parameter values were invalid: Type mismatch for Index Key": INDEX_KEY,
+}
+"""What DynamoDB Local says of an index key, and what the service says."""
+
+KEY_TEXTS = (
+    "Consistent reads are not supported on global secondary indexes",
+    "Invalid attribute value type",
+    "One of the required keys was not given a value",
+    "One or more parameter values are not valid. A value specified for a secondary index key",
+    "One or more parameter values are not valid. The AttributeValue for a key attribute",
+    "One or more parameter values were invalid: Type mismatch for ",
+    "The number of conditions on the keys is invalid",
+)
+EXPRESSION_TEXTS = ("Invalid ", "Value provided in ")
+
 Pair = tuple[Answer, Answer]
 Apply = Callable[[Request, Answer, Answer], Pair]
 
@@ -153,7 +174,9 @@ def _units_of_entries(request: Request, local: Answer, partita: Answer) -> Pair:
 def _overcharged(theirs: Body, ours: Body, kind: str, most: float) -> float:
     """What DynamoDB Local charges too much for some indexes, as far as it is known to."""
     charged, units = theirs.get(kind, {}), ours.get(kind, {})
-    more = {name: one["CapacityUnits"] for name, one in charged.items() if name not in units}
+    more: dict[str, float] = {
+        name: one["CapacityUnits"] for name, one in charged.items() if name not in units
+    }
     for name in charged.keys() & units.keys():
         difference = charged[name]["CapacityUnits"] - units[name]["CapacityUnits"]
         more[name] = difference if 0.0 <= difference <= most else 0.0
@@ -338,6 +361,19 @@ def _only_removes(update: Body) -> bool:
     return text is not None and re.search(r"\b(SET|ADD)\b", text, re.IGNORECASE) is None
 
 
+@rule("A failed EXISTS shows its item when asked.", "API reference, ParameterizedStatement")
+def _item_of_exists(request: Request, local: Answer, partita: Answer) -> Pair:
+    if local.type != "TransactionCanceledException" or request.operation != "ExecuteTransaction":
+        return local, partita
+    asked = iter(request.body["TransactStatements"])
+
+    def shown(reason: Body) -> Body:
+        is_exists = next(asked)["Statement"].startswith("EXISTS")
+        return _without(reason, "Item") if is_exists else reason
+
+    return local, _with_reasons(partita, shown)
+
+
 @rule("DynamoDB Local ends the text with a full stop for a ConditionCheck.", CONFORMANCE)
 def _full_stop(request: Request, local: Answer, partita: Answer) -> Pair:
     def stopped(reason: Body) -> Body:
@@ -385,8 +421,8 @@ def _cancelled(request: Request, local: Answer, partita: Answer) -> Pair:
 
 
 @rule(
-    "What the request alone shows is told before a condition is looked at: that it updates a key, "
-    "or gives an index key another type. The service has another text for what only the item shows.",
+    "What the request alone shows is told before a condition is looked at: that it updates a key "
+    "or gives an index key another type. The service has another text if only the item shows it.",
     f"{DYNALITE}; not known of the service with a condition that fails",
 )
 def _told_before_the_condition(request: Request, local: Answer, partita: Answer) -> Pair:
@@ -403,6 +439,8 @@ def _told_before_the_condition(request: Request, local: Answer, partita: Answer)
 def _tells(reasons: list[Body], text: str) -> bool:
     """Whether a reason says so, or, of an update that is wrong in several ways, another of them."""
     texts = {str(reason.get("Message")) for reason in reasons}
+    if text in INDEX_KEY_TEXTS:
+        return any(one.startswith(INDEX_KEY_TEXTS[text]) for one in texts)
     return text in texts or (text in UPDATE_TEXTS and not texts.isdisjoint(UPDATE_TEXTS))
 
 
@@ -438,6 +476,51 @@ def _is_part(part: Any, whole: Any) -> bool:
         rest = iter(whole)
         return all(any(_is_part(one, other) for other in rest) for one in part)
     return bool(part == whole)
+
+
+@rule(
+    "The service reads values and expressions before it looks at the table and its keys.",
+    CONFORMANCE,
+)
+def _expressions_first(request: Request, local: Answer, partita: Answer) -> Pair:
+    text = str(partita.message).removeprefix("1 validation error detected: ")
+    if str(local.message).startswith(KEY_TEXTS) and text.startswith(EXPRESSION_TEXTS):
+        return partita, partita
+    return local, partita
+
+
+@rule("Paths into keys are refused by BatchGetItem and TransactGetItems too.", IN_WORK)
+def _paths_into_read_keys(request: Request, local: Answer, partita: Answer) -> Pair:
+    is_get = request.operation in ("BatchGetItem", "TransactGetItems")
+    return (partita, partita) if is_get and _leads_into_a_key(local) else (local, partita)
+
+
+@rule(
+    "A path into a key is told before a condition or an item is looked at, in batches of "
+    "statements too; of two such paths either.",
+    "observed on DynamoDB Local for requests that are wrong in nothing else; not known of the "
+    "service with other mistakes",
+)
+def _paths_into_keys(request: Request, local: Answer, partita: Answer) -> Pair:
+    if _leads_into_a_key(partita) and local.status != 200:
+        return partita, partita
+    if _leads_into_a_key(local) and "Cannot update attribute " in str(partita.message):
+        return partita, partita
+    return local, partita
+
+
+def _leads_into_a_key(answer: Answer) -> bool:
+    return str(answer.message).startswith("Key attributes must be scalars; ")
+
+
+@rule(
+    "No two actions of a transaction may be on one item. DynamoDB Local does not see that 1 and "
+    "1.0 are one, and looks at the items first.",
+    "API reference, TransactWriteItems",
+)
+def _one_action_for_an_item(request: Request, local: Answer, partita: Answer) -> Pair:
+    text = "Transaction request cannot include multiple operations on one item"
+    return (partita, partita) if partita.message == text != local.message else (local, partita)
 
 
 @rule(
@@ -505,19 +588,27 @@ def _with_one_path(answer: Answer) -> Answer:
 
 @rule("Names are listed in their order; DynamoDB Local has that of their hashes.", CONFORMANCE)
 def _listed_names(request: Request, local: Answer, partita: Answer) -> Pair:
-    if " does not project [" in str(local.message):
-        return _with_sorted_names(local), _with_sorted_names(partita)
-    return local, partita
+    return _with_sorted_names(local), _with_sorted_names(partita)
 
 
 def _with_sorted_names(answer: Answer) -> Answer:
-    before, _, names = (answer.message or "").partition("[")
-    listed = ", ".join(sorted(names.removesuffix("]").split(", ")))
-    return replace(answer, message=f"{before}[{listed}]")
+    listed = re.search(
+        r"(?<= does not project \[).*(?=\])|(?<= keys: \{).*(?=\})", str(answer.message)
+    )
+    if listed is None or answer.message is None:
+        return answer
+    names = ", ".join(sorted(listed[0].split(", ")))
+    return replace(answer, message=answer.message.replace(listed[0], names))
 
 
 def may_diverge(exchange: Exchange) -> bool:
-    """Whether tables may hold different items: after an update that only removes from nothing."""
+    """Whether tables may hold different items.
+
+    That is after an update that only removes from nothing, and after a batch of statements with
+    one item twice, which DynamoDB Local refuses after it has begun with it.
+    """
+    if exchange.local.message == "Provided list of item keys contains duplicates":
+        return exchange.request.operation == "BatchExecuteStatement"
     if not any(map(_only_removes, _updates(exchange.request))):
         return False
     if exchange.local.message == INVALID_PATH:

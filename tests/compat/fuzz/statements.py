@@ -71,6 +71,7 @@ class Writer:
             (2, self._begins_with),
             (3, self._contains),
             (2, self._size),
+            (1, self._is_type),
         ]
 
     def _comparison(self, avoid: Collection[str]) -> str:
@@ -86,7 +87,10 @@ class Writer:
         kind = self.dice.choice(SORTABLE)
         operand = self.path_text(kind, avoid)
         lower, upper = (self.value(value(self.dice, kind)) for _ in range(2))
-        return f"{operand} BETWEEN {lower} AND {upper}"
+        return f"{operand} {self._maybe_not()}BETWEEN {lower} AND {upper}"
+
+    def _maybe_not(self) -> str:
+        return "NOT " if self.dice.chance(0.2) else ""
 
     def _in(self, avoid: Collection[str]) -> str:
         target = path(self.dice, self.table, None, avoid)
@@ -94,11 +98,15 @@ class Writer:
         candidates = self.dice.times(
             1, 3, lambda: self.value(value_at(self.dice, self.table, target))
         )
-        return f"{operand} IN [{', '.join(candidates)}]"
+        return f"{operand} {self._maybe_not()}IN [{', '.join(candidates)}]"
 
     def _missing(self, avoid: Collection[str]) -> str:
         test = self.dice.choice(("IS MISSING", "IS NOT MISSING", "IS NULL", "IS NOT NULL"))
         return f"{self.path_text(None, avoid)} {test}"
+
+    def _is_type(self, avoid: Collection[str]) -> str:
+        types = ("BOOLEAN", "BLOB", "STRING", "NUMERIC", "STRUCT", "TUPLE", "LIST")
+        return f"{self.path_text(None, avoid)} IS {self._maybe_not()}{self.dice.choice(types)}"
 
     def _type_test(self, avoid: Collection[str]) -> str:
         target = path(self.dice, self.table, None, avoid)
@@ -199,7 +207,16 @@ class Writer:
             terms.append(self.condition(() if not terms else tuple(keys)))
         if terms:
             statement += " WHERE " + " AND ".join(terms)
+        if len(terms) > 1 and dice.chance(0.2):
+            order = dice.choice(list(keys))
+            statement += f" ORDER BY {written((order,))} {dice.choice(('ASC', 'DESC'))}"
         return statement
+
+    def exists(self) -> str:
+        """A condition of a transaction: one item, and something that must hold of it."""
+        terms = [self.equal(name, one) for name, one in key(self.dice, self.table).items()]
+        terms.append(self.condition(self.table.key_kinds))
+        return f'EXISTS(SELECT * FROM "{self.table.name}" WHERE {" AND ".join(terms)})'
 
     def _key_terms(self, keys: dict[str, str]) -> list[str]:
         dice = self.dice
@@ -301,7 +318,10 @@ def _one_of_many(dice: Dice, *, reads: bool, returns: bool = True) -> Body:
     writer = Writer(dice, table(dice))
     if reads:
         return writer.body(writer.select_one())
-    statement = dice.choice((writer.insert, writer.update, writer.update, writer.delete))()
+    kinds_of_writes = [writer.insert, writer.update, writer.update, writer.delete]
+    if not returns:
+        kinds_of_writes.append(writer.exists)
+    statement = dice.choice(kinds_of_writes)()
     if not returns:
         statement = statement.split(" RETURNING ")[0]
     return writer.body(statement) | _on_failure(dice)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..notation import Index, Step, Value, create, index
+from .canonical import in_canonical_form
 from .dice import Dice
 from .values import value
 
@@ -18,7 +19,7 @@ Item = dict[str, Value]
 
 KEY_POOLS: dict[str, tuple[str, ...]] = {
     "S": ("a", "b", "ab", "é", "a b"),
-    "N": ("1", "2", "-3.5", "10", "12345678901234567890123456789012345678", "1e-5"),
+    "N": ("1", "2", "-3.5", "10", "12345678901234567890123456789012345678", "1e-5", "1.0", "1e1"),
     "B": ("AQ==", "AQI=", "/w==", "YQ=="),
 }
 """Few keys, so that requests meet items."""
@@ -115,6 +116,11 @@ def key_value(dice: Dice, kind: str) -> Value:
 
 def key(dice: Dice, table: Table) -> Item:
     return {name: key_value(dice, kind) for name, kind in table.key_kinds.items()}
+
+
+def place(table: Table, item: Item) -> str:
+    """A name for the place of an item, which is the same for all ways to write its key."""
+    return f"{table.name} {[in_canonical_form(item[name]) for name in table.key_kinds]}"
 
 
 def attribute_value(dice: Dice, table: Table, name: str) -> Value:
