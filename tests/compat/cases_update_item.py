@@ -88,7 +88,7 @@ APPLIED = (
     "SET n=(n-:one)", "SET n = (n) + (:one)", "SET s = :es", "SET nil = :true", "SET x = :nil",
     "SET x = :m, y = :l, z = :ss", "REMOVE n", "REMOVE n, s", "REMOVE nope", "REMOVE m.a",
     "REMOVE m.nope", "REMOVE m.b.c, m.l[0]", "REMOVE l[0]", "REMOVE l[0], l[2]", "REMOVE l[9]",
-    "REMOVE l[1], l[0]", "REMOVE m", "remove #n", "ADD n :one", "ADD x :one", "ADD ss :ss",
+    "SET e[5] = :s REMOVE e[0]", "REMOVE l[1], l[0]", "REMOVE m", "remove #n", "ADD n :one", "ADD x :one", "ADD ss :ss",
     "ADD x :ss", "ADD ns :ns", "ADD bs :bs", "ADD m.a :one", "ADD m.x :two", "ADD l[0] :one",
     "ADD n :one, ss :ss", "ADD ss :ab", "add n :neg", "ADD m.set :ss", "DELETE ss :ss",
     "DELETE ss :ab", "DELETE x :ss", "DELETE ns :ns", "DELETE bs :bs", "DELETE m.nope :ss",

@@ -145,6 +145,12 @@ def test_an_update_that_also_writes_looks_at_the_paths_it_removes(
     assert note.attributes is None
 
 
+def test_a_removal_from_beyond_the_end_of_a_list_leaves_what_is_appended(note: Note) -> None:
+    note.put(a=numbered(1))
+    note.update("SET a[5] = :v REMOVE a[1]", v={"N": "2"})
+    assert note.attributes == {"a": numbered(1, 2)}
+
+
 def test_a_default_that_is_missing_is_refused_where_it_is_not_needed(note: Note) -> None:
     # observed on DynamoDB Local
     note.put(a={"N": "1"})

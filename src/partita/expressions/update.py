@@ -398,9 +398,12 @@ def applied(item: Item, changes: Sequence[Change], values: Values) -> Item:
     removals: list[Path] = []
     written_bytes = 0
     for change in reversed(changes):
-        new = change.compute(find(item, change.path), item, values)
+        old = find(item, change.path)
+        new = change.compute(old, item, values)
         if new is None:
-            removals.append(change.path)
+            # Where nothing was, what an index beyond the end appends stays.
+            if old is not None:
+                removals.append(change.path)
             continue
         writes.append((change.path, new))
         # Each may be as large as an item: a thousand of them are not computed first.
@@ -435,13 +438,7 @@ class _Copy:
         container[last] = value
 
     def remove(self, path: Path) -> None:
-        container, last = self.container(path), path[-1]
-        if isinstance(container, list):
-            assert isinstance(last, int)
-            if last < len(container):
-                del container[last]
-        else:
-            container.pop(last, None)
+        del self.container(path)[path[-1]]
 
     def container(self, path: Path) -> Any:
         """The map or list that a path ends in, ours to change."""

@@ -109,6 +109,18 @@ def test_indexes_beyond_the_end_append_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SET l[5] = :s REMOVE l[3]",
+        "REMOVE l[3], l[4] SET l[9] = :s",
+        "SET l[4] = :s DELETE l[3] :a",
+    ],
+)
+def test_a_removal_from_beyond_the_end_leaves_what_is_appended(text: str) -> None:
+    assert updated(text)["l"]["L"][3:] == [{"S": "new"}]
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("SET a.b = :one", INVALID_PATH),
