@@ -43,6 +43,7 @@ compat: compile
 	$(BIN)/pytest tests -q -m compat
 
 soak: compile
+	@scripts/provision
 	$(BIN)/pytest tests -q -m soak
 
 # Options of the benchmark go into BENCH: make bench BENCH="--quick"

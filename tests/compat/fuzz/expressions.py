@@ -8,7 +8,7 @@ from ..notation import Body, Value
 from .dice import Dice
 from .paths import Path, kind_at, path, value_at
 from .tables import Table
-from .values import KINDS, SCALARS, SETS, value
+from .values import KINDS, SETS, value
 
 PLAIN = frozenset(("q", "n", "s", "t", "b", "ss", "ns", "bs", "m", "x", "pk", "sk", "a", "nil"))
 """Names that may stand in an expression as they are; the others are given as placeholders."""
@@ -308,6 +308,3 @@ def meets(one: Path, other: Path) -> bool:
         if left != right:
             return isinstance(left, int) != isinstance(right, int)
     return True
-
-
-__all__ = ["SCALARS", "Expressions", "meets"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..notation import Body
 from . import items, reading, statements
 from .dice import Dice
 from .mistakes import with_a_mistake
@@ -43,6 +42,3 @@ def requests(seed: int) -> Iterator[Request]:
     for _ in range(ROUND_REQUESTS):
         request = dice.weighted(MAKERS)(dice)
         yield with_a_mistake(dice, request) if dice.chance(MISTAKE) else request
-
-
-__all__ = ["Body", "first_items", "requests"]

@@ -116,10 +116,12 @@ class Hunt:
             finding.state, finding.exchange = smallest
             finding.is_shrunk = True
 
+    def summary(self) -> str:
+        return (
+            f"{self.compared} requests compared, {self.answered} of them answered with 200, "
+            f"{self.intended} intended differences, {len(self.findings)} kinds of others"
+        )
+
     def report(self) -> str:
         findings = sorted(self.findings.values(), key=lambda one: -one.count)
-        told = (
-            f"{self.compared} requests compared, {self.answered} of them answered with 200, "
-            f"{self.intended} intended differences, {len(findings)} kinds of others"
-        )
-        return "\n\n".join([told, *map(str, findings)])
+        return "\n\n".join([self.summary(), *map(str, findings)])

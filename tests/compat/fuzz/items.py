@@ -9,7 +9,7 @@ from . import legacy
 from .dice import Dice
 from .expressions import Expressions
 from .requests import Request, capacity, maybe, table
-from .tables import Table, item, key, place
+from .tables import TABLES, Table, item, key, place
 
 ON_FAILURE = "ReturnValuesOnConditionCheckFailure"
 UPDATE_RETURNS = ("NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW", "UPDATED_NEW")
@@ -75,7 +75,7 @@ def _projection(dice: Dice, used: Table) -> Body:
 
 def batch_get_item(dice: Dice) -> Request:
     asked: Body = {}
-    for used in {table(dice).name: table(dice) for _ in range(2)}.values():
+    for used in dice.some(TABLES, 1, 2):
         one: Body = {"Keys": _different_keys(dice, used)} | _projection(dice, used)
         asked[used.name] = one | maybe(dice, 0.3, "ConsistentRead", (True, False))
     paths = tuple(f"Responses.{name}" for name in asked)
@@ -89,7 +89,7 @@ def _different_keys(dice: Dice, used: Table) -> list[Any]:
 
 def batch_write_item(dice: Dice) -> Request:
     asked: Body = {}
-    for used in {table(dice).name: table(dice) for _ in range(2)}.values():
+    for used in dice.some(TABLES, 1, 2):
         asked[used.name] = [_batched(dice, used, one) for one in _different_keys(dice, used)]
     return Request("BatchWriteItem", {"RequestItems": asked} | capacity(dice))
 

@@ -62,8 +62,14 @@ KEY_TEXTS = (
     "One or more parameter values are not valid. The AttributeValue for a key attribute",
     "One or more parameter values were invalid: Type mismatch for ",
     "The number of conditions on the keys is invalid",
+    "The provided starting key does not match the range key predicate",
 )
-EXPRESSION_TEXTS = ("Invalid ", "Value provided in ")
+EXPRESSION_TEXTS = (
+    "Invalid ",
+    "One or more parameter values were invalid: Global secondary index ",
+    "The BETWEEN condition was provided a range where the lower bound is greater than the upper",
+    "Value provided in ",
+)
 
 Pair = tuple[Answer, Answer]
 Apply = Callable[[Request, Answer, Answer], Pair]
@@ -429,7 +435,7 @@ def _told_before_the_condition(request: Request, local: Answer, partita: Answer)
     early = ("Cannot update attribute ", "Type mismatch for Index Key ")
     if not any(text in str(partita) for text in early):
         return local, partita
-    if local.type == "ConditionalCheckFailedException" or local.message in UPDATE_TEXTS:
+    if str(local.type).startswith("ConditionalCheckFailed") or local.message in UPDATE_TEXTS:
         return partita, partita
     if local.type == partita.type == "TransactionCanceledException":
         return partita, partita
@@ -496,13 +502,14 @@ def _paths_into_read_keys(request: Request, local: Answer, partita: Answer) -> P
 
 
 @rule(
-    "A path into a key is told before a condition or an item is looked at, in batches of "
-    "statements too; of two such paths either.",
+    "A path into a key is told before a condition or an item is looked at, and in a transaction "
+    "too; of two such paths either.",
     "observed on DynamoDB Local for requests that are wrong in nothing else; not known of the "
     "service with other mistakes",
 )
 def _paths_into_keys(request: Request, local: Answer, partita: Answer) -> Pair:
-    if _leads_into_a_key(partita) and local.status != 200:
+    is_transaction = request.operation == "TransactWriteItems"
+    if _leads_into_a_key(partita) and (is_transaction or local.status != 200):
         return partita, partita
     if _leads_into_a_key(local) and "Cannot update attribute " in str(partita.message):
         return partita, partita
@@ -547,10 +554,38 @@ def _failed(request: Request, local: Answer, partita: Answer) -> Pair:
     "developer guide, functions of condition expressions",
 )
 def _type_of_a_key(request: Request, local: Answer, partita: Answer) -> Pair:
-    text = "Condition parameter type does not match schema type"
-    if str(local.message).endswith(text) and "attribute_type(" in _statement(request):
-        return partita, partita
+    tests = re.search(r"attribute_type\(| IS ", _statement(request))
+    return (partita, partita) if tests and _has_another_type(local) else (local, partita)
+
+
+@rule(
+    "Every value that a key is compared with must have its type. DynamoDB Local looks at the last "
+    "of several comparisons with a key.",
+    "observed on DynamoDB Local for a single comparison",
+)
+def _last_comparison(request: Request, local: Answer, partita: Answer) -> Pair:
+    is_joined = " OR " in _statement(request)
+    return (partita, partita) if is_joined and _has_another_type(partita) else (local, partita)
+
+
+def _has_another_type(answer: Answer) -> bool:
+    return str(answer.message).endswith("Condition parameter type does not match schema type")
+
+
+@rule(
+    "A column is named after the end of its path. DynamoDB Local loses the way where a path goes "
+    "on behind an element of a list that is not the first.",
+    "observed on DynamoDB Local for all other paths",
+)
+def _columns_in_lists(request: Request, local: Answer, partita: Answer) -> Pair:
+    columns = _statement(request).partition("FROM")[0]
+    if re.search(r"\[[1-9]\d*\][.\[]", columns) and local.status == partita.status == 200:
+        return _counted(local), _counted(partita)
     return local, partita
+
+
+def _counted(answer: Answer) -> Answer:
+    return replace(answer, body={"Items": len(answer.body["Items"])})
 
 
 # Texts that no pattern can compare.
@@ -609,6 +644,8 @@ def may_diverge(exchange: Exchange) -> bool:
     """
     if exchange.local.message == "Provided list of item keys contains duplicates":
         return exchange.request.operation == "BatchExecuteStatement"
+    if _leads_into_a_key(exchange.partita):
+        return exchange.request.operation == "TransactWriteItems"
     if not any(map(_only_removes, _updates(exchange.request))):
         return False
     if exchange.local.message == INVALID_PATH:
