@@ -249,6 +249,12 @@ READS = [
                 "l[5] IS MISSING",
                 "z IS NULL",
                 "z IS NOT NULL",
+                "'a' IS NULL",
+                "NULL IS NULL",
+                "absent IS NULL",
+                "pk IS NULL",
+                "pk IS NOT NULL",
+                "pk = 'a' AND pk IS NULL",
                 "s IS STRING",
                 "n IS NUMERIC",
                 "t IS BOOLEAN",
@@ -723,6 +729,11 @@ WRITES = [
 ONCE = str(uuid4())
 SEVERAL = [
     *given(*SETUP)(
+        case(
+            "parts of documents in batches and transactions",
+            batch("SELECT m.x, l[1], m.y[1], m.nope FROM Things WHERE pk = 'a'"),
+            transaction("SELECT m.x, l[1], m.y[1], m.nope FROM Things WHERE pk = 'a'"),
+        ),
         case(
             "batches of reads",
             batch(

@@ -88,7 +88,8 @@ APPLIED = (
     "SET n=(n-:one)", "SET n = (n) + (:one)", "SET s = :es", "SET nil = :true", "SET x = :nil",
     "SET x = :m, y = :l, z = :ss", "REMOVE n", "REMOVE n, s", "REMOVE nope", "REMOVE m.a",
     "REMOVE m.nope", "REMOVE m.b.c, m.l[0]", "REMOVE l[0]", "REMOVE l[0], l[2]", "REMOVE l[9]",
-    "REMOVE l[1], l[0]", "REMOVE m", "remove #n", "ADD n :one", "ADD x :one", "ADD ss :ss",
+    "SET e[5] = :s REMOVE e[0]", "REMOVE l[1], l[0]", "REMOVE m", "remove #n", "ADD n :one",
+    "ADD x :one", "ADD ss :ss",
     "ADD x :ss", "ADD ns :ns", "ADD bs :bs", "ADD m.a :one", "ADD m.x :two", "ADD l[0] :one",
     "ADD n :one, ss :ss", "ADD ss :ab", "add n :neg", "ADD m.set :ss", "DELETE ss :ss",
     "DELETE ss :ab", "DELETE x :ss", "DELETE ns :ns", "DELETE bs :bs", "DELETE m.nope :ss",
@@ -135,7 +136,7 @@ UNFIT = (
     "REMOVE nope[0]", "REMOVE s.x", "REMOVE s[0]", "REMOVE l.x", "REMOVE m[0]", "REMOVE m.nope.x",
     "ADD s :one", "ADD ss :one", "ADD n :ss", "ADD ss :ns", "ADD l :ss", "ADD nope.x :one",
     "ADD m :one", "DELETE n :ss", "DELETE ss :ns", "DELETE l :ss", "DELETE nope.x :ss",
-    "DELETE m.a :ss", "ADD l[9] :one", "DELETE s :ss",
+    "DELETE m.a :ss", "ADD l[9] :one", "DELETE s :ss", "SET x = if_not_exists(n, nope)",
 )  # fmt: skip
 
 
@@ -275,6 +276,7 @@ CASES: list[Case] = [
                 "REMOVE x[0]",
                 "SET x[0] = :one",
                 "SET x = :one REMOVE y",
+                "SET x = :one REMOVE y.a",
                 "DELETE x :ss SET y = :one",
             )
         ),

@@ -158,9 +158,13 @@ def _case(text: str) -> tuple[str, frozenset[int]]:
     return text[: numbers.start()], frozenset(map(int, re.findall(r"\d+", numbers.group())))
 
 
-DIFFERENCES = tuple(
-    sorted(_read(LIST.read_text("utf-8")), key=lambda difference: not difference.cases)
-)
+def read(path: Path) -> tuple[Difference, ...]:
+    """The entries of a list, those that name a case first."""
+    entries = _read(path.read_text("utf-8"))
+    return tuple(sorted(entries, key=lambda difference: not difference.cases))
+
+
+DIFFERENCES = read(LIST)
 
 
 def difference(case: str, number: int, step: Step, local: str) -> Difference | None:

@@ -57,6 +57,16 @@ def test_reads_answer_in_their_order(batch: Batch, things: str) -> None:
     }
 
 
+def test_parts_of_documents_are_shown_in_their_documents(
+    client: Any, batch: Batch, things: str
+) -> None:
+    # observed on DynamoDB Local; ExecuteStatement shows them beside each other
+    document = {"M": {"x": {"N": "1"}, "y": {"L": [{"N": "2"}, {"N": "3"}]}}}
+    client.put_item(TableName=things, Item={"pk": {"S": "c"}, "m": document})
+    shown = batch(f"SELECT m.x, m.y[1] FROM \"{things}\" WHERE pk = 'c'")["Responses"]
+    assert shown[0]["Item"] == {"m": {"M": {"x": {"N": "1"}, "y": {"L": [{"N": "3"}]}}}}
+
+
 def test_writes_succeed_and_fail_one_by_one(client: Any, batch: Batch, things: str) -> None:
     answer = batch(
         f"INSERT INTO \"{things}\" VALUE {{'pk': 'a'}}",

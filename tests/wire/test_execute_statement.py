@@ -165,6 +165,18 @@ def test_conditions(run: Run, things: str, condition: str, holds: bool) -> None:
     assert bool(answer["Items"]) is holds
 
 
+@pytest.mark.parametrize("condition", ["pk IS NOT NULL", "pk = 'a' AND pk IS NULL"])
+def test_no_key_can_be_null(
+    refusal: Callable[..., tuple[str, str]], things: str, condition: str
+) -> None:
+    # observed on DynamoDB Local
+    code, message = refusal(f'SELECT pk FROM "{things}" WHERE {condition}')
+    assert (code, message.rpartition(": ")[2]) == (
+        VALIDATION,
+        "Condition parameter type does not match schema type",
+    )
+
+
 def test_parameters_stand_for_values(run: Run, things: str) -> None:
     statement = f'SELECT pk FROM "{things}" WHERE pk = ? AND n IN [?, ?] AND contains(ss, ?)'
     assert run(statement, ITEM["pk"], {"N": "7"}, {"N": "1.0"}, {"S": "b"})["Items"]

@@ -72,6 +72,16 @@ def test_all_writes_are_done(client: Any, execute: Execute, things: str) -> None
     assert item(client, things, "b") == {"pk": {"S": "b"}, "n": {"N": "5"}}
 
 
+def test_parts_of_documents_are_shown_in_their_documents(
+    client: Any, execute: Execute, things: str
+) -> None:
+    # observed on DynamoDB Local; ExecuteStatement shows them beside each other
+    document = {"M": {"x": {"N": "1"}, "y": {"L": [{"N": "2"}, {"N": "3"}]}}}
+    client.put_item(TableName=things, Item={"pk": {"S": "c"}, "m": document})
+    shown = execute(f"SELECT m.x, m.y[1] FROM \"{things}\" WHERE pk = 'c'")["Responses"]
+    assert shown == [{"Item": {"m": {"M": {"x": {"N": "1"}, "y": {"L": [{"N": "3"}]}}}}}]
+
+
 def test_one_failed_condition_undoes_all(client: Any, execute: Execute, things: str) -> None:
     shown = reasons(
         execute,

@@ -123,12 +123,39 @@ def test_empty_attribute_updates_create_an_item_of_its_key(note: Note) -> None:
     assert note.attributes == {}
 
 
-@pytest.mark.parametrize("expression", ["REMOVE a", "REMOVE a.b", "REMOVE a[0]", "DELETE a :v"])
+@pytest.mark.parametrize(
+    "expression",
+    ["REMOVE a", "REMOVE a.b", "REMOVE a[0]", "DELETE a :v", "REMOVE a.b DELETE c.d :v"],
+)
 def test_an_update_that_only_removes_does_not_create_an_item(note: Note, expression: str) -> None:
     # recorded by Alternator's tests on AWS
     values = {"v": {"SS": ["x"]}} if ":v" in expression else {}
     assert "Attributes" not in note.update(expression, ReturnValues="ALL_NEW", **values)
     assert note.attributes is None
+
+
+@pytest.mark.parametrize(
+    "expression", ["SET y = :v REMOVE x.a", "REMOVE x[0] SET y = :v", "ADD y :v REMOVE x.a"]
+)
+def test_an_update_that_also_writes_looks_at_the_paths_it_removes(
+    note: Note, expression: str
+) -> None:
+    # observed on DynamoDB Local
+    assert note.refused(expression, v={"SS": ["x"]}) == (VALIDATION, BAD_PATH)
+    assert note.attributes is None
+
+
+def test_a_removal_from_beyond_the_end_of_a_list_leaves_what_is_appended(note: Note) -> None:
+    note.put(a=numbered(1))
+    note.update("SET a[5] = :v REMOVE a[1]", v={"N": "2"})
+    assert note.attributes == {"a": numbered(1, 2)}
+
+
+def test_a_default_that_is_missing_is_refused_where_it_is_not_needed(note: Note) -> None:
+    # observed on DynamoDB Local
+    note.put(a={"N": "1"})
+    assert note.refused("SET b = if_not_exists(a, c)") == (VALIDATION, MISSING_ATTRIBUTE)
+    assert note.attributes == {"a": {"N": "1"}}
 
 
 DONE: dict[str, tuple[dict[str, Any], str, dict[str, Any], dict[str, Any]]] = {

@@ -42,6 +42,10 @@ class Columns(Projection):
 
     columns: tuple[tuple[str, Path], ...] = ()
 
+    def as_documents(self) -> Projection:
+        """The same paths as a projection has them: parts of documents, in their documents."""
+        return Projection(self.paths, self.names_used, self.shape)
+
     def project(self, item: Item) -> Item:
         found = ((name, find(item, path)) for name, path in self.columns)
         return {name: value for name, value in found if value is not None}

@@ -132,16 +132,9 @@ class Update:
             change.section in ("REMOVE", "DELETE") for change in self.changes
         )
 
-    def apply(self, item: Item, values: Values, *, exists: bool = True) -> Item:
-        """The new item; the old one stays as it is.
-
-        An item that does not exist is given as its key. Nothing can be removed from it, so a path
-        of REMOVE may lead anywhere (Alternator's tests, on AWS).
-        """
-        changes: Sequence[Change] = self.changes
-        if not exists:
-            changes = [change for change in changes if change.section != "REMOVE"]
-        return applied(item, changes, values)
+    def apply(self, item: Item, values: Values) -> Item:
+        """The new item; the old one stays as it is."""
+        return applied(item, self.changes, values)
 
     def known_types(self, values: Values) -> dict[str, str]:
         """Types of top-level attributes as far as the expression and its values tell."""
@@ -362,9 +355,12 @@ def _sum(left: str, right: str, sign: int) -> AttributeValue:
 
 
 def _first_of(value: Evaluate, default: Evaluate) -> Evaluate:
+    """The default must be there even where it is not needed (observed on DynamoDB Local)."""
+
     def evaluate(item: Item, values: Values) -> AttributeValue | None:
+        fallback = _required(default(item, values))
         found = value(item, values)
-        return default(item, values) if found is None else found
+        return fallback if found is None else found
 
     return evaluate
 
@@ -402,9 +398,12 @@ def applied(item: Item, changes: Sequence[Change], values: Values) -> Item:
     removals: list[Path] = []
     written_bytes = 0
     for change in reversed(changes):
-        new = change.compute(find(item, change.path), item, values)
+        old = find(item, change.path)
+        new = change.compute(old, item, values)
         if new is None:
-            removals.append(change.path)
+            # Where nothing was, what an index beyond the end appends stays.
+            if old is not None:
+                removals.append(change.path)
             continue
         writes.append((change.path, new))
         # Each may be as large as an item: a thousand of them are not computed first.
@@ -439,13 +438,7 @@ class _Copy:
         container[last] = value
 
     def remove(self, path: Path) -> None:
-        container, last = self.container(path), path[-1]
-        if isinstance(container, list):
-            assert isinstance(last, int)
-            if last < len(container):
-                del container[last]
-        else:
-            container.pop(last, None)
+        del self.container(path)[path[-1]]
 
     def container(self, path: Path) -> Any:
         """The map or list that a path ends in, ours to change."""

@@ -14,7 +14,7 @@ from partita.database.expressions.condition import Condition, condition_of
 from partita.database.expressions.parse import ConditionNode, JunctionNode, Refusal, ValueNode
 from partita.database.expressions.paths import Path as DocumentPath
 from partita.database.expressions.paths import disjoint
-from partita.database.expressions.projection import Columns, shape_of
+from partita.database.expressions.projection import Columns, Projection, shape_of
 from partita.database.expressions.resolution import NameItems, Values, cached
 from partita.database.expressions.update import Update as UpdateExpression
 from partita.database.expressions.update import update_of
@@ -115,6 +115,11 @@ class SelectStatement(ConditionalStatement):
     columns: Columns | None
     order_by: tuple[tuple[str, bool], ...]
     """Key attributes, and whether they descend."""
+
+    @property
+    def projection(self) -> Projection | None:
+        """The columns as batches and transactions show them (observed on DynamoDB Local)."""
+        return self.columns.as_documents() if self.columns else None
 
 
 @dataclass(slots=True, kw_only=True)

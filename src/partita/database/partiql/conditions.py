@@ -11,6 +11,7 @@ from partita.database.expressions.parse import (
     JunctionNode,
     NotNode,
     Operand,
+    PathNode,
 )
 from partita.database.expressions.resolution import (
     CONDITION_FUNCTIONS,
@@ -150,6 +151,9 @@ class Conditions:
         operand = self.operand("IS", node.operand)
         if node.type_name == "missing":
             return CallNode("attribute_not_exists", (operand,))
+        if node.type_name == "null" and isinstance(operand, PathNode):
+            # A comparison like any other, which no key can have (observed on DynamoDB Local).
+            return ComparisonNode("=", (operand, self.bindings.constant({"NULL": True})))
         kind = TESTED_TYPES.get(node.type_name)
         if kind is None:
             raise refusal(

@@ -158,7 +158,7 @@ def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
         stored.size if stored else 0, consistent=one.request.get("ConsistentRead", False)
     )
     charges.charge_read(context.service, one.table, one.key, stored, one.request)
-    return Consumed(units), projected(stored, one.statement.columns) if stored else None
+    return Consumed(units), projected(stored, one.statement.projection) if stored else None
 
 
 def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from partita.database.expressions.projection import Columns
+from partita.database.expressions.projection import Projection
 from partita.database.expressions.resolution import Values
 from partita.database.item.values import Item
 from partita.database.operations.answers import answer, raw_list, raw_member
@@ -66,13 +66,13 @@ def execute_writes(context: WriteContext, request: Request) -> bytes:
 def execute_reads(context: ReadContext, request: Request) -> bytes:
     statements, values = _bound(context.service, request["TransactStatements"])
     tables = [context.service.table(statement.table_name) for statement in statements]
-    wanted: list[tuple[Item, Columns | None]] = []
+    wanted: list[tuple[Item, Projection | None]] = []
     with _cancellation(len(statements)) as attempt:
         for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
             assert isinstance(statement, SelectStatement)
             with attempt(position):
                 plan = single_item(statement, table, values[position], "ExecuteTransaction")
-                wanted.append((plan.key, statement.columns))
+                wanted.append((plan.key, statement.projection))
     items, members = read_transaction(context, request, tables, wanted)
     responses = [NO_ITEM if item is None else answer([raw_member("Item", item)]) for item in items]
     return answer([*members, raw_member("Responses", raw_list(responses))])

@@ -1,0 +1,65 @@
+"""Where Partita answers otherwise than DynamoDB Local on purpose, as random requests show it.
+
+Texts that differ are listed in `intended.txt`, in the form of `differences.txt`, of which the
+entries that name no case hold here too. Where whole answers differ, a rule of `rules.py` takes out
+of both what is known to be otherwise in the service, and no more. What the rules leave must be the
+same, or listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..answers import Answer
+from ..differences import DIFFERENCES, read
+from ..notation import Body, Step
+from . import rules
+from .requests import Request
+from .twins import Exchange
+
+LIST = Path(__file__).with_name("intended.txt")
+TEXTS = (*read(LIST), *(one for one in DIFFERENCES if not one.cases))
+
+
+def is_intended(exchange: Exchange) -> bool:
+    if exchange.diverged and not rules.may_diverge(exchange):
+        return False
+    request, local, partita = exchange.request, exchange.local, exchange.partita
+    for rule in rules.RULES:
+        local, partita = rule.apply(request, local, partita)
+    if local == partita or _is_listed(request, local, partita):
+        return True
+    return request.operation == "BatchExecuteStatement" and _are_listed(request, local, partita)
+
+
+def _is_listed(request: Request, local: Answer, partita: Answer) -> bool:
+    said, step = str(local), Step(request.operation, request.body)
+    return any(
+        one.meets("", 0, step, said) and one.expects(step, said, str(partita)) for one in TEXTS
+    )
+
+
+def _are_listed(request: Request, local: Answer, partita: Answer) -> bool:
+    """Whether each statement of a batch has the same response, or errors that are listed."""
+    if local.status != 200 or partita.status != 200:
+        return False
+    pairs = zip(local.body["Responses"], partita.body["Responses"], strict=True)
+    return all(theirs == ours or _is_same_error(request, theirs, ours) for theirs, ours in pairs)
+
+
+def _is_same_error(request: Request, theirs: Body, ours: Body) -> bool:
+    """Whether it is, or is intended, if each statement were a request by itself."""
+    single = replace(request, operation="ExecuteStatement")
+    local, partita = map(_as_answer, (theirs, ours))
+    for rule in rules.RULES:
+        local, partita = rule.apply(single, local, partita)
+    return local == partita or _is_listed(single, local, partita)
+
+
+def _as_answer(response: Body) -> Answer:
+    error = response.get("Error")
+    if error is None:
+        return Answer(200, response)
+    code = error["Code"].replace("ValidationError", "ValidationException")
+    return Answer(400, {}, code, error["Message"])
