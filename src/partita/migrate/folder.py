@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from partita.errors import PartitaError
-from partita.migrate.analysis import Analysis
-from partita.migrate.inventory import Inventory
+from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.understanding.schema.inventory import Inventory
 
 SETTINGS = "migration.toml"
 INVENTORY = "inventory.json"

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
-from partita.migrate.inventory import Column, Inventory, Table
+from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
 
 INVENTORY = Inventory(
     dialect="sqlite",

@@ -9,14 +9,11 @@ from typing import TypeVar
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.migrate.analysis import Analysis
-from partita.migrate.check import Finding, check
-from partita.migrate.comparison import ComparedDesigns
-from partita.migrate.designs import Design
-from partita.migrate.estimate import ESTIMATE_JSON, Estimate, Estimates
-from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
-from partita.migrate.inventory import Inventory
-from partita.migrate.model import (
+from partita.migrate.costing.comparison import ComparedDesigns
+from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimate, Estimates
+from partita.migrate.costing.units import units
+from partita.migrate.designing.checks.check import Finding, check
+from partita.migrate.designing.model import (
     CHOSEN,
     COMPARISON,
     PROPOSALS,
@@ -24,11 +21,14 @@ from partita.migrate.model import (
     read_design,
     read_volumes,
 )
-from partita.migrate.pattern_file import chosen
-from partita.migrate.patterns import Patterns
-from partita.migrate.plan import Plan
-from partita.migrate.units import units
-from partita.migrate.volumes import Expectation, Volumes
+from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
+from partita.migrate.model.design import Design
+from partita.migrate.model.volumes import Expectation, Volumes
+from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.understanding.patterns.access_patterns import Patterns
+from partita.migrate.understanding.patterns.file import chosen
+from partita.migrate.understanding.plan import Plan
+from partita.migrate.understanding.schema.inventory import Inventory
 
 Part = TypeVar("Part")
 

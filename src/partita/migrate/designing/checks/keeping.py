@@ -1,0 +1,60 @@
+"""What the source keeps: every column, and every unique constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partita.migrate.model.design import Ref, columns_of
+from partita.migrate.model.finding import Finding, Rule, error, warning
+
+
+class Keeping(Rule):
+    def findings(self) -> Iterator[Finding]:
+        yield from self._columns_are_placed()
+        yield from self._unique_is_kept()
+
+    def _columns_are_placed(self) -> Iterator[Finding]:
+        placed = {
+            ref
+            for _, entity in self.design.entities()
+            for attribute in entity.attributes
+            for ref in columns_of(entity, attribute)
+        }
+        placed |= {self.schema.origin(ref) for ref in placed}
+        left_out = {Ref.parse(one.column) for one in self.design.left_out}
+        for table in self.volumes.inventory.tables:
+            if Ref(table.name, "*") in left_out:
+                continue
+            for column in table.columns:
+                ref = Ref(table.name, column.name)
+                if (
+                    not {ref, self.schema.origin(ref)} & placed
+                    and ref not in left_out
+                    and not column.is_generated
+                ):
+                    yield error(
+                        "left_out",
+                        f"{ref} is in no item; place it, or name it in left_out with the reason",
+                    )
+
+    def _unique_is_kept(self) -> Iterator[Finding]:
+        stated = {(one.table, tuple(sorted(one.columns))): one for one in self.design.unique}
+        sources = {entity.source for _, entity in self.design.entities()}
+        for name in sources:
+            for key in self.schema.unique_keys(name):
+                one = stated.get((name, tuple(sorted(key))))
+                place = f"unique {name}({', '.join(key)})"
+                if one is None:
+                    yield error(place, "the model does not say what keeps it")
+                elif one.kept_by == "item" and not self._has_guard(name, key):
+                    yield error(place, "no entity with is_guard has these columns in its key")
+                elif one.kept_by == "application":
+                    yield warning(place, "only the application keeps it")
+
+    def _has_guard(self, table: str, key: list[str]) -> bool:
+        for home, entity in self.design.entities():
+            attribute = entity.attribute(home.partition_key.name)
+            if entity.is_guard and entity.source == table and attribute is not None:
+                if {ref.column for ref in columns_of(entity, attribute)} == set(key):
+                    return True
+        return False

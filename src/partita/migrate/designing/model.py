@@ -1,0 +1,165 @@
+"""Stage `model`: DynamoDB designs for the chosen patterns, checked and compared."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from partita.errors import PartitaError
+from partita.migrate.costing.bill import EstimateSettings
+from partita.migrate.costing.comparison import ComparedDesigns, compare
+from partita.migrate.costing.price_list import read_prices
+from partita.migrate.designing.checks.check import Finding
+from partita.migrate.designing.checks.check import check as check_design
+from partita.migrate.designing.proposals.denormalized import denormalized
+from partita.migrate.designing.proposals.single_table import single_table
+from partita.migrate.designing.settings import ModelSettings
+from partita.migrate.folder import ANALYSIS, Folder, to_json
+from partita.migrate.model.design import Design, DesignKind, Ref
+from partita.migrate.model.files import to_toml
+from partita.migrate.model.volumes import Expectation, Volumes
+from partita.migrate.model.workbench import from_workbench, to_workbench
+from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.file import chosen
+
+CHOSEN = "model.toml"
+COMPARISON = "model.comparison.json"
+PROPOSALS = {"denormalized": denormalized, "single-table": single_table}
+"""The designs that are proposed, in the order in which they are shown."""
+
+ABOUT = {
+    "denormalized": "Fully denormalised: every item holds all that is read with it.",
+    "single-table": "One overloaded table with root items.",
+}
+ADVICE = (
+    "Written by `partita migrate model`, and overwritten when it runs again.\n"
+    f"Copy it to {CHOSEN} to change it; `partita migrate model --check` verifies what you wrote."
+)
+
+
+class Proposed(Struct, frozen=True, kw_only=True):
+    kind: DesignKind
+    file: str
+    design: Design
+    findings: list[Finding]
+
+
+class Models(Struct, frozen=True, kw_only=True):
+    proposals: list[Proposed]
+    comparison: ComparedDesigns
+    chosen: str
+    """Why the file is what it is, in a sentence."""
+
+
+def file_name(kind: str) -> str:
+    return f"model.{kind}.toml"
+
+
+def model(folder: Folder, *, workbench: bool = False, progress: Progress = silent) -> Models:
+    """Proposes designs, and chooses one unless a person has chosen already."""
+    volumes = read_volumes(folder)
+    patterns = read_patterns(folder, volumes)
+    settings = folder.section("model", ModelSettings)
+    _refuse_unknown(settings, volumes, folder)
+    proposals = []
+    for number, (kind, propose) in enumerate(PROPOSALS.items()):
+        progress("Designs", number, len(PROPOSALS))
+        design = propose(volumes, patterns, settings)
+        proposals.append(
+            Proposed(
+                kind=design.kind,
+                file=file_name(kind),
+                design=design,
+                findings=check_design(design, patterns, volumes),
+            )
+        )
+    progress("Designs", len(PROPOSALS), len(PROPOSALS))
+    compared = compare(
+        [one.design for one in proposals],
+        patterns,
+        volumes,
+        read_prices(),
+        folder.section("estimate", EstimateSettings),
+    )
+    for one in proposals:
+        folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
+        if workbench:
+            content = to_workbench(one.design, now=datetime.now(UTC))
+            folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
+    folder.write_json(COMPARISON, compared)
+    return Models(
+        proposals=proposals,
+        comparison=compared,
+        chosen=_choose(folder, proposals, settings, compared),
+    )
+
+
+def _choose(
+    folder: Folder, proposals: list[Proposed], settings: ModelSettings, compared: ComparedDesigns
+) -> str:
+    if folder.has(CHOSEN):
+        return f"{CHOSEN} was there already and stays as it is."
+    kind = settings.choose or compared.recommended
+    one = next(one for one in proposals if one.kind == kind)
+    why = "[model] says so" if settings.choose else compared.why
+    about = (
+        f"The chosen design, which the later stages read: first a copy of {one.file}.\n"
+        "Yours to change; `partita migrate model --check` verifies it, and nothing overwrites it."
+    )
+    folder.write_text(CHOSEN, to_toml(one.design, about))
+    return f"{CHOSEN} is a copy of {one.file}: {why[0].lower()}{why[1:].rstrip('.')}."
+
+
+def check(folder: Folder, name: str = CHOSEN) -> list[Finding]:
+    """What is wrong with a model file."""
+    volumes = read_volumes(folder)
+    return check_design(read_design(folder, name), read_patterns(folder, volumes), volumes)
+
+
+def read_design(folder: Folder, name: str = CHOSEN) -> Design:
+    if not folder.has(name):
+        raise PartitaError(f"{folder.path / name} is not there; run `partita migrate model` first.")
+    if name.endswith(".json"):
+        return from_workbench((folder.path / name).read_bytes())
+    return folder.read_toml(name, Design)
+
+
+def read_volumes(folder: Folder) -> Volumes:
+    inventory = folder.inventory()
+    analysis = folder.analysis() if folder.has(ANALYSIS) else Analysis(tables=[])
+    expect = folder.section("expect", dict[str, Expectation])
+    for name in expect:
+        if inventory.table(name) is None:
+            raise PartitaError(
+                f"{folder.path / 'migration.toml'}, [expect.{name}] names no table of the source."
+            )
+    return Volumes(inventory, analysis, expect)
+
+
+def read_patterns(folder: Folder, volumes: Volumes) -> list[AccessPattern]:
+    return chosen(folder, volumes.inventory).patterns
+
+
+def _refuse_unknown(settings: ModelSettings, volumes: Volumes, folder: Folder) -> None:
+    """Settings that name a table or column that the source does not have."""
+    where = folder.path / "migration.toml"
+    for key in ("exclude", "natural_keys", "constants"):
+        for name in getattr(settings, key):
+            if volumes.inventory.table(name) is None:
+                raise PartitaError(
+                    f"{where}, [model] {key} names no table of the source: {name!r}."
+                )
+    columns = {
+        str(Ref(table.name, column.name))
+        for table in volumes.inventory.tables
+        for column in table.columns
+    }
+    for key in ("expire", "formats"):
+        for name in getattr(settings, key):
+            if name not in columns:
+                raise PartitaError(
+                    f"{where}, [model] {key} names no column of the source: {name!r}."
+                )
