@@ -15,6 +15,7 @@ from partita.migrate.costing.estimate import estimate
 from partita.migrate.designing.model import model
 from partita.migrate.folder import Folder
 from partita.migrate.report import report
+from partita.migrate.understanding.analysis import read_analysis
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.plan import plan
 
@@ -243,7 +244,7 @@ def test_texts_are_not_kept_unless_asked_for(tmp_path: Path) -> None:
     private = "@private.example"
     for file in tmp_path.iterdir():
         assert file.suffix == ".db" or private not in file.read_text(), file.name
-    examples = folder.analysis().examples
+    examples = read_analysis(folder).examples
     orders, customers = examples["orders"], examples["customers"]
     assert {one["customer_id"]["N"] for one in orders} <= {one["id"]["N"] for one in customers}
     assert "2026-01-" in (tmp_path / "report.html").read_text()
@@ -259,7 +260,7 @@ def test_texts_are_not_kept_unless_asked_for(tmp_path: Path) -> None:
     folder = Folder.open(tmp_path)
     analyze(folder)
     report(folder)
-    assert folder.analysis().examples == {}
+    assert read_analysis(folder).examples == {}
     assert "no rows were kept as examples" in (tmp_path / "report.html").read_text()
     settings.write_text(settings.read_text().replace("none", "some"))
     with pytest.raises(PartitaError, match="examples"):

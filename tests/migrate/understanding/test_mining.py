@@ -15,8 +15,9 @@ from partita.migrate.report.terminal.analysis import summarize
 from partita.migrate.understanding import sources
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.patterns.access_patterns import Patterns
-from partita.migrate.understanding.patterns.file import chosen
+from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.plan import plan
+from partita.migrate.understanding.schema.inventory import read_inventory
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from .. import bookshop
@@ -45,7 +46,7 @@ def mined(folder: Folder) -> Patterns:
     folder.write_json("inventory.json", inventory)
     found = analyze(folder)
     assert found.problems == []
-    return chosen(folder, inventory)
+    return read_patterns(folder, inventory)
 
 
 def unlimited(patterns: Patterns) -> set[str]:
@@ -240,7 +241,7 @@ def test_a_user_without_the_right_to_statistics_is_told_which(
     folder.write_json("inventory.json", inventory)
     analysis = analyze(folder)
     problems = [one.reason for one in analysis.problems]
-    hidden = [one.reason for one in chosen(folder, inventory).unexplained]
+    hidden = [one.reason for one in read_patterns(folder, inventory).unexplained]
     advice = {"mysql": "GRANT SELECT ON performance_schema", "postgresql": "pg_read_all_stats"}
     assert any(advice[server.scheme] in reason for reason in [*problems, *hidden])
     shown = " ".join(map(str, summarize(folder, analysis)))
@@ -265,4 +266,4 @@ def test_references_that_only_statements_know_are_named_once_and_served(
     folder = make_folder(url, f"references = {told}\n")
     assert mined(folder).references == []
     plan(folder)
-    assert [one.kind for one in folder.inventory().relationships] == ["one-to-many"]
+    assert [one.kind for one in read_inventory(folder).relationships] == ["one-to-many"]

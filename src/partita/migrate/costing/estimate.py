@@ -17,21 +17,15 @@ from partita.limits import GB
 from partita.migrate.costing.bill import Bill, EstimateSettings, bill
 from partita.migrate.costing.price_list import Prices, PriceSource, read_prices
 from partita.migrate.costing.units import PatternUnits, ResourceUnits, Units, units
-from partita.migrate.designing.model import (
-    CHOSEN,
-    PROPOSALS,
-    file_name,
-    read_design,
-    read_patterns,
-    read_volumes,
-)
 from partita.migrate.folder import Folder
-from partita.migrate.model.design import Design
+from partita.migrate.model.design import DESIGN_KINDS, Design
+from partita.migrate.model.files import CHOSEN, file_name, read_design
 from partita.migrate.model.finding import Subject
 from partita.migrate.model.references import References
-from partita.migrate.model.volumes import Volumes
+from partita.migrate.model.volumes import Volumes, read_volumes
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.file import read_patterns
 
 ESTIMATE_JSON = "estimate.json"
 ESTIMATE_CSV = "estimate.csv"
@@ -78,7 +72,7 @@ def estimate(
 ) -> Estimates:
     """Of one model file, or of the chosen one and of all that were proposed."""
     volumes = read_volumes(folder)
-    patterns = read_patterns(folder, volumes)
+    patterns = read_patterns(folder, volumes.inventory).patterns
     settings = _settings(folder)
     asked = read_prices(prices or (folder.path / settings.prices if settings.prices else None))
     found = []
@@ -118,7 +112,7 @@ def _settings(folder: Folder) -> EstimateSettings:
 
 
 def _names(folder: Folder) -> list[str]:
-    known = [CHOSEN, *(file_name(kind) for kind in PROPOSALS)]
+    known = [CHOSEN, *(file_name(kind) for kind in DESIGN_KINDS)]
     found = [name for name in known if folder.has(name)]
     if not found:
         raise PartitaError(

@@ -11,28 +11,24 @@ import math
 
 from msgspec import Struct, field
 
-from partita.limits import GB, KB
+from partita.limits import KB, PARTITION_BYTES_MAX, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from partita.migrate.model.design import (
     Access,
     Attribute,
     Design,
     Entity,
-    Ref,
     SecondaryIndex,
     TableDesign,
     columns_of,
-    parse_step,
 )
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join
 from partita.migrate.understanding.schema.relationships import is_unique
 
 READ_UNIT_BYTES = 4 * KB
 WRITE_UNIT_BYTES = 1 * KB
 TRANSACTION_FACTOR = 2
-PARTITION_READ_UNITS = 3000
-PARTITION_WRITE_UNITS = 1000
-PARTITION_BYTES = 10 * GB
 STORED_ITEM_OVERHEAD_BYTES = 100
 """Charged for each item and each index entry (guide, "DynamoDB item sizes and formats")."""
 
@@ -121,7 +117,7 @@ def write_units(size: float) -> int:
 def partitions(read: float, write: float, size: float) -> tuple[int, int]:
     """By throughput and by size; a table has the greater of both."""
     throughput = _ceiling(read / PARTITION_READ_UNITS + write / PARTITION_WRITE_UNITS)
-    return max(throughput, 1), max(_ceiling(size / PARTITION_BYTES), 1)
+    return max(throughput, 1), max(_ceiling(size / PARTITION_BYTES_MAX), 1)
 
 
 def _ceiling(amount: float) -> int:
@@ -299,11 +295,11 @@ class _Counter:
     def _fan_out(self, attribute: Attribute) -> float:
         count = 1.0
         for text in attribute.through:
-            step = parse_step(text)
-            if step is not None:
-                columns = [ref.column for ref in step.before]
+            join = parse_join(text)
+            if join is not None:
+                columns = [ref.column for ref in join.before]
                 count *= self.volumes.rows_per_value(
-                    step.before[0].table, columns, step.after[0].table
+                    join.before[0].table, columns, join.after[0].table
                 )
         return count
 

@@ -15,17 +15,15 @@ from partita.migrate.designing.checks.check import check as check_design
 from partita.migrate.designing.proposals.denormalized import denormalized
 from partita.migrate.designing.proposals.single_table import single_table
 from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.folder import ANALYSIS, Folder, to_json
-from partita.migrate.model.design import Design, DesignKind, Ref
-from partita.migrate.model.files import to_toml
-from partita.migrate.model.volumes import Expectation, Volumes
-from partita.migrate.model.workbench import from_workbench, to_workbench
+from partita.migrate.folder import Folder, to_json
+from partita.migrate.model.design import Design, DesignKind
+from partita.migrate.model.files import CHOSEN, file_name, read_design, to_toml
+from partita.migrate.model.volumes import Volumes, read_volumes
+from partita.migrate.model.workbench import to_workbench
 from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.analysis import Analysis
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.file import chosen
+from partita.migrate.understanding.patterns.file import read_patterns
+from partita.migrate.understanding.schema.column_refs import Ref
 
-CHOSEN = "model.toml"
 COMPARISON = "model.comparison.json"
 PROPOSALS = {"denormalized": denormalized, "single-table": single_table}
 """The designs that are proposed, in the order in which they are shown."""
@@ -54,14 +52,10 @@ class Models(Struct, frozen=True, kw_only=True):
     """Why the file is what it is, in a sentence."""
 
 
-def file_name(kind: str) -> str:
-    return f"model.{kind}.toml"
-
-
 def model(folder: Folder, *, workbench: bool = False, progress: Progress = silent) -> Models:
     """Proposes designs, and chooses one unless a person has chosen already."""
     volumes = read_volumes(folder)
-    patterns = read_patterns(folder, volumes)
+    patterns = read_patterns(folder, volumes.inventory).patterns
     settings = folder.section("model", ModelSettings)
     _refuse_unknown(settings, volumes, folder)
     proposals = []
@@ -116,31 +110,9 @@ def _choose(
 def check(folder: Folder, name: str = CHOSEN) -> list[Finding]:
     """What is wrong with a model file."""
     volumes = read_volumes(folder)
-    return check_design(read_design(folder, name), read_patterns(folder, volumes), volumes)
-
-
-def read_design(folder: Folder, name: str = CHOSEN) -> Design:
-    if not folder.has(name):
-        raise PartitaError(f"{folder.path / name} is not there; run `partita migrate model` first.")
-    if name.endswith(".json"):
-        return from_workbench((folder.path / name).read_bytes())
-    return folder.read_toml(name, Design)
-
-
-def read_volumes(folder: Folder) -> Volumes:
-    inventory = folder.inventory()
-    analysis = folder.analysis() if folder.has(ANALYSIS) else Analysis(tables=[])
-    expect = folder.section("expect", dict[str, Expectation])
-    for name in expect:
-        if inventory.table(name) is None:
-            raise PartitaError(
-                f"{folder.path / 'migration.toml'}, [expect.{name}] names no table of the source."
-            )
-    return Volumes(inventory, analysis, expect)
-
-
-def read_patterns(folder: Folder, volumes: Volumes) -> list[AccessPattern]:
-    return chosen(folder, volumes.inventory).patterns
+    return check_design(
+        read_design(folder, name), read_patterns(folder, volumes.inventory).patterns, volumes
+    )
 
 
 def _refuse_unknown(settings: ModelSettings, volumes: Volumes, folder: Folder) -> None:

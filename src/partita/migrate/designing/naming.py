@@ -7,68 +7,21 @@ from collections.abc import Iterable
 from typing import Literal
 
 from partita.limits import TABLE_NAME_CHARS_MIN
+from partita.migrate.understanding.schema.words import name_parts, singular
 
 Style = Literal["source", "camelCase", "PascalCase", "snake_case"]
 
 SHORT_PREFIXES_MAX = 24
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
-_IRREGULAR = {
-    "people": "person",
-    "children": "child",
-    "men": "man",
-    "women": "woman",
-    "data": "data",
-    "series": "series",
-    "news": "news",
-    "status": "status",
-    "addresses": "address",
-    "statuses": "status",
-}
-
-
-def words(name: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(name)] or [name.lower()]
-
 
 def styled(name: str, style: Style) -> str:
     if style == "source":
         return name
-    parts = words(name)
+    parts = name_parts(name)
     if style == "snake_case":
         return "_".join(parts)
     pascal = "".join(part.capitalize() for part in parts)
     return pascal if style == "PascalCase" else pascal[0].lower() + pascal[1:]
-
-
-def singular(word: str) -> str:
-    """Of the last word of a name: `metric_versions` gives `metric_version`."""
-    match = re.search(r"[A-Za-z]+$", word)
-    if match is None:
-        return word
-    start, last = word[: match.start()], match[0]
-    lower = last.lower()
-    for plural, one in _IRREGULAR.items():
-        if lower.endswith(plural):
-            return start + last[: len(last) - len(plural)] + one
-    for ending, instead in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch")):
-        if lower.endswith(ending) and len(last) > len(ending) + 1:
-            return start + last[: -len(ending)] + instead
-    if lower.endswith("s") and not lower.endswith(("ss", "us", "is")) and len(last) > 2:
-        return start + last[:-1]
-    return word
-
-
-def plural(word: str) -> str:
-    if word != singular(word):
-        return word
-    lower = word.lower()
-    if lower.endswith("y") and lower[-2:-1] not in "aeiou":
-        return word[:-1] + "ies"
-    if lower.endswith(("s", "x", "ch", "sh")):
-        return word + "es"
-    return word + "s"
 
 
 def joined(*names: str) -> str:
@@ -85,7 +38,7 @@ def of_table(table: str, column: str) -> str:
     `GameName` says of itself that it is a game's; `name` becomes `game_name`.
     """
     owner = singular(table.rpartition(".")[2])
-    if "".join(words(column)).startswith("".join(words(owner))):
+    if "".join(name_parts(column)).startswith("".join(name_parts(owner))):
         return column
     return joined(owner, column)
 
@@ -114,7 +67,9 @@ def prefixes(tables: Iterable[str]) -> dict[str, str]:
 
     Of many tables, BA, BAS and BASK would be a riddle: there it is the whole name.
     """
-    bare = {table: "".join(words(singular(table.rpartition(".")[2]))).upper() for table in tables}
+    bare = {
+        table: "".join(name_parts(singular(table.rpartition(".")[2]))).upper() for table in tables
+    }
     are_many = len(bare) > SHORT_PREFIXES_MAX
     chosen: dict[str, str] = {}
     for table, name in bare.items():

@@ -8,73 +8,27 @@ columns, the members that `collect` gathers from other rows, or the second at wh
 `expires`. A column of another table is reached by `through`, the foreign keys that are followed in
 order. An attribute whose columns are all NULL is left out, an item without an index's keys is not
 in that index, and a guard is not written for values of which one is NULL.
-
-Inside a template a value is escaped, so that two rows never have one key: # is written %23, %
-is %25, and a NULL beside other values is a lone %.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal, get_args
 
 from msgspec import Struct, field
+
+from partita.migrate.model.templates import SHARD, template_fields, template_text
+from partita.migrate.understanding.schema.column_refs import Ref, qualified
 
 KeyType = Literal["S", "N", "B"]
 AttributeType = Literal["S", "N", "B", "BOOL", "SS", "NS", "BS", "L", "M"]
 DesignKind = Literal["denormalized", "single-table"]
+DESIGN_KINDS: tuple[DesignKind, ...] = get_args(DesignKind)
+"""In the order in which proposals are shown."""
 RequestName = Literal[
     "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL", "none"
 ]
 Comparison = Literal["=", "<", "<=", ">", ">=", "between", "begins_with"]
-
-SHARD = "shard"
-"""The field of a template that spreads one key over several, by a checksum of the primary key."""
-PATH = "path"
-ROOT = "root"
-"""Formats of a key's column in a table that refers to itself, by the foreign key in `through`:
-the values of all rows above and of the row, the highest first, each followed by a separator; and
-the highest alone."""
-SEPARATOR = "#"
-"""Between the parts of a key that is made of several."""
-NULL_IN_TEMPLATE = "%"
-
-_QUOTED = r'"(?:[^"]|"")*"'
-_REF = re.compile(rf'(?:({_QUOTED})|(.*))\.(?:({_QUOTED})|([^".]*))', re.DOTALL)
-_NEEDS_QUOTES = re.compile(r'[",={}:]|^\s|\s$|^$')
-
-
-class Ref(NamedTuple):
-    """A column of the source: `table.column`, with quotes around a name that would not end where
-    it does, such as `table."a.b"`."""
-
-    table: str
-    column: str
-
-    @classmethod
-    def parse(cls, text: str) -> Ref:
-        # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
-        found = _REF.fullmatch(text)
-        if found is None:
-            return cls("", _unquoted(text))
-        return cls(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
-
-    def __str__(self) -> str:
-        column = _quoted(self.column, is_column=True)
-        return f"{_quoted(self.table)}.{column}" if self.table else column
-
-
-def _quoted(name: str, *, is_column: bool = False) -> str:
-    if _NEEDS_QUOTES.search(name) or (is_column and "." in name):
-        return '"' + name.replace('"', '""') + '"'
-    return name
-
-
-def _unquoted(text: str) -> str:
-    if re.fullmatch(_QUOTED, text, re.DOTALL):
-        return text[1:-1].replace('""', '"')
-    return text
 
 
 class KeyAttribute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -218,38 +172,11 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
                 yield table, entity
 
 
-class TemplateField(NamedTuple):
-    name: str
-    format: str
-
-
-_FIELD = re.compile(rf'\{{((?:{_QUOTED}|[^{{}}:"])+)(?::([^{{}}]*))?\}}')
-
-
-def template_fields(template: str) -> list[TemplateField]:
-    return [TemplateField(match[1], match[2] or "") for match in _FIELD.finditer(template)]
-
-
-def filled(template: str, value: Callable[[TemplateField], str]) -> str:
-    """A template with a text for each of its fields."""
-    return _FIELD.sub(lambda match: value(TemplateField(match[1], match[2] or "")), template)
-
-
-def escaped(text: str) -> str:
-    """A value inside a template: it holds no separator, and other values give other texts."""
-    return text.replace("%", "%25").replace(SEPARATOR, "%23")
-
-
-def template_text(template: str) -> str:
-    """What is left of a template without its fields."""
-    return _FIELD.sub("", template)
-
-
 def template_shape(attribute: Attribute) -> str:
     """What two values of an attribute have in common, with a mark where they differ."""
     if attribute.constant is not None:
         return attribute.constant
-    return _FIELD.sub("\0", attribute.template) if attribute.template else "\0"
+    return template_text(attribute.template, "\0") if attribute.template else "\0"
 
 
 def columns_of(entity: Entity, attribute: Attribute) -> list[Ref]:
@@ -260,32 +187,3 @@ def columns_of(entity: Entity, attribute: Attribute) -> list[Ref]:
         if part.name != SHARD:
             refs.append(qualified(entity.source, part.name))
     return refs
-
-
-def qualified(table: str, name: str) -> Ref:
-    ref = Ref.parse(name)
-    return ref if ref.table else Ref(table, ref.column)
-
-
-class Step(NamedTuple):
-    """One foreign key followed: the rows of `after` that match a row of `before`."""
-
-    before: list[Ref]
-    after: list[Ref]
-
-
-def parse_step(text: str) -> Step | None:
-    """ "a.x = b.y"; the columns of a longer key are separated by commas."""
-    sides = _outside_quotes(" = ", text)
-    if len(sides) != 2:
-        return None
-    before, after = ([Ref.parse(one) for one in _outside_quotes(", *", side)] for side in sides)
-    return Step(before, after) if len(before) == len(after) else None
-
-
-def _outside_quotes(separator: str, text: str) -> list[str]:
-    return re.split(rf'{separator}(?=(?:[^"]*"[^"]*")*[^"]*$)', text)
-
-
-def format_step(before: list[Ref], after: list[Ref]) -> str:
-    return f"{', '.join(map(str, before))} = {', '.join(map(str, after))}"

@@ -1,4 +1,7 @@
-"""A model as TOML that people like to read: a block for each table, a line for each attribute."""
+"""Model files, in TOML that people like to read: a block for each table, a line for each attribute.
+
+Files of NoSQL Workbench are read too.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,29 @@ from typing import Any
 
 import msgspec
 
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder
 from partita.migrate.model.design import Design
+from partita.migrate.model.workbench import from_workbench
+
+CHOSEN = "model.toml"
+"""The design that the later stages read."""
 
 BLOCKS = ("tables", "indexes", "entities", "access")
 """Lists whose members are blocks of their own; all others have a line for each member."""
+
+
+def file_name(kind: str) -> str:
+    """Of the proposal of a kind."""
+    return f"model.{kind}.toml"
+
+
+def read_design(folder: Folder, name: str = CHOSEN) -> Design:
+    if not folder.has(name):
+        raise PartitaError(f"{folder.path / name} is not there; run `partita migrate model` first.")
+    if name.endswith(".json"):
+        return from_workbench((folder.path / name).read_bytes())
+    return folder.read_toml(name, Design)
 
 
 def to_toml(design: Design, comment: str = "") -> str:

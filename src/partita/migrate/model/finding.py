@@ -9,7 +9,7 @@ from msgspec import Struct
 from partita.migrate.model.design import Design
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.schema.graph import SchemaGraph
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class Subject:
         self.design = design
         self.patterns = {pattern.name: pattern for pattern in patterns}
         self.volumes = volumes
-        self.schema = Schema(volumes.inventory)
+        self.schema = SchemaGraph(volumes.inventory)
 
 
 class Rule:

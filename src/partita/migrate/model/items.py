@@ -11,24 +11,20 @@ from decimal import Decimal
 from typing import Any
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import (
+from partita.migrate.model.design import Attribute, Entity
+from partita.migrate.model.sample_items import sample_item
+from partita.migrate.model.templates import (
     NULL_IN_TEMPLATE,
     PATH,
     ROOT,
     SEPARATOR,
     SHARD,
-    Attribute,
-    Entity,
-    Ref,
-    Step,
     TemplateField,
     escaped,
     filled,
-    parse_step,
-    qualified,
     template_fields,
 )
-from partita.migrate.model.sample_items import sample_item
+from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join, qualified
 
 MADE_UP_ITEMS = 2
 
@@ -87,14 +83,14 @@ class ExampleItems:
 
     def _of_tree(self, attribute: Attribute, row: Item) -> str:
         """The path to a row, as far up as rows were kept."""
-        step = parse_step(attribute.through[0]) if attribute.through else None
+        join = parse_join(attribute.through[0]) if attribute.through else None
         rows = [row]
-        while step is not None:
-            above = next(self._matching({step.before[0].table: rows[-1]}, step), None)
+        while join is not None:
+            above = next(self._matching({join.before[0].table: rows[-1]}, join), None)
             if above is None or above in rows:
                 break
             rows.append(above)
-        key = step.after[0].column if step else ""
+        key = join.after[0].column if join else ""
         keys = [escaped(str(next(iter(one[key].values())))) for one in rows[::-1] if key in one]
         path = "".join(f"{one}{SEPARATOR}" for one in keys)
         return filled(
@@ -106,26 +102,26 @@ class ExampleItems:
         """The row itself, and those that the foreign keys of an attribute lead to."""
         chains: list[Chain] = [{entity.source: row}]
         for text in attribute.through:
-            step = parse_step(text)
-            if step is None:
+            join = parse_join(text)
+            if join is None:
                 return []
             chains = [
-                {**chain, step.after[0].table: other}
+                {**chain, join.after[0].table: other}
                 for chain in chains
-                for other in self._matching(chain, step)
+                for other in self._matching(chain, join)
             ]
         return chains
 
-    def _matching(self, chain: Chain, step: Step) -> Iterator[Item]:
-        wanted = [_cell(chain, ref) for ref in step.before]
-        for other in self.examples.get(step.after[0].table, []):
-            if None not in wanted and [other.get(ref.column) for ref in step.after] == wanted:
+    def _matching(self, chain: Chain, join: Join) -> Iterator[Item]:
+        wanted = [_cell(chain, ref) for ref in join.before]
+        for other in self.examples.get(join.after[0].table, []):
+            if None not in wanted and [other.get(ref.column) for ref in join.after] == wanted:
                 yield other
 
     def _has_first_key(self, attribute: Attribute, row: Item) -> bool:
         """A row that refers to nothing has nothing to show; one whose parent was not kept has."""
-        step = parse_step(attribute.through[0])
-        return step is not None and all(ref.column in row for ref in step.before)
+        join = parse_join(attribute.through[0])
+        return join is not None and all(ref.column in row for ref in join.before)
 
     def _filled(self, entity: Entity, template: str, chain: Chain) -> str | None:
         """None when all its columns are NULL."""

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.model.design import (
-    PATH,
-    ROOT,
-    Attribute,
-    Entity,
-    KeyAttribute,
-    Ref,
-    TableDesign,
-    columns_of,
-    parse_step,
-    template_fields,
-)
+from partita.migrate.model.design import Attribute, Entity, KeyAttribute, TableDesign, columns_of
 from partita.migrate.model.finding import Finding, Rule, error
+from partita.migrate.model.templates import PATH, ROOT, template_fields
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join
 
 
 class References(Rule):
@@ -49,14 +40,14 @@ class References(Rule):
             yield error(place, f"collect has two columns named {name}; a map holds one of them")
         reached = {entity.source}
         for text in attribute.through:
-            step = parse_step(text)
-            if step is None:
+            join = parse_join(text)
+            if join is None:
                 yield error(place, f'through has {text!r}; write "table.column = table.column"')
                 return
-            yield from self._columns_exist(place, [*step.before, *step.after])
-            if step.before[0].table not in reached:
+            yield from self._columns_exist(place, [*join.before, *join.after])
+            if join.before[0].table not in reached:
                 yield error(place, f"through {text!r} does not start at {', '.join(reached)}")
-            reached.add(step.after[0].table)
+            reached.add(join.after[0].table)
         refs = columns_of(entity, attribute)
         yield from self._columns_exist(place, refs)
         is_of_itself = bool(attribute.through) and reached == {entity.source}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.designing.naming import singular, words
-from partita.migrate.model.design import SHARD, Attribute, Entity, Ref, TemplateField, filled
-
-DATE = "2026-11-0{number}"
+from partita.migrate.model.design import Attribute, Entity
+from partita.migrate.model.templates import SHARD, TemplateField, filled
+from partita.migrate.understanding.measuring.made_up import made_up
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.words import singular
 
 
 def sample_items(entity: Entity, count: int = 3) -> list[Item]:
@@ -39,16 +39,6 @@ def _filled(part: TemplateField, number: int) -> str:
     if part.format.startswith("0"):
         return str(number).zfill(int(part.format))
     return made_up(Ref.parse(part.name).column, number)
-
-
-def made_up(column: str, number: int) -> str:
-    """What a column of this name may hold."""
-    parts = words(column)
-    if set(parts) & {"date", "day", "at", "time", "stmp", "timestamp", "on"}:
-        return DATE.format(number=number % 9 + 1)
-    if parts[-1] in ("id", "key", "code") and len(parts) > 1:
-        return f"{parts[-2]}{number}"
-    return f"{singular(re.sub('[^A-Za-z0-9]', '', column)) or 'value'}{number}"
 
 
 def _typed(kind: str, text: str, number: int) -> AttributeValue:

@@ -7,23 +7,14 @@ from copy import copy
 
 from msgspec import Struct
 
+from partita.errors import PartitaError
 from partita.limits import KB
-from partita.migrate.model.design import (
-    PATH,
-    SHARD,
-    Attribute,
-    Entity,
-    Ref,
-    SecondaryIndex,
-    TableDesign,
-    columns_of,
-    parse_step,
-    qualified,
-    template_fields,
-    template_text,
-)
-from partita.migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew
-from partita.migrate.understanding.schema.inventory import ColumnKind, Inventory
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import Attribute, Entity, SecondaryIndex, TableDesign, columns_of
+from partita.migrate.model.templates import PATH, SHARD, template_fields, template_text
+from partita.migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew, read_analysis
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join, qualified
+from partita.migrate.understanding.schema.inventory import ColumnKind, Inventory, read_inventory
 
 TYPICAL_BYTES: dict[ColumnKind, int] = {
     "string": 24,
@@ -226,13 +217,13 @@ class Volumes:
         """How many rows an attribute collects on average: the product of the steps downwards."""
         count = 1.0
         for text in attribute.through:
-            step = parse_step(text)
-            table = self._tables.get(step.after[0].table) if step else None
-            if step is None or table is None:
+            join = parse_join(text)
+            table = self._tables.get(join.after[0].table) if join else None
+            if join is None or table is None:
                 continue
-            columns = [ref.column for ref in step.after]
+            columns = [ref.column for ref in join.after]
             if set(columns) != set(table.primary_key):
-                count *= self.rows_per_value(table.name, columns, step.before[0].table)
+                count *= self.rows_per_value(table.name, columns, join.before[0].table)
         return count
 
     def _template_bytes(self, entity: Entity, template: str) -> float:
@@ -273,3 +264,15 @@ class Volumes:
         """Of an entity's rows, those that lack an attribute: all its columns are NULL."""
         nulls = [self.null_share(ref) for ref in columns_of(entity, attribute)]
         return min(nulls, default=0.0)
+
+
+def read_volumes(folder: Folder) -> Volumes:
+    inventory = read_inventory(folder)
+    analysis = read_analysis(folder)
+    expect = folder.section("expect", dict[str, Expectation])
+    for name in expect:
+        if inventory.table(name) is None:
+            raise PartitaError(
+                f"{folder.path / 'migration.toml'}, [expect.{name}] names no table of the source."
+            )
+    return Volumes(inventory, analysis, expect)

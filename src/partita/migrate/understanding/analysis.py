@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from partita.database.item.values import Item
+from partita.migrate.folder import ANALYSIS, Folder
 
 
 class Distribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,3 +88,8 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def table(self, name: str) -> TableAnalysis | None:
         return next((one for one in self.tables if one.table == name), None)
+
+
+def read_analysis(folder: Folder) -> Analysis:
+    """Without tables when `analyze` has not been run."""
+    return folder.read_json(ANALYSIS, Analysis) if folder.has(ANALYSIS) else Analysis(tables=[])

@@ -26,13 +26,13 @@ from partita.migrate.understanding.measuring.growth import creation_column, grow
 from partita.migrate.understanding.measuring.heat import with_heat
 from partita.migrate.understanding.measuring.sampling import SAMPLE_ROWS, Method, Sample, shares
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
-from partita.migrate.understanding.patterns.file import MINED, WRITTEN, chosen, to_toml
+from partita.migrate.understanding.patterns.file import MINED, WRITTEN, read_patterns, to_toml
 from partita.migrate.understanding.patterns.item_counts import with_items
 from partita.migrate.understanding.patterns.mining.logs import read_log
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.merging import Mine, Ran
 from partita.migrate.understanding.patterns.mining.servers import is_of, kept_by
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 from partita.migrate.understanding.sources import Source, SourceError
 from partita.migrate.understanding.sources.connection import Ask
 from partita.migrate.understanding.sources.reading import readings
@@ -65,8 +65,8 @@ def analyze(
     if not 1 <= settings.sample <= 100 * SAMPLE_ROWS:
         raise PartitaError(f"[analyze] sample must be between 1 and {100 * SAMPLE_ROWS:,} rows.")
     report = progress or silent
-    inventory = folder.inventory()
-    written = chosen(folder, inventory) if folder.has(WRITTEN) else Patterns()
+    inventory = read_inventory(folder)
+    written = read_patterns(folder, inventory) if folder.has(WRITTEN) else Patterns()
     with sources.connect(folder, ask=ask) as source:
         mined, problems = _mine(folder, settings, source, inventory, report)
         patterns = [*written.patterns, *mined.patterns]
@@ -89,7 +89,7 @@ def _mine(
     if not settings.mine:
         return Patterns(), []
     progress("reading statements", 0, 1)
-    mine = Mine(Schema(inventory))
+    mine = Mine(SchemaLookup(inventory))
     try:
         if settings.logs:
             origin, seconds = _mine_logs(folder, settings.logs, source.database, mine)

@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 
 from partita.migrate.designing.proposals.single_table import single_table
 from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import (
-    Attribute,
-    Design,
-    Entity,
-    KeyAttribute,
-    Ref,
-    TableDesign,
-    parse_step,
-    template_fields,
-)
+from partita.migrate.model.design import Attribute, Design, Entity, KeyAttribute, TableDesign
 from partita.migrate.model.files import to_toml
+from partita.migrate.model.templates import template_fields
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join
 
 from ..games import expected, table_4
 
@@ -76,8 +69,8 @@ def test_a_template_says_its_fields_and_their_formats() -> None:
 
 
 def test_a_step_of_several_columns() -> None:
-    step = parse_step("a.x, a.y = s.b.u, s.b.v")
+    step = parse_join("a.x, a.y = s.b.u, s.b.v")
     assert step is not None
     assert step.before == [Ref("a", "x"), Ref("a", "y")]
     assert step.after == [Ref("s.b", "u"), Ref("s.b", "v")]
-    assert parse_step("a.x, a.y = b.u") is None
+    assert parse_join("a.x, a.y = b.u") is None

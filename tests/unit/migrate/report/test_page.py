@@ -15,8 +15,8 @@ from partita.migrate.report import report
 from partita.migrate.report.amounts import amount, money
 from partita.migrate.report.drawings.charts import bars, skews
 from partita.migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
-from partita.migrate.understanding.plan import plan_inventory
 from partita.migrate.understanding.planning.goals import Goals
+from partita.migrate.understanding.planning.plan import plan_inventory
 from partita.migrate.understanding.schema.inventory import Inventory, Skipped
 
 from ..games import games

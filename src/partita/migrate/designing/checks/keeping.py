@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.model.design import Ref, columns_of
+from partita.migrate.model.design import columns_of
 from partita.migrate.model.finding import Finding, Rule, error, warning
+from partita.migrate.understanding.schema.column_refs import Ref
 
 
 class Keeping(Rule):

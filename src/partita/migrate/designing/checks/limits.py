@@ -17,17 +17,16 @@ from partita.limits import (
     TABLE_NAME_CHARS_MIN,
 )
 from partita.migrate.model.design import (
-    SEPARATOR,
     Attribute,
     Entity,
     SecondaryIndex,
     TableDesign,
     columns_of,
-    filled,
-    parse_step,
     template_shape,
 )
 from partita.migrate.model.finding import Finding, Rule, error
+from partita.migrate.model.templates import SEPARATOR, filled
+from partita.migrate.understanding.schema.column_refs import parse_join
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -154,10 +153,10 @@ class Limits(Rule):
     ) -> Iterator[Finding]:
         most = 1.0
         for text in attribute.through:
-            step = parse_step(text)
-            if step is None:
+            join = parse_join(text)
+            if join is None:
                 continue
-            skew = self.volumes.skew(step.after[0].table, [ref.column for ref in step.after])
+            skew = self.volumes.skew(join.after[0].table, [ref.column for ref in join.after])
             most *= skew.rows_per_value_max if skew else 1
         each = sum(self.volumes.value_bytes(ref) for ref in columns_of(entity, attribute))
         if most * each > ITEM_BYTES_MAX:

@@ -6,27 +6,20 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from partita.migrate.costing.units import (
-    PARTITION_READ_UNITS,
-    PARTITION_WRITE_UNITS,
-    TRANSACTION_FACTOR,
-    PatternUnits,
-    units,
-    write_units,
-)
+from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from partita.migrate.costing.units import TRANSACTION_FACTOR, PatternUnits, units, write_units
 from partita.migrate.model.design import (
     Access,
     Attribute,
     Entity,
-    Ref,
     SecondaryIndex,
     TableDesign,
     columns_of,
-    qualified,
-    template_fields,
 )
 from partita.migrate.model.finding import Finding, Rule, error, warning
+from partita.migrate.model.templates import template_fields
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref, qualified
 
 
 class Serving(Rule):

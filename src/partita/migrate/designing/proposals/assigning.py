@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
-from partita.migrate.designing.naming import words
 from partita.migrate.designing.proposals.collecting import Collector
 from partita.migrate.designing.proposals.questions import Questions
 from partita.migrate.designing.proposals.roles import Roles, Version
 from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import DesignKind, Ref
+from partita.migrate.model.design import DesignKind
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
 from partita.migrate.understanding.schema.join_paths import Link
+from partita.migrate.understanding.schema.words import name_parts
 
 NATURAL_KINDS = ("string", "uuid", "enum", "integer", "decimal", "date", "datetime")
 
@@ -25,7 +26,7 @@ class Assigner:
 
     def __init__(
         self,
-        schema: Schema,
+        schema: SchemaGraph,
         patterns: list[AccessPattern],
         volumes: Volumes,
         settings: ModelSettings,
@@ -61,7 +62,7 @@ class Assigner:
             if table.foreign_keys or len(table.columns) < 3 or self.schema.children(table.name):
                 continue
             form = (
-                words(table.name)[0],
+                name_parts(table.name)[0],
                 tuple((column.name, column.type, column.kind) for column in table.columns),
                 tuple(map(tuple, self.schema.unique_keys(table.name))),
             )

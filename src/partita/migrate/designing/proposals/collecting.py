@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from partita.limits import KB
-from partita.migrate.designing.naming import plural, role, singular, words
+from partita.migrate.designing.naming import role
 from partita.migrate.designing.proposals.questions import Questions
 from partita.migrate.designing.proposals.roles import Collected
 from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import Ref
 from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
 from partita.migrate.understanding.schema.join_paths import Link
+from partita.migrate.understanding.schema.words import name_parts, plural, singular
 
 COLLECTED_BYTES_MAX = 64 * KB
 """Of a set or list in an item: beyond it, every read and write of the item pays for it."""
@@ -21,7 +22,7 @@ COLLECTED_BYTES_MAX = 64 * KB
 class Collector:
     def __init__(
         self,
-        schema: Schema,
+        schema: SchemaGraph,
         questions: Questions,
         volumes: Volumes,
         settings: ModelSettings,
@@ -152,6 +153,6 @@ class Collector:
         if other is None:
             return plural(table)
         named = role(other.key.columns[0])
-        if words(named) == words(singular(other.parent)):
+        if name_parts(named) == name_parts(singular(other.parent)):
             return f"related_{plural(other.parent)}"
         return plural(named)

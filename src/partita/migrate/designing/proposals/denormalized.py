@@ -24,20 +24,19 @@ from partita.migrate.designing.proposals.rendering import (
 )
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import (
-    SEPARATOR,
-    SHARD,
     Access,
     Attribute,
     Design,
     Entity,
     KeyAttribute,
-    Ref,
     TableDesign,
     Unique,
     columns_of,
 )
+from partita.migrate.model.templates import SEPARATOR, SHARD
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 
 GUARDS = "UniqueValues"
 

@@ -7,15 +7,18 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.designing.naming import of_table, role, singular, styled, words
+from partita.migrate.designing.naming import of_table, role, styled
 from partita.migrate.designing.proposals.needs import Need, Needs
 from partita.migrate.designing.proposals.roles import Collected, Roles
 from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import PATH, ROOT, Attribute, AttributeType, Ref
+from partita.migrate.model.design import Attribute, AttributeType
+from partita.migrate.model.templates import PATH, ROOT
 from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
 from partita.migrate.understanding.schema.inventory import ColumnKind
 from partita.migrate.understanding.schema.join_paths import Link, self_reference
+from partita.migrate.understanding.schema.words import name_parts, singular
 
 TYPES: dict[ColumnKind, AttributeType] = {
     "string": "S",
@@ -55,7 +58,7 @@ class Draft(Struct):
 class Drafter:
     def __init__(
         self,
-        schema: Schema,
+        schema: SchemaGraph,
         roles: Roles,
         volumes: Volumes,
         settings: ModelSettings,
@@ -317,7 +320,7 @@ class Drafter:
         if column is not None and column != ref and ref.table == entity:
             link = self.schema.link_of(ref)
             named = role(ref.column)
-            is_plain = link is not None and words(named) == words(singular(link.parent))
+            is_plain = link is not None and name_parts(named) == name_parts(singular(link.parent))
             name = of_table(column.table, column.column) if is_plain else named
         elif ref.table not in self._own_tables(entity):
             name = of_table(ref.table, ref.column)

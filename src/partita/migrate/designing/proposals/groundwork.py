@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 
-from partita.limits import KB
-from partita.migrate.costing.units import PARTITION_WRITE_UNITS, TRANSACTION_FACTOR
+from partita.limits import KB, PARTITION_WRITE_UNITS
+from partita.migrate.costing.units import TRANSACTION_FACTOR
 from partita.migrate.designing.proposals.assigning import Assigner
 from partita.migrate.designing.proposals.drafts import Draft, Drafter
 from partita.migrate.designing.proposals.keys import Key, KeyChooser, KeyPlan
 from partita.migrate.designing.proposals.needs import Reader
 from partita.migrate.designing.settings import ModelSettings, unique_name
-from partita.migrate.model.design import Access, DesignKind, LeftOut, Ref, Unique
+from partita.migrate.model.design import Access, DesignKind, LeftOut, Unique
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD, AccessPattern
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
 
 SHARD_LOAD = 0.5
 """How much of a partition a shard may use, so that uneven shards still fit."""
@@ -33,7 +34,11 @@ class Groundwork:
         self.volumes = volumes
         self.settings = settings
         self.patterns = patterns
-        self.schema = Schema(volumes.inventory, settings.exclude, patterns)
+        self.schema = SchemaGraph(
+            volumes.inventory,
+            settings.exclude,
+            [name for pattern in patterns for name in pattern.through],
+        )
         self.roles = Assigner(self.schema, patterns, volumes, settings, kind).assign()
         self.needs = Reader(self.schema, self.roles, kind, settings.expire).needs(patterns)
         self.drafter = Drafter(self.schema, self.roles, volumes, settings, self.needs)

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from partita.limits import KB
 from partita.migrate.designing.naming import of_table
 from partita.migrate.designing.proposals.needs import Need, Write
-from partita.migrate.model.design import Ref
 from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
 
 WRITE_UNIT_IN_READ_UNITS = 5
 """What a write unit costs, in read units: the ratio of AWS's prices in every region and class."""
@@ -83,7 +83,7 @@ def match(key: Key, need: Need) -> Match | None:
 class KeyChooser:
     def __init__(
         self,
-        schema: Schema,
+        schema: SchemaGraph,
         volumes: Volumes,
         entity: str,
         identities: list[list[Ref]],

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from partita.migrate.designing.proposals.questions import WRITES
 from partita.migrate.designing.proposals.roles import Roles
-from partita.migrate.model.design import PATH, ROOT, DesignKind, Ref
+from partita.migrate.model.design import DesignKind
+from partita.migrate.model.templates import PATH, ROOT
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
 from partita.migrate.understanding.schema.join_paths import Ways
 
 
@@ -69,7 +71,7 @@ class Reader:
     """Turns patterns into needs."""
 
     def __init__(
-        self, schema: Schema, roles: Roles, kind: DesignKind, expire: Iterable[str]
+        self, schema: SchemaGraph, roles: Roles, kind: DesignKind, expire: Iterable[str]
     ) -> None:
         self.schema = schema
         self.roles = roles

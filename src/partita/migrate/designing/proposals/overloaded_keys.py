@@ -10,14 +10,9 @@ from partita.migrate.designing.proposals.drafts import Draft
 from partita.migrate.designing.proposals.groundwork import Groundwork
 from partita.migrate.designing.proposals.keys import IndexPlan
 from partita.migrate.designing.proposals.rendering import RenderedKey, Renderer
-from partita.migrate.model.design import (
-    SEPARATOR,
-    Attribute,
-    Entity,
-    Ref,
-    columns_of,
-    template_shape,
-)
+from partita.migrate.model.design import Attribute, Entity, columns_of, template_shape
+from partita.migrate.model.templates import SEPARATOR
+from partita.migrate.understanding.schema.column_refs import Ref
 
 PK = "PK"
 SK = "SK"

@@ -11,18 +11,18 @@ from partita.migrate.designing.proposals.drafts import Draft
 from partita.migrate.designing.proposals.groundwork import Groundwork
 from partita.migrate.designing.proposals.rendering import RenderedKey
 from partita.migrate.model.design import (
-    SEPARATOR,
     Access,
     Attribute,
     Design,
     DesignKind,
     Entity,
-    Ref,
     TableDesign,
     Unique,
     columns_of,
 )
+from partita.migrate.model.templates import SEPARATOR
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 
 LARGE = "large"
 

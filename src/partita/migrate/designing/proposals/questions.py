@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from partita.migrate.model.design import Ref
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 
 WRITES = ("insert", "update", "delete")
 

@@ -11,21 +11,19 @@ from partita.migrate.designing.proposals.groundwork import Groundwork
 from partita.migrate.designing.proposals.keys import IndexPlan, Key, Served
 from partita.migrate.designing.proposals.needs import Write
 from partita.migrate.model.design import (
-    SEPARATOR,
     Access,
     Attribute,
     Condition,
     Entity,
     KeyAttribute,
     KeyType,
-    Ref,
     RequestName,
     SecondaryIndex,
-    TemplateField,
     Unique,
     columns_of,
-    template_fields,
 )
+from partita.migrate.model.templates import SEPARATOR, TemplateField, template_fields
+from partita.migrate.understanding.schema.column_refs import Ref
 
 LATEST = "0"
 KEY_TYPES = ("S", "N", "B")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita.migrate.model.design import Ref
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.join_paths import Link
 
 

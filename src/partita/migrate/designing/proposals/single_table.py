@@ -38,13 +38,13 @@ from partita.migrate.model.design import (
     Design,
     Entity,
     KeyAttribute,
-    Ref,
     SecondaryIndex,
     TableDesign,
     columns_of,
 )
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 
 GUARD = "U"
 

@@ -11,8 +11,9 @@ from partita.migrate.folder import ANALYSIS, Folder
 from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, figure, grid, more
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import Patterns
-from partita.migrate.understanding.patterns.file import MINED, chosen
+from partita.migrate.understanding.patterns.file import MINED, read_patterns
 from partita.migrate.understanding.planning.page import bytes_text
+from partita.migrate.understanding.schema.inventory import read_inventory
 
 
 def summarize(folder: Folder, analysis: Analysis) -> Iterator[RenderableType]:
@@ -55,7 +56,7 @@ def _hot_keys(analysis: Analysis) -> list[str]:
 
 
 def _patterns(folder: Folder) -> Iterator[RenderableType]:
-    found = chosen(folder, folder.inventory())
+    found = read_patterns(folder, read_inventory(folder))
     if found.patterns:
         yield from _busiest(found)
     else:

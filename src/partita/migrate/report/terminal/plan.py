@@ -10,14 +10,15 @@ from rich.text import Text
 
 from partita.migrate.folder import INVENTORY, PLAN, Folder
 from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, grid, more
-from partita.migrate.understanding.plan import PAGE, Plan
+from partita.migrate.understanding.plan import PAGE
 from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
 from partita.migrate.understanding.planning.page import SEVERITY_TITLES, bytes_text, rows_text
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita.migrate.understanding.planning.plan import Plan
+from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 
 
 def summarize(folder: Folder, plan: Plan) -> Iterator[RenderableType]:
-    inventory = folder.inventory()
+    inventory = read_inventory(folder)
     yield Text(_source(inventory), style="bold")
     yield _candidates(inventory, plan)
     if rest := more(len(plan.candidates), PAGE):

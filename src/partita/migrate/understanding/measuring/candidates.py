@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from partita.migrate.model.design import Ref
 from partita.migrate.understanding.measuring.figures import TELLING_KINDS
 from partita.migrate.understanding.measuring.skew import KeyCounts
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import is_unique_by
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.schema.relationships import is_unique
 
 
 def candidate_keys(table: Table, patterns: Iterable[AccessPattern]) -> list[KeyCounts]:
@@ -23,7 +23,7 @@ def candidate_keys(table: Table, patterns: Iterable[AccessPattern]) -> list[KeyC
             frozenset(names),
             KeyCounts(
                 names,
-                is_unique=is_unique_by(table, set(names)),
+                is_unique=is_unique(table, set(names)),
                 is_telling=all(columns[name].kind in TELLING_KINDS for name in names),
             ),
         )

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from partita.database.item.sizes import value_size
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import Ref
-from partita.migrate.model.sample_items import made_up
 from partita.migrate.understanding.measuring.figures import TELLING_KINDS
-from partita.migrate.understanding.schema.graph import Schema
+from partita.migrate.understanding.measuring.made_up import made_up
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
 from partita.migrate.understanding.schema.inventory import ColumnKind, ForeignKey, Inventory, Table
 from partita.migrate.understanding.sources import Source, SourceError
 from partita.migrate.understanding.sources.reading import Reading, readings
@@ -175,7 +175,7 @@ class _Shown:
 
     def __init__(self, inventory: Inventory, how: Examples) -> None:
         self.how = how
-        self.schema = Schema(inventory)
+        self.schema = SchemaGraph(inventory)
         self._numbers: dict[Ref, dict[str, int]] = {}
 
     def item(self, table: Table, row: Row, asked: Sequence[Reading]) -> Item:

@@ -13,15 +13,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.limits import KB
-from partita.migrate.model.design import Ref
+from partita.limits import KB, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from partita.migrate.understanding.analysis import KeySkew
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
-
-PARTITION_WRITE_UNITS = 1000
-PARTITION_READ_UNITS = 3000
-"""A second (guide, "Burst and adaptive capacity")."""
 
 
 @dataclass(frozen=True)

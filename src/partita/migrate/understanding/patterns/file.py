@@ -22,9 +22,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from partita.errors import PartitaError
-from partita.migrate.folder import ANALYSIS, Folder
-from partita.migrate.model.design import Ref
-from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.folder import Folder
+from partita.migrate.understanding.analysis import read_analysis
 from partita.migrate.understanding.patterns.access_patterns import (
     AccessPattern,
     Ignored,
@@ -32,8 +31,9 @@ from partita.migrate.understanding.patterns.access_patterns import (
     Unexplained,
 )
 from partita.migrate.understanding.patterns.item_counts import with_items
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.written import FoundTable, WrittenPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Inventory
 
 WRITTEN = "patterns.toml"
@@ -44,7 +44,7 @@ _TOP_LEVEL = (
 )  # fmt: skip
 
 
-def chosen(folder: Folder, inventory: Inventory) -> Patterns:
+def read_patterns(folder: Folder, inventory: Inventory) -> Patterns:
     """What people wrote; without that what was mined; without that nothing."""
     name = next((name for name in (WRITTEN, MINED) if folder.has(name)), None)
     if name is None:
@@ -56,7 +56,7 @@ def chosen(folder: Folder, inventory: Inventory) -> Patterns:
         raise PartitaError(f"{path} is not UTF-8 text.") from error
     except OSError as error:
         raise PartitaError(f"Cannot read {path}: {error.strerror}.") from error
-    analysis = folder.analysis() if folder.has(ANALYSIS) else Analysis(tables=[])
+    analysis = read_analysis(folder)
     return with_items(parse(text, inventory, str(path)), inventory, analysis)
 
 
@@ -71,7 +71,7 @@ def parse(text: str, inventory: Inventory, where: str = WRITTEN) -> Patterns:
         raise PartitaError(
             f"{where} has {unknown[0]!r} outside of a pattern; begin each pattern with [[pattern]]."
         )
-    schema = Schema(inventory)
+    schema = SchemaLookup(inventory)
     written = [WrittenPattern(one, text, where, schema) for one in _tables(content, text, where)]
     patterns = [one.pattern() for one in written]
     _refuse_repeats(patterns, where)

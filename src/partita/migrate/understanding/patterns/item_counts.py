@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from partita.migrate.model.design import Ref
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Inventory
 
 

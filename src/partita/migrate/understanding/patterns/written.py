@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.migrate.model.design import Ref
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Operation
 from partita.migrate.understanding.patterns.mining.accesses import Access
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.names import Noise, NotUnderstood
 from partita.migrate.understanding.patterns.mining.texts import shapes_of
 from partita.migrate.understanding.patterns.mining.understanding import understand
 from partita.migrate.understanding.patterns.rates import rate_per_second
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
 from partita.migrate.understanding.schema.join_paths import named, self_reference, told_apart
 
@@ -72,7 +72,7 @@ class FoundTable:
 class WrittenPattern:
     """One pattern of a file on its way to an AccessPattern."""
 
-    def __init__(self, found: FoundTable, text: str, where: str, schema: Schema) -> None:
+    def __init__(self, found: FoundTable, text: str, where: str, schema: SchemaLookup) -> None:
         self._found = found
         self._text = text
         self._where = where

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from partita.limits import GB, KB, MB
 from partita.migrate.understanding.planning.difficulties.difficulty import (
@@ -12,10 +11,8 @@ from partita.migrate.understanding.planning.difficulties.difficulty import (
     number_of,
 )
 from partita.migrate.understanding.planning.goals import AIMS
+from partita.migrate.understanding.planning.plan import Plan
 from partita.migrate.understanding.schema.inventory import Inventory, Relationship, Table
-
-if TYPE_CHECKING:
-    from partita.migrate.understanding.plan import Plan
 
 SEVERITY_TITLES = {
     "obstacle": "Obstacles: to be solved first",

@@ -22,7 +22,8 @@ from partita.migrate.understanding.planning.difficulties.columns import (
 from partita.migrate.understanding.planning.difficulties.tables import SEARCHES
 from partita.migrate.understanding.planning.goals import Goals
 from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.schema.relationships import eav_attribute, words
+from partita.migrate.understanding.schema.relationships import eav_attribute
+from partita.migrate.understanding.schema.words import words
 
 Verdict = Literal["good candidate", "possible", "poor candidate"]
 

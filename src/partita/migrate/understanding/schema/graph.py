@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from partita.migrate.model.design import Ref
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
 from partita.migrate.understanding.schema.join_paths import Link
 
 
-class Schema:
+class SchemaGraph:
     """An inventory with its foreign keys followed in both directions."""
 
     def __init__(
         self,
         inventory: Inventory,
         exclude: list[str] | None = None,
-        patterns: Iterable[AccessPattern] = (),
+        preferred: Iterable[str] = (),
     ) -> None:
-        """Of several ways to a table, what `patterns` go through comes first."""
+        """`preferred`: tables and columns; of several ways to a table, those through them first."""
         kept = [
             table
             for table in inventory.tables
@@ -35,7 +34,7 @@ class Schema:
         self._columns = {
             Ref(table.name, column.name): column for table in kept for column in table.columns
         }
-        self._named = {name for pattern in patterns for name in pattern.through}
+        self._preferred = set(preferred)
         self._parents = {table.name: self._links(table) for table in kept}
         self._children: dict[str, list[Link]] = {table.name: [] for table in kept}
         for links in self._parents.values():
@@ -68,7 +67,7 @@ class Schema:
         return sorted(
             links,
             key=lambda link: (
-                not self._named & {link.child, link.parent, *link.columns},
+                not self._preferred & {link.child, link.parent, *link.columns},
                 not self.is_identifying(link),
                 self._may_lack(link),
             ),

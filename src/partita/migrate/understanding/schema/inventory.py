@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from partita.migrate.folder import INVENTORY, Folder
+
 ColumnKind = Literal[
     "string",
     "integer",
@@ -126,3 +128,7 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def table(self, name: str) -> Table | None:
         return next((table for table in self.tables if table.name == name), None)
+
+
+def read_inventory(folder: Folder) -> Inventory:
+    return folder.read_json(INVENTORY, Inventory)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partita.migrate.model.design import Ref, format_step
+from partita.migrate.understanding.schema.column_refs import Ref, format_join
 from partita.migrate.understanding.schema.inventory import ForeignKey, Inventory, Table
 
 
@@ -29,10 +29,10 @@ class Link(NamedTuple):
         return {frozenset((str(child), str(parent))) for child, parent in sides}
 
     def upwards(self) -> str:
-        return format_step(self._child_refs(), self._parent_refs())
+        return format_join(self._child_refs(), self._parent_refs())
 
     def downwards(self) -> str:
-        return format_step(self._parent_refs(), self._child_refs())
+        return format_join(self._parent_refs(), self._child_refs())
 
     def _child_refs(self) -> list[Ref]:
         return [Ref(self.child, name) for name in self.key.columns]

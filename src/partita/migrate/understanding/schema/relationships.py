@@ -6,9 +6,8 @@ foreign keys make together, a many-to-many or a closure of a hierarchy, comes on
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations
 
 from partita.migrate.understanding.schema.inventory import (
@@ -19,6 +18,7 @@ from partita.migrate.understanding.schema.inventory import (
     RelationshipKind,
     Table,
 )
+from partita.migrate.understanding.schema.words import words
 
 LOOKUP_COLUMNS_MAX = 3
 """A key and what it stands for, dates of change aside."""
@@ -27,7 +27,6 @@ LOOKUP_ROWS_PER_ENTRY_MIN = 10
 EAV_COLUMNS_MAX = 7
 """Besides its values, of which it may have one for each type."""
 
-_WORDS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*")
 ATTRIBUTE_WORDS = {"attribute", "attr", "key", "property", "field", "param", "parameter", "option"}
 ATTRIBUTE_NAMES = {"name", "code"}
 """An attribute only as the whole of a column's name: `customer_name` is a value like others."""
@@ -35,11 +34,6 @@ VALUE_WORDS = {"value", "val"}
 ANCESTOR_WORDS = {"ancestor", "descendant", "descendent"}
 DEPTH_WORDS = {"depth", "distance", "level", "length", "hops"}
 CHANGE_WORDS = {"created", "updated", "modified", "update", "last", "timestamp", "deleted"}
-
-
-def words(name: str) -> list[str]:
-    """customer_id, CustomerID and customerId are the same two words."""
-    return [word.lower() for word in _WORDS.findall(name)]
 
 
 def relate(tables: list[Table]) -> list[Relationship]:
@@ -145,7 +139,7 @@ def is_nullable(table: Table, columns: list[str]) -> bool:
     return any(column.is_nullable for column in table.columns if column.name in columns)
 
 
-def is_unique(table: Table, columns: list[str]) -> bool:
+def is_unique(table: Table, columns: Collection[str]) -> bool:
     """Whether no two rows can have the same values in these columns."""
     keys = [
         table.primary_key,

@@ -15,7 +15,7 @@ from typing import NoReturn
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.migrate.model.design import Ref, parse_step
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join
 from partita.migrate.understanding.schema.inventory import ForeignKey, Table
 from partita.migrate.understanding.schema.relationships import is_unique
 
@@ -32,17 +32,17 @@ def with_references(tables: list[Table], written: Iterable[str]) -> list[Table]:
 
 
 def _foreign_key(text: str, tables: dict[str, Table]) -> tuple[str, ForeignKey]:
-    step = parse_step(text)
-    if step is None or any(len({ref.table for ref in side}) != 1 for side in step):
+    join = parse_join(text)
+    if join is None or any(len({ref.table for ref in side}) != 1 for side in join):
         _refuse(text, "write it as child.column = parent.column")
-    for ref in (*step.before, *step.after):
+    for ref in (*join.before, *join.after):
         _refuse_unknown(text, ref, tables)
-    parent = tables[step.after[0].table]
-    columns = [ref.column for ref in step.after]
+    parent = tables[join.after[0].table]
+    columns = [ref.column for ref in join.after]
     if not is_unique(parent, columns):
         _refuse(text, f"{', '.join(columns)} of {parent.name} is neither its key nor unique")
-    return step.before[0].table, ForeignKey(
-        columns=[ref.column for ref in step.before],
+    return join.before[0].table, ForeignKey(
+        columns=[ref.column for ref in join.before],
         referenced_table=parent.name,
         referenced_columns=columns,
     )

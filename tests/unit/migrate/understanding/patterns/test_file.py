@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from partita.errors import PartitaError
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
 from partita.migrate.understanding.patterns.file import parse, to_toml
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.merging import Mine, Ran
 from partita.migrate.understanding.patterns.rates import rate_per_second
 
@@ -189,7 +189,7 @@ def test_members_outside_of_a_pattern_are_refused() -> None:
 
 
 def test_what_was_mined_reads_back_as_it_was() -> None:
-    mine = Mine(Schema(SHOP))
+    mine = Mine(SchemaLookup(SHOP))
     for dialect, statement, _ in blocks():
         if dialect == "mysql":
             mine.add(Ran(statement, calls=3, rows=7, examined=20))
@@ -242,7 +242,7 @@ def test_rates_as_people_write_them(written: object, rate: float | None) -> None
 
 
 def test_values_of_a_list_are_counted_and_read_back() -> None:
-    mined = Mine(Schema(SHOP))
+    mined = Mine(SchemaLookup(SHOP))
     mined.add(Ran("SELECT * FROM orders WHERE customer_id IN (1, 2, 3)"))
     patterns = mined.patterns(60, "a test")
     assert patterns.patterns[0].values == 3

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from partita.migrate.understanding.schema.words import words
 
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.relationships import eav_attribute, relate, words
+from partita.migrate.understanding.schema.relationships import eav_attribute, relate
 
 from ...schemas import foreign_key, table, unique
 

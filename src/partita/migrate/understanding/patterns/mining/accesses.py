@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from partita.migrate.model.design import Ref
 from partita.migrate.understanding.patterns.access_patterns import (
     AccessPattern,
     Category,
     Operation,
 )
-from partita.migrate.understanding.patterns.mining.lookup import is_unique_by
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.schema.relationships import is_unique
 
 
 @dataclass
@@ -42,9 +42,7 @@ class Access:
     @property
     def is_by_distinct_value(self) -> bool:
         refs = map(Ref.parse, self.equality)
-        return is_unique_by(
-            self.table, {ref.column for ref in refs if ref.table == self.table.name}
-        )
+        return is_unique(self.table, {ref.column for ref in refs if ref.table == self.table.name})
 
     @property
     def category(self) -> Category:

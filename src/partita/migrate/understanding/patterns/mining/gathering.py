@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.names import Occurrence, Reference
 
 
@@ -12,7 +12,7 @@ from partita.migrate.understanding.patterns.mining.names import Occurrence, Refe
 class Query:
     """What was gathered; subqueries add to the query around them."""
 
-    schema: Schema
+    schema: SchemaLookup
     occurrences: list[Occurrence] = field(default_factory=list)
     narrowing: list[Occurrence] = field(default_factory=list)
     """Those of subqueries in WHERE: never what is wanted."""

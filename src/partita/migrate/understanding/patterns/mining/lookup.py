@@ -28,7 +28,7 @@ DIGEST_SPELLINGS = {
 """What MariaDB's digests make of a table or column that is called like one of its keywords."""
 
 
-class Schema:
+class SchemaLookup:
     """An inventory by name, without regard to case: MariaDB's digests write ID for id."""
 
     def __init__(self, inventory: Inventory) -> None:
@@ -83,10 +83,3 @@ def spelled_in_digests(name: str) -> str:
     """Of a table in FROM; before a dot, `user`.`id`, the digest has its own name."""
     found = (spelling for spelling, own in DIGEST_SPELLINGS.items() if own == name.lower())
     return next(found, name.lower())
-
-
-def is_unique_by(table: Table, columns: set[str]) -> bool:
-    """Whether values for these columns name at most one row."""
-    unique = [index.columns for index in table.indexes if index.is_unique and not index.where]
-    keys = [key for key in (table.primary_key, *unique) if key]
-    return any(columns.issuperset(key) for key in keys)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from partita.migrate.model.design import Ref
 from partita.migrate.understanding.patterns.access_patterns import (
     AccessPattern,
     Ignored,
@@ -20,10 +19,11 @@ from partita.migrate.understanding.patterns.access_patterns import (
     Unexplained,
 )
 from partita.migrate.understanding.patterns.mining.accesses import Access
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.names import Noise, NotUnderstood
 from partita.migrate.understanding.patterns.mining.texts import TEXT_CHARS_MAX, Shape, shapes_of
 from partita.migrate.understanding.patterns.mining.understanding import understand
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
 
 SHAPES_MAX = 20_000
@@ -82,7 +82,7 @@ Groups = dict[str, list[tuple[Access, Tally]]]
 class Mine:
     """Takes statements as they come, and gives patterns in the end."""
 
-    schema: Schema
+    schema: SchemaLookup
     tallies: dict[tuple[str, bool], Tally] = field(default_factory=dict)
     """By the text of their shape, loads of data apart from the same statement with few rows."""
     calls_beyond: float = 0

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from partita.migrate.model.design import Ref
-from partita.migrate.understanding.patterns.mining.lookup import Schema, spelled_in_digests
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup, spelled_in_digests
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
 
 
@@ -53,7 +53,7 @@ class Derived:
 class Names:
     """The sources of one SELECT, inside those of the one around it."""
 
-    def __init__(self, schema: Schema, outer: Names | None = None) -> None:
+    def __init__(self, schema: SchemaLookup, outer: Names | None = None) -> None:
         self.schema = schema
         self.outer = outer
         self.sources: dict[str, Occurrence | Derived] = {}

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from partita.migrate.understanding.patterns.mining.conditions import Conditions, outside_subqueries
 from partita.migrate.understanding.patterns.mining.gathering import Query
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.names import (
     Derived,
     Names,
@@ -211,7 +211,7 @@ def _table(table: exp.Table, query: Query, names: Names) -> Occurrence | Derived
     return occurrence
 
 
-def unknown_table(table: exp.Table, schema: Schema) -> Exception:
+def unknown_table(table: exp.Table, schema: SchemaLookup) -> Exception:
     name = f"{table.db}.{table.name}" if table.db else table.name
     if schema.is_view(table.name, table.db):
         return NotUnderstood(

@@ -10,12 +10,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
-from partita.migrate.model.design import Ref
 from partita.migrate.understanding.patterns.access_patterns import Operation
 from partita.migrate.understanding.patterns.mining.accesses import Access
 from partita.migrate.understanding.patterns.mining.conditions import Conditions
 from partita.migrate.understanding.patterns.mining.gathering import Query
-from partita.migrate.understanding.patterns.mining.lookup import Schema, is_unique_by
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.names import (
     Names,
     Noise,
@@ -31,7 +30,9 @@ from partita.migrate.understanding.patterns.mining.selects import (
     unknown_table,
 )
 from partita.migrate.understanding.patterns.mining.texts import Shape
+from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.join_paths import told_apart
+from partita.migrate.understanding.schema.relationships import is_unique
 
 # It warns of what it cannot parse; here that is told as a reason.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -58,7 +59,7 @@ _HIDDEN = re.compile(r"<\s*insufficient privilege\s*>")
 _FOREIGN_KEY_CHECK = re.compile(r"FROM ONLY .* FOR KEY SHARE OF x$", re.DOTALL)
 
 
-def understand(shape: Shape, schema: Schema) -> list[Access]:
+def understand(shape: Shape, schema: SchemaLookup) -> list[Access]:
     """What a statement asks of the data; Noise when nothing, NotUnderstood with the reason."""
     _refuse_noise(shape)
     if shape.is_cut:
@@ -131,7 +132,7 @@ def _place(error: ParseError) -> str:
     return f" near {near!r}" if near else ""
 
 
-def _accesses(statement: exp.Expr, schema: Schema) -> list[Access]:
+def _accesses(statement: exp.Expr, schema: SchemaLookup) -> list[Access]:
     _refuse_system_tables(statement, schema)
     accesses = []
     for cte in statement.find_all(exp.CTE):
@@ -154,7 +155,7 @@ def _accesses(statement: exp.Expr, schema: Schema) -> list[Access]:
     return accesses
 
 
-def _refuse_system_tables(statement: exp.Expr, schema: Schema) -> None:
+def _refuse_system_tables(statement: exp.Expr, schema: SchemaLookup) -> None:
     tables = [table for table in statement.find_all(exp.Table) if table.name]
     system = [table for table in tables if schema.is_system(table.name, table.db)]
     if any(schema.table(table.name, table.db) is None for table in system):
@@ -170,7 +171,7 @@ def _branches(statement: exp.Expr) -> Iterable[exp.Expr]:
         yield statement
 
 
-def _reads(select: exp.Expr, schema: Schema, around: exp.Expr | None = None) -> list[Access]:
+def _reads(select: exp.Expr, schema: SchemaLookup, around: exp.Expr | None = None) -> list[Access]:
     """What a SELECT reads; `around` is the UNION or INSERT whose WITH it may use."""
     query = Query(schema)
     names = Names(schema)
@@ -218,7 +219,7 @@ def _undeclared(query: Query) -> list[str]:
     found = []
     for link in query.links:
         one, other = link
-        keys = [side for side in link if is_unique_by(side.occurrence.table, {side.column})]
+        keys = [side for side in link if is_unique(side.occurrence.table, {side.column})]
         if len(keys) != 1 or one.occurrence.table is other.occurrence.table:
             continue
         child, parent = link if keys == [other] else (other, one)
@@ -306,7 +307,7 @@ def _tell_way(access: Access, query: Query, main: Occurrence) -> None:
     access.through = sorted(taken - set(tested) - set(access.joins))
 
 
-def _inserts(insert: exp.Insert, schema: Schema) -> list[Access]:
+def _inserts(insert: exp.Insert, schema: SchemaLookup) -> list[Access]:
     remark = ""
     conflict = insert.args.get("conflict")
     if conflict:
@@ -324,7 +325,7 @@ def _inserts(insert: exp.Insert, schema: Schema) -> list[Access]:
     return accesses
 
 
-def _insert_into(target: exp.Expr, schema: Schema, remark: str) -> Access:
+def _insert_into(target: exp.Expr, schema: SchemaLookup, remark: str) -> Access:
     table = target.this if isinstance(target, exp.Schema) else target
     named = target.expressions if isinstance(target, exp.Schema) else []
     occurrence = _occurrence(table, schema)
@@ -334,7 +335,7 @@ def _insert_into(target: exp.Expr, schema: Schema, remark: str) -> Access:
     return access
 
 
-def _occurrence(table: exp.Expr, schema: Schema) -> Occurrence:
+def _occurrence(table: exp.Expr, schema: SchemaLookup) -> Occurrence:
     if not isinstance(table, exp.Table):
         raise NotUnderstood("what it changes is not a table")
     found = schema.table(table.name, table.db)
@@ -343,7 +344,7 @@ def _occurrence(table: exp.Expr, schema: Schema) -> Occurrence:
     return Occurrence(found)
 
 
-def _updates(update: exp.Update, schema: Schema) -> list[Access]:
+def _updates(update: exp.Update, schema: SchemaLookup) -> list[Access]:
     query, names = _changing(update, schema)
     assigned = []
     for one in update.expressions:
@@ -360,7 +361,7 @@ def _updates(update: exp.Update, schema: Schema) -> list[Access]:
     return [access, *_inner_reads(update.expressions, schema, names)]
 
 
-def _inner_reads(parts: Iterable[exp.Expr], schema: Schema, names: Names) -> list[Access]:
+def _inner_reads(parts: Iterable[exp.Expr], schema: SchemaLookup, names: Names) -> list[Access]:
     """Subqueries that bring values to write."""
     accesses = []
     for part in parts:
@@ -382,7 +383,7 @@ def _given_from_outside(query: Query) -> list[Reference]:
     ]
 
 
-def _deletes(delete: exp.Delete, schema: Schema) -> list[Access]:
+def _deletes(delete: exp.Delete, schema: SchemaLookup) -> list[Access]:
     query, names = _changing(delete, schema)
     targets = []
     for table in delete.args.get("tables") or []:
@@ -392,7 +393,7 @@ def _deletes(delete: exp.Delete, schema: Schema) -> list[Access]:
     return [_access("delete", query, target) for target in targets or query.occurrences[:1]]
 
 
-def _changing(statement: exp.Update | exp.Delete, schema: Schema) -> tuple[Query, Names]:
+def _changing(statement: exp.Update | exp.Delete, schema: SchemaLookup) -> tuple[Query, Names]:
     """The tables and conditions of an UPDATE or DELETE."""
     query, names = Query(schema), Names(schema)
     add_ctes(statement, query, names)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty
 from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.schema.relationships import words
+from partita.migrate.understanding.schema.words import words
 
 FACT_FOREIGN_KEYS_MIN = 3
 FACT_MEASURES_MIN = 2

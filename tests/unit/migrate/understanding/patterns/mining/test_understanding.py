@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partita.migrate.understanding.patterns.mining.lookup import Schema
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.merging import Mine, Ran, name_of
 from partita.migrate.understanding.patterns.mining.names import Noise, NotUnderstood
 from partita.migrate.understanding.patterns.mining.texts import shapes_of
@@ -19,7 +19,7 @@ from ....schemas import foreign_key, inventory, table
 from ....shop import shop
 
 FIXTURE = Path(__file__).parent / "fixtures" / "statements.txt"
-SCHEMAS = {"mysql": Schema(shop("mariadb")), "postgres": Schema(shop("postgresql"))}
+SCHEMAS = {"mysql": SchemaLookup(shop("mariadb")), "postgres": SchemaLookup(shop("postgresql"))}
 
 
 def blocks() -> list[tuple[str, str, list[str]]]:
@@ -28,7 +28,7 @@ def blocks() -> list[tuple[str, str, list[str]]]:
     return [(dialect, statement, expected) for dialect, statement, *expected in split]
 
 
-def told(statement: str, schema: Schema) -> list[str]:
+def told(statement: str, schema: SchemaLookup) -> list[str]:
     lines = []
     for shape in shapes_of(statement, schema.dialect):
         try:
@@ -172,7 +172,7 @@ def test_a_recursive_query_that_goes_down_a_tree_is_a_pattern(
     keys = [foreign_key("boss_id", "staff.id")]
     staff = table("staff", "id, boss_id, name string", "id", foreign_keys=keys)
     for dialect in ("mariadb", "postgresql"):
-        schema = Schema(inventory(staff, dialect=dialect))
+        schema = SchemaLookup(inventory(staff, dialect=dialect))
         statement = TREE.format(first=first, step=step, last="SELECT * FROM t")
         assert told(statement, schema) == [expected]
 
@@ -180,7 +180,7 @@ def test_a_recursive_query_that_goes_down_a_tree_is_a_pattern(
 def test_a_dump_that_was_loaded_row_by_row_is_no_rate() -> None:
     logs = table("logs", "id, at datetime", "id", row_count=1000)
     visits = table("visits", "id, at datetime", "id", row_count=50)
-    mine = Mine(Schema(inventory(logs, visits)))
+    mine = Mine(SchemaLookup(inventory(logs, visits)))
     for _ in range(1000):
         mine.add(Ran("INSERT INTO logs VALUES (1, '2026-11-16')"))
         mine.add(Ran("INSERT INTO visits VALUES (1, '2026-11-16')"))
@@ -205,7 +205,7 @@ def test_a_few_seconds_are_no_rate() -> None:
 def test_which_of_two_references_is_followed_is_kept() -> None:
     references = [foreign_key("spoken", "language.id"), foreign_key("original", "language.id")]
     film = table("film", "id, spoken, original", "id", foreign_keys=references)
-    schema = Schema(inventory(table("language", "id, name string", "id"), film))
+    schema = SchemaLookup(inventory(table("language", "id, name string", "id"), film))
     found = told(
         "SELECT f.* FROM film f JOIN language l ON l.id = f.original WHERE l.name = 'x'", schema
     )
@@ -214,7 +214,7 @@ def test_which_of_two_references_is_followed_is_kept() -> None:
 
 def test_which_of_two_tables_leads_to_another_is_kept() -> None:
     keys = [foreign_key("a_id", "a.id"), foreign_key("b_id", "b.id")]
-    schema = Schema(
+    schema = SchemaLookup(
         inventory(
             table("a", "id, name string", "id"),
             table("b", "id, name string", "id"),
@@ -239,9 +239,9 @@ def test_the_last_minute_is_told_as_one() -> None:
 
 def test_names_that_a_digest_spells_in_its_own_way_are_found() -> None:
     """Seen in MariaDB 10.11: unquoted, a table called user is SYSTEM_USER there."""
-    schema = Schema(inventory(table("user", "id, database string", "id")))
+    schema = SchemaLookup(inventory(table("user", "id, database string", "id")))
     assert told("SELECT `id` FROM SYSTEM_USER WHERE SCHEMA = ?", schema) == ["-> user by database"]
-    exactly = Schema(inventory(table("fields", "id", "id"), table("columns", "id", "id")))
+    exactly = SchemaLookup(inventory(table("fields", "id", "id"), table("columns", "id", "id")))
     assert told("SELECT `id` FROM FIELDS WHERE `id` = ?", exactly) == ["-> fields by id"]
 
 
@@ -255,11 +255,11 @@ def test_a_join_that_no_foreign_key_goes_is_told() -> None:
     edits = table("edits", "id, actor_id, page", "id")
     join = "SELECT * FROM edits e JOIN actor a ON a.id = e.actor_id WHERE a.name = ?"
     alike = "SELECT * FROM edits e JOIN actor a ON a.name = e.page WHERE e.id = ?"
-    mine = Mine(Schema(inventory(actor, edits)))
+    mine = Mine(SchemaLookup(inventory(actor, edits)))
     for statement in (join, join, alike):
         mine.add(Ran(statement))
     assert mine.patterns(60, "a test").references == ["edits.actor_id = actor.id"]
     declared = replace(edits, foreign_keys=[foreign_key("actor_id", "actor.id")])
-    mine = Mine(Schema(inventory(actor, declared)))
+    mine = Mine(SchemaLookup(inventory(actor, declared)))
     mine.add(Ran(join))
     assert mine.patterns(60, "a test").references == []
