@@ -20,8 +20,8 @@ from partita.migrate.costing.units import PatternUnits, ResourceUnits, Units, un
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import DESIGN_KINDS, Design
 from partita.migrate.model.files import CHOSEN, file_name, read_design
-from partita.migrate.model.finding import Subject
-from partita.migrate.model.references import References
+from partita.migrate.model.findings import Subject, subject_of
+from partita.migrate.model.unknown_names import find_unknown_names
 from partita.migrate.model.volumes import Volumes, read_volumes
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
@@ -78,7 +78,7 @@ def estimate(
     found = []
     designs = {one: read_design(folder, one) for one in ([name] if name else _names(folder))}
     for number, (one, design) in enumerate(designs.items()):
-        _refuse_unknown_names(one, Subject(design, patterns, volumes))
+        _refuse_unknown_names(one, subject_of(design, patterns, volumes))
         progress("Estimates", number, len(designs))
         # A proposal that was chosen as it is needs no second bill.
         if number == 0 or design != designs.get(CHOSEN):
@@ -94,7 +94,7 @@ def estimate(
 
 def _refuse_unknown_names(name: str, subject: Subject) -> None:
     """What the source does not have has no size, and no price."""
-    for finding in References(subject).findings():
+    for finding in find_unknown_names(subject):
         raise PartitaError(
             f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
             " --check` finds all that is wrong."

@@ -129,7 +129,6 @@ class _Counter:
     def __init__(self, design: Design, volumes: Volumes) -> None:
         self.design = design
         self.volumes = volumes
-        self.reads: dict[Resource, float] = {}
         self.by_source: dict[str, list[tuple[TableDesign, Entity]]] = {}
         self.holders: dict[str, list[tuple[TableDesign, Entity]]] = {}
         """Entities with copies of a table's columns."""
@@ -184,13 +183,11 @@ class _Counter:
             requests = max(requests, pattern.values)
         each = read_units(items * size / requests, pattern.is_consistent)
         total = each * requests * pattern.calls_per_second
-        resource = Resource(table.name, access.index or "")
-        self.reads[resource] = self.reads.get(resource, 0.0) + total
         return PatternUnits(
             pattern=pattern.name,
             calls_per_second=pattern.calls_per_second,
             request=access.request,
-            served_by=str(resource),
+            served_by=str(Resource(table.name, access.index or "")),
             items=items,
             requests=access.requests,
             read_units=total,
@@ -340,18 +337,24 @@ class _Counter:
     # Tables and indexes.
 
     def resources(self, counted: list[PatternUnits]) -> list[ResourceUnits]:
+        reads: dict[str, float] = {}
         writes: dict[str, float] = {}
         for one in counted:
+            reads[one.served_by] = reads.get(one.served_by, 0.0) + one.read_units
             for name, amount in one.write_units.items():
                 writes[name] = writes.get(name, 0.0) + amount
-        found = []
-        for table in self.design.tables:
-            found.append(self._resource(table, None, writes))
-            found += [self._resource(table, index, writes) for index in table.indexes]
-        return found
+        return [
+            self._resource(table, index, reads, writes)
+            for table in self.design.tables
+            for index in (None, *table.indexes)
+        ]
 
     def _resource(
-        self, table: TableDesign, index: SecondaryIndex | None, writes: dict[str, float]
+        self,
+        table: TableDesign,
+        index: SecondaryIndex | None,
+        reads: dict[str, float],
+        writes: dict[str, float],
     ) -> ResourceUnits:
         items = size = 0.0
         for entity in table.entities:
@@ -366,8 +369,8 @@ class _Counter:
             )
             items += count
             size += count * each
-        resource = Resource(table.name, index.name if index else "")
-        read, write = self.reads.get(resource, 0.0), writes.get(str(resource), 0.0)
+        name = str(Resource(table.name, index.name if index else ""))
+        read, write = reads.get(name, 0.0), writes.get(name, 0.0)
         stored = size + items * STORED_ITEM_OVERHEAD_BYTES
         by_throughput, by_size = partitions(read, write, size)
         return ResourceUnits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -10,25 +11,27 @@ from partita.errors import PartitaError
 from partita.migrate.costing.bill import EstimateSettings
 from partita.migrate.costing.comparison import ComparedDesigns, compare
 from partita.migrate.costing.price_list import read_prices
-from partita.migrate.designing.checks.check import Finding
 from partita.migrate.designing.checks.check import check as check_design
-from partita.migrate.designing.proposals.denormalized import denormalized
-from partita.migrate.designing.proposals.single_table import single_table
+from partita.migrate.designing.proposals.propose import denormalized, single_table
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.folder import Folder, to_json
-from partita.migrate.model.design import Design, DesignKind
+from partita.migrate.model.design import DESIGN_KINDS, Design, DesignKind
 from partita.migrate.model.files import CHOSEN, file_name, read_design, to_toml
+from partita.migrate.model.findings import Finding
 from partita.migrate.model.volumes import Volumes, read_volumes
 from partita.migrate.model.workbench import to_workbench
 from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.schema.column_refs import Ref
 
 COMPARISON = "model.comparison.json"
-PROPOSALS = {"denormalized": denormalized, "single-table": single_table}
-"""The designs that are proposed, in the order in which they are shown."""
+PROPOSALS: dict[DesignKind, Callable[[Volumes, list[AccessPattern], ModelSettings], Design]] = {
+    "denormalized": denormalized,
+    "single-table": single_table,
+}
 
-ABOUT = {
+ABOUT: dict[DesignKind, str] = {
     "denormalized": "Fully denormalised: every item holds all that is read with it.",
     "single-table": "One overloaded table with root items.",
 }
@@ -58,19 +61,7 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
     patterns = read_patterns(folder, volumes.inventory).patterns
     settings = folder.section("model", ModelSettings)
     _refuse_unknown(settings, volumes, folder)
-    proposals = []
-    for number, (kind, propose) in enumerate(PROPOSALS.items()):
-        progress("Designs", number, len(PROPOSALS))
-        design = propose(volumes, patterns, settings)
-        proposals.append(
-            Proposed(
-                kind=design.kind,
-                file=file_name(kind),
-                design=design,
-                findings=check_design(design, patterns, volumes),
-            )
-        )
-    progress("Designs", len(PROPOSALS), len(PROPOSALS))
+    proposals = _propose(volumes, patterns, settings, progress)
     compared = compare(
         [one.design for one in proposals],
         patterns,
@@ -78,17 +69,34 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
         read_prices(),
         folder.section("estimate", EstimateSettings),
     )
-    for one in proposals:
-        folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
-        if workbench:
-            content = to_workbench(one.design, now=datetime.now(UTC))
-            folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
+    _write(folder, proposals, workbench)
     folder.write_json(COMPARISON, compared)
     return Models(
         proposals=proposals,
         comparison=compared,
         chosen=_choose(folder, proposals, settings, compared),
     )
+
+
+def _propose(
+    volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings, progress: Progress
+) -> list[Proposed]:
+    found = []
+    for number, kind in enumerate(DESIGN_KINDS):
+        progress("Designs", number, len(DESIGN_KINDS))
+        design = PROPOSALS[kind](volumes, patterns, settings)
+        findings = check_design(design, patterns, volumes)
+        found.append(Proposed(kind=kind, file=file_name(kind), design=design, findings=findings))
+    progress("Designs", len(DESIGN_KINDS), len(DESIGN_KINDS))
+    return found
+
+
+def _write(folder: Folder, proposals: list[Proposed], workbench: bool) -> None:
+    for one in proposals:
+        folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
+        if workbench:
+            content = to_workbench(one.design, now=datetime.now(UTC))
+            folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
 
 
 def _choose(

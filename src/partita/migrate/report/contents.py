@@ -12,11 +12,12 @@ from partita.errors import PartitaError
 from partita.migrate.costing.comparison import ComparedDesigns
 from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimate, Estimates
 from partita.migrate.costing.units import units
-from partita.migrate.designing.checks.check import Finding, check
+from partita.migrate.designing.checks.check import check
 from partita.migrate.designing.model import COMPARISON
 from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
 from partita.migrate.model.design import DESIGN_KINDS, Design
 from partita.migrate.model.files import CHOSEN, file_name, read_design
+from partita.migrate.model.findings import Finding
 from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import Patterns

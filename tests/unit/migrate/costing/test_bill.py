@@ -11,7 +11,7 @@ from partita.limits import GB
 from partita.migrate.costing.bill import Bill, EstimateSettings, bill
 from partita.migrate.costing.price_list import NEWEST, read_prices
 from partita.migrate.costing.units import ResourceUnits, Units, units
-from partita.migrate.designing.proposals.denormalized import denormalized
+from partita.migrate.designing.proposals.propose import denormalized
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.analysis import Analysis

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from partita.limits import GB, KB
 from partita.migrate.costing.units import partitions, read_units, units, write_units
-from partita.migrate.designing.proposals.denormalized import denormalized
+from partita.migrate.designing.proposals.propose import denormalized
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import Design
 from partita.migrate.model.volumes import Volumes

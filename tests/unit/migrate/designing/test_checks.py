@@ -9,15 +9,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from partita.migrate.designing.checks.check import Finding, check
-from partita.migrate.designing.proposals.denormalized import denormalized
+from partita.migrate.designing.checks.check import check
+from partita.migrate.designing.proposals.propose import denormalized
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import Attribute, Design
 from partita.migrate.model.files import to_toml
+from partita.migrate.model.findings import Finding
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.analysis import Analysis
 
 from ..games import ASSOCIATIONS, expected, games, table_4
+from ..schemas import inventory, table, unique
 from .test_rules import measured
 
 
@@ -207,3 +209,14 @@ def test_two_types_of_items_under_one_key() -> None:
     (entity,) = good().tables[0].entities
     (problem,) = errors(with_table(entities=[entity, replace(entity, name="again")]))
     assert problem.startswith("its items could have the same keys as those of PlayersGamesItems")
+
+
+def test_findings_come_in_the_order_of_the_model() -> None:
+    """The same files give the same report, whatever order a set of names has."""
+    names = [f"{letter}_codes" for letter in "fbdace"]
+    tables = [table(name, "id, code string", "id", indexes=[unique("code")]) for name in names]
+    settings = ModelSettings(unique_by_application=[f"{name}(code)" for name in names])
+    volumes = Volumes(inventory(*tables))
+    found = check(denormalized(volumes, [], settings), [], volumes)
+    places = [one.place for one in found if one.message == "only the application keeps it."]
+    assert places == [f"unique {name}(code)" for name in names]

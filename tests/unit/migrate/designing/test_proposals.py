@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partita.migrate.designing.checks.check import check
-from partita.migrate.designing.proposals.denormalized import denormalized
-from partita.migrate.designing.proposals.single_table import single_table
+from partita.migrate.designing.proposals.propose import denormalized, single_table
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import Access, Design, SecondaryIndex
 

@@ -15,8 +15,7 @@ from partita.migrate.costing.bill import EstimateSettings, bill
 from partita.migrate.costing.price_list import read_prices
 from partita.migrate.costing.units import units
 from partita.migrate.designing.checks.check import check
-from partita.migrate.designing.proposals.denormalized import denormalized
-from partita.migrate.designing.proposals.single_table import single_table
+from partita.migrate.designing.proposals.propose import denormalized, single_table
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import Design
 from partita.migrate.model.files import to_toml
@@ -46,7 +45,7 @@ KINDS: tuple[ColumnKind, ...] = (
 )
 
 
-class _Chance:
+class Chance:
     """A schema and its patterns, all from one seed."""
 
     def __init__(self, seed: int) -> None:
@@ -186,7 +185,7 @@ class _Chance:
 @example(seed=5711511)  # A member of a list with the name of what it refers to.
 @settings(max_examples=150, deadline=None)
 def test_a_proposed_design_passes_the_check(propose, seed: int) -> None:  # type: ignore[no-untyped-def]
-    chance = _Chance(seed)
+    chance = Chance(seed)
     volumes = Volumes(chance.inventory())
     patterns = chance.patterns()
     design: Design = propose(volumes, patterns, ModelSettings())

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from partita.migrate.costing.units import units
 from partita.migrate.designing.checks.check import check
 from partita.migrate.designing.naming import prefixes
-from partita.migrate.designing.proposals.denormalized import denormalized
-from partita.migrate.designing.proposals.single_table import single_table
+from partita.migrate.designing.proposals.propose import denormalized, single_table
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import Access, Design, Entity, TableDesign
 from partita.migrate.model.volumes import Volumes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.migrate.designing.proposals.single_table import single_table
+from partita.migrate.designing.proposals.propose import single_table
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import Attribute, Design, Entity, KeyAttribute, TableDesign
 from partita.migrate.model.files import to_toml

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.designing.proposals.single_table import single_table
+from partita.migrate.designing.proposals.propose import single_table
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.folder import to_json
 from partita.migrate.model.workbench import from_workbench, to_workbench

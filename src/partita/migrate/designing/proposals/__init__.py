@@ -1,16 +1,12 @@
 """From tables, patterns and volumes to DynamoDB designs, by rules that each say why they applied.
 
-settings    what people decide in `[model]`
-schema      the graph of foreign keys, and which columns mean the same
-questions   what patterns ask of tables
-roles       what can become of a table: items, versions, sets, parts of another's items
-assigning   which role each table gets
-collecting  rows as a set or list in the items of their owner
-needs       what each pattern asks of which items
-keys        the table's key and the indexes that serve all needs of an entity
-drafts      attributes of an entity, with their origins
-groundwork  all of these together, which both designs start from
-rendering   keys, indexes and requests as a model file writes them
-parts       what both designs make in the same way
-denormalized, single_table   the two designs; overloaded_keys, the keys of the second
+propose        the passes of both designs, in order: begin here
+design_inputs  what a design is made from; `usage`, how patterns use each table
+roles          what becomes of each table: items of its own, or a part of another's
+workload       what each pattern reads and writes of which items
+keys           what identifies an item, the key of its table, and the indexes
+item_plan      roles, workload and keys: what both designs start from
+items          what the items of each entity hold
+layouts        items in tables: one for each type, or one for all; and the requests
+explanations   choices, risks, and the columns that stay behind
 """

@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from partita.migrate.costing.comparison import Compared
-from partita.migrate.designing.checks.check import Finding
 from partita.migrate.designing.model import COMPARISON, Models
 from partita.migrate.model.design import Access, Design
+from partita.migrate.model.findings import Finding
 from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, gigabytes, grid, more
 
 COMPARED: dict[str, Callable[[Compared], str]] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from copy import copy
 
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
@@ -29,7 +30,7 @@ class SchemaGraph:
         self.database = inventory.database
         self.inventory = inventory
         self.tables = {table.name: table for table in kept}
-        self.natural: dict[Ref, Ref] = {}
+        self.natural: Mapping[Ref, Ref] = {}
         """A surrogate key's column, and the one that stands for it everywhere."""
         self._columns = {
             Ref(table.name, column.name): column for table in kept for column in table.columns
@@ -42,6 +43,12 @@ class SchemaGraph:
                 if link.child != link.parent:
                     self._children[link.parent].append(link)
         self._origins: dict[Ref, Ref] = {}
+
+    def with_natural_keys(self, natural: Mapping[Ref, Ref]) -> SchemaGraph:
+        """The same graph, with natural keys in place of surrogate ones."""
+        other = copy(self)
+        other.natural = natural
+        return other
 
     def table(self, name: str) -> Table:
         return self.tables[name]

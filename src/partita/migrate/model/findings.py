@@ -1,7 +1,8 @@
-"""What a check found, with the model that was looked at."""
+"""What is wrong with a model: errors and warnings, each with its place."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import Struct
@@ -18,24 +19,24 @@ class Finding(Struct, frozen=True, kw_only=True):
     message: str
 
 
+@dataclass(frozen=True)
 class Subject:
-    """A design, and all that it is measured by."""
+    """A design, and all that it is checked against."""
 
-    def __init__(self, design: Design, patterns: list[AccessPattern], volumes: Volumes) -> None:
-        self.design = design
-        self.patterns = {pattern.name: pattern for pattern in patterns}
-        self.volumes = volumes
-        self.schema = SchemaGraph(volumes.inventory)
+    design: Design
+    patterns: dict[str, AccessPattern]
+    """By name."""
+    volumes: Volumes
+    schema: SchemaGraph
 
 
-class Rule:
-    """Looks at a design, and at all that it is measured by."""
-
-    def __init__(self, subject: Subject) -> None:
-        self.design = subject.design
-        self.patterns = subject.patterns
-        self.volumes = subject.volumes
-        self.schema = subject.schema
+def subject_of(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> Subject:
+    return Subject(
+        design=design,
+        patterns={pattern.name: pattern for pattern in patterns},
+        volumes=volumes,
+        schema=SchemaGraph(volumes.inventory),
+    )
 
 
 def error(place: str, message: str) -> Finding:
