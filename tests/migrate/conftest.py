@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partita.migrate.folder import Folder
-from partita.migrate.sources.address import PASSWORD_ENV
+from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 

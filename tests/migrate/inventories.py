@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from partita.migrate import sources
 from partita.migrate.folder import Folder
-from partita.migrate.inventory import Inventory, Table
+from partita.migrate.understanding import sources
+from partita.migrate.understanding.schema.inventory import Inventory, Table
 
 
 def inventory_of(folder: Folder) -> Inventory:

@@ -16,8 +16,8 @@ import pytest
 
 from partita.migrate.commands import migrate
 from partita.migrate.folder import SourceSettings
-from partita.migrate.goals import Goals
-from partita.migrate.sources.address import PASSWORD_ENV
+from partita.migrate.understanding.planning.goals import Goals
+from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from .conftest import MakeFolder
 from .servers import PASSWORD, DatabaseServer

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.analyze import analyze
-from partita.migrate.designs import Attribute, Design, Entity
-from partita.migrate.estimate import Estimates, estimate
+from partita.migrate.costing.estimate import Estimates, estimate
+from partita.migrate.designing.model import Models, check, model
 from partita.migrate.folder import Folder
-from partita.migrate.model import Models, check, model, read_design
-from partita.migrate.plan import plan
-from partita.migrate.sources.address import PASSWORD_ENV
+from partita.migrate.model.design import Attribute, Design, Entity
+from partita.migrate.model.files import read_design
+from partita.migrate.understanding.analyze import analyze
+from partita.migrate.understanding.plan import plan
+from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from .servers import PASSWORD, DatabaseServer
 

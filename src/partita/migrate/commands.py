@@ -52,8 +52,8 @@ def plan(path: Path, as_json: bool) -> None:
     reasons, difficulties with what to do about them, and the backup and recovery plan.
     """
     with _running(path) as (folder, progress):
-        from partita.migrate.plan import plan as run
-        from partita.migrate.summaries.plan import summarize
+        from partita.migrate.report.terminal.plan import summarize
+        from partita.migrate.understanding.plan import plan as run
 
         planned = run(folder, ask=_asking(), progress=progress)
     _show(as_json, planned, lambda: summarize(folder, planned))
@@ -68,8 +68,8 @@ def analyze(path: Path, as_json: bool) -> None:
     write patterns.toml to say it yourself.
     """
     with _running(path) as (folder, progress):
-        from partita.migrate.analyze import analyze as run
-        from partita.migrate.summaries.analysis import summarize
+        from partita.migrate.report.terminal.analysis import summarize
+        from partita.migrate.understanding.analyze import analyze as run
 
         analysis = run(folder, ask=_asking(), progress=progress)
     _show(as_json, analysis, lambda: summarize(folder, analysis))
@@ -90,8 +90,8 @@ def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) ->
         _check(path, as_json, name)
         return
     with _running(path) as (folder, progress):
-        from partita.migrate.model import model as run
-        from partita.migrate.summaries.model import summarize
+        from partita.migrate.designing.model import model as run
+        from partita.migrate.report.terminal.model import summarize
 
         models = run(folder, workbench=workbench, progress=progress)
     _show(as_json, models, lambda: summarize(models))
@@ -99,8 +99,8 @@ def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) ->
 
 def _check(path: Path, as_json: bool, name: str) -> None:
     with _running(path) as (folder, _):
-        from partita.migrate.model import check as run
-        from partita.migrate.summaries.model import summarize_check
+        from partita.migrate.designing.model import check as run
+        from partita.migrate.report.terminal.model import summarize_check
 
         findings = run(folder, name)
     _show(as_json, findings, lambda: summarize_check(name, findings))
@@ -123,8 +123,8 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
     Writes estimate.json and estimate.csv.
     """
     with _running(path) as (folder, progress):
-        from partita.migrate.estimate import estimate as run
-        from partita.migrate.summaries.estimate import summarize
+        from partita.migrate.costing.estimate import estimate as run
+        from partita.migrate.report.terminal.estimate import summarize
 
         estimates = run(folder, name=name, prices=prices, progress=progress)
     _show(as_json, estimates, lambda: summarize(estimates))
@@ -140,7 +140,7 @@ def report(path: Path, as_json: bool) -> None:
     """
     with _running(path) as (folder, progress):
         from partita.migrate.report import report as run
-        from partita.migrate.summaries.report import summarize
+        from partita.migrate.report.terminal.report import summarize
 
         written = run(folder, progress=progress)
     _show(as_json, written, lambda: summarize(folder, written))

@@ -15,8 +15,6 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from partita.errors import PartitaError
-from partita.migrate.analysis import Analysis
-from partita.migrate.inventory import Inventory
 
 SETTINGS = "migration.toml"
 INVENTORY = "inventory.json"
@@ -94,12 +92,6 @@ class Folder:
                 " variable named by password_env, or in a file named by password_file."
             )
         return self.section("source", SourceSettings)
-
-    def inventory(self) -> Inventory:
-        return self.read_json(INVENTORY, Inventory)
-
-    def analysis(self) -> Analysis:
-        return self.read_json(ANALYSIS, Analysis)
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()

@@ -20,7 +20,7 @@ from partita.apps.pagehits.spam.screen import Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.client import Client
 
-from ...migrate.browser import Browser, browsing, program
+from ...browser import Browser, browsing, program
 from .pipeline import Pipeline, asset_id, wait_for
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs Chromium (scripts/provision)")

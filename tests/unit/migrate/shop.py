@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from partita.migrate.inventory import Column, ColumnKind, ForeignKey, Index, Inventory, Table
+from partita.migrate.understanding.schema.inventory import (
+    Column,
+    ColumnKind,
+    ForeignKey,
+    Index,
+    Inventory,
+    Table,
+)
 
 
 def column(name: str, kind: ColumnKind = "integer", **members: object) -> Column:

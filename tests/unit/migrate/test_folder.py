@@ -8,8 +8,9 @@ import pytest
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.inventory import Column, Inventory, Table
+from partita.migrate.folder import ANALYSIS, Folder
+from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, read_inventory
 
 INVENTORY = Inventory(
     dialect="sqlite",
@@ -34,7 +35,7 @@ def opened(tmp_path: Path, text: str) -> Folder:
 
 def test_what_is_written_reads_back(folder: Folder) -> None:
     folder.write_json("inventory.json", INVENTORY)
-    assert folder.inventory() == INVENTORY
+    assert read_inventory(folder) == INVENTORY
     assert (folder.path / "inventory.json").read_text().endswith("}\n")
 
 
@@ -61,15 +62,15 @@ def test_a_write_that_fails_leaves_what_was_there(
 
 def test_a_stage_that_has_not_run_is_named(folder: Folder) -> None:
     with pytest.raises(PartitaError, match="run `partita migrate plan` first"):
-        folder.inventory()
+        read_inventory(folder)
     with pytest.raises(PartitaError, match="run `partita migrate analyze` first"):
-        folder.analysis()
+        folder.read_json(ANALYSIS, Analysis)
 
 
 def test_a_file_that_was_spoiled_is_named(folder: Folder) -> None:
     folder.write_text("inventory.json", '{"dialect": 5}')
     with pytest.raises(PartitaError, match=r"inventory\.json is not as it should be: .*dialect"):
-        folder.inventory()
+        read_inventory(folder)
 
 
 @pytest.mark.parametrize(

@@ -9,26 +9,21 @@ from typing import TypeVar
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.migrate.analysis import Analysis
-from partita.migrate.check import Finding, check
-from partita.migrate.comparison import ComparedDesigns
-from partita.migrate.designs import Design
-from partita.migrate.estimate import ESTIMATE_JSON, Estimate, Estimates
+from partita.migrate.costing.comparison import ComparedDesigns
+from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimate, Estimates
+from partita.migrate.costing.units import units
+from partita.migrate.designing.checks.check import check
+from partita.migrate.designing.model import COMPARISON
 from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
-from partita.migrate.inventory import Inventory
-from partita.migrate.model import (
-    CHOSEN,
-    COMPARISON,
-    PROPOSALS,
-    file_name,
-    read_design,
-    read_volumes,
-)
-from partita.migrate.pattern_file import chosen
-from partita.migrate.patterns import Patterns
-from partita.migrate.plan import Plan
-from partita.migrate.units import units
-from partita.migrate.volumes import Expectation, Volumes
+from partita.migrate.model.design import DESIGN_KINDS, Design
+from partita.migrate.model.files import CHOSEN, file_name, read_design
+from partita.migrate.model.findings import Finding
+from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
+from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.understanding.patterns.access_patterns import Patterns
+from partita.migrate.understanding.patterns.file import read_patterns
+from partita.migrate.understanding.planning.plan import Plan
+from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 
 Part = TypeVar("Part")
 
@@ -91,7 +86,7 @@ def read_contents(folder: Folder) -> Contents:
     contents.estimates = reader.json(ESTIMATE_JSON, Estimates)
     contents.expect = folder.section("expect", dict[str, Expectation])
     if contents.inventory is not None:
-        found = reader.attempt(lambda: chosen(folder, folder.inventory()))
+        found = reader.attempt(lambda: read_patterns(folder, read_inventory(folder)))
         contents.patterns = found or Patterns()
         contents.name = contents.inventory.database
     contents.models = list(reader.models())
@@ -121,7 +116,7 @@ class _Reader:
 
     def models(self) -> Iterator[Model]:
         """The chosen one, and the proposals that are not the same."""
-        names = [CHOSEN, *(file_name(kind) for kind in PROPOSALS)]
+        names = [CHOSEN, *(file_name(kind) for kind in DESIGN_KINDS)]
         designs = {
             name: design
             for name in names

@@ -14,28 +14,28 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from partita.migrate.designs import Access, Condition
-from partita.migrate.difficulties.difficulty import SEVERITIES, number_of
 from partita.migrate.folder import Folder
-from partita.migrate.goals import AIMS
-from partita.migrate.plan_page import (
+from partita.migrate.model.design import Access, Condition
+from partita.migrate.model.items import ExampleItems
+from partita.migrate.progress import Progress, silent
+from partita.migrate.report.amounts import amount, money
+from partita.migrate.report.contents import Contents, Missing, read_contents
+from partita.migrate.report.drawings import charts
+from partita.migrate.report.drawings.diagram import draw_figures
+from partita.migrate.report.drawings.views import draw_tables
+from partita.migrate.report.risks import Risk, find_risks
+from partita.migrate.report.summary import Summary, monthly, summarize
+from partita.migrate.report.terminal.model import COMPARED
+from partita.migrate.report.unknowns import find_unknowns
+from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
+from partita.migrate.understanding.planning.goals import AIMS
+from partita.migrate.understanding.planning.page import (
     PHASE_TITLES,
     SEVERITY_TITLES,
     bytes_text,
     relationship_text,
     rows_text,
 )
-from partita.migrate.progress import Progress, silent
-from partita.migrate.report import charts
-from partita.migrate.report.amounts import amount, money
-from partita.migrate.report.contents import Contents, Missing, read_contents
-from partita.migrate.report.diagram import draw_figures
-from partita.migrate.report.items import ExampleItems
-from partita.migrate.report.risks import Risk, find_risks
-from partita.migrate.report.summary import Summary, monthly, summarize
-from partita.migrate.report.unknowns import find_unknowns
-from partita.migrate.report.views import draw_tables
-from partita.migrate.summaries.model import COMPARED
 
 PAGE = "report.html"
 DIALECTS = {

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from partita.limits import GB
-from partita.migrate.difficulties.difficulty import number_of
-from partita.migrate.estimate import Estimate
-from partita.migrate.plan_page import bytes_text
+from partita.migrate.costing.estimate import Estimate
 from partita.migrate.report.amounts import amount, money
 from partita.migrate.report.contents import Contents, Model
 from partita.migrate.report.risks import Risk
-from partita.migrate.suitability import Verdict
+from partita.migrate.understanding.planning.difficulties.difficulty import number_of
+from partita.migrate.understanding.planning.page import bytes_text
+from partita.migrate.understanding.planning.suitability import Verdict
 
 RISKS_MAX = 5
 VERDICTS: dict[Verdict, str] = {

@@ -1,0 +1,300 @@
+"""What a month costs, in each way that AWS sells it."""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from partita.limits import GB, WRITE_UNIT_BYTES
+from partita.migrate.costing.units import ResourceUnits, Units
+from partita.prices.price_list import ClassPrices, Prices, ReservedPrices
+
+RESERVED_BLOCK = 100
+MONTHS = {"one year": 12, "three years": 36}
+
+
+class EstimateSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[estimate]`: what the arithmetic assumes."""
+
+    load: float = 1.0
+    """The average rate, as a part of the rates of the patterns."""
+    utilization: float = 0.7
+    """What auto scaling aims at."""
+    hours_per_month: float = 730
+    prices: str | None = None
+    """A file of prices, relative to the folder."""
+    point_in_time_recovery: bool = True
+    backups_kept: int = 0
+    """Full on-demand backups that are kept at any time."""
+    stream_readers: int = 0
+    """Readers of the change stream that are charged; triggers of Lambda are not."""
+    stream_polls_per_second: float = 1.0
+    kinesis: bool = False
+    """Changes go to a Kinesis data stream."""
+    dax_node: str = "dax.r5.large"
+    dax_nodes: int = 0
+    dax_hit_share: float = 0.8
+
+
+class Option(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One way to pay for throughput and storage."""
+
+    name: str
+    table_class: str = "Standard"
+    throughput: float
+    storage: float
+    monthly: float
+    upfront: float = 0.0
+    """Paid once, and contained in the monthly figure by its share."""
+
+
+class Extra(Struct, frozen=True, kw_only=True):
+    name: str
+    monthly: float
+    detail: str
+
+
+class BreakEven(Struct, frozen=True, kw_only=True):
+    """When Standard-Infrequent Access costs less than Standard."""
+
+    name: str
+    stored_gb: float
+    needed_gb: float
+    """From this much on, at the same throughput."""
+    is_cheaper: bool
+    saving: float
+
+
+class Bill(Struct, frozen=True, kw_only=True):
+    currency: str
+    region: str
+    prices_of: str
+    stored_gb: float
+    options: list[Option]
+    extras: list[Extra]
+    one_time: list[Extra]
+    break_even: list[BreakEven]
+
+    @property
+    def cheapest(self) -> Option:
+        """Among those that bind nobody."""
+        free = [option for option in self.options if not option.upfront]
+        return min(free, key=lambda option: option.monthly)
+
+    def option(self, name: str, table_class: str = "Standard") -> Option:
+        return next(
+            one for one in self.options if one.name == name and one.table_class == table_class
+        )
+
+    @property
+    def extras_monthly(self) -> float:
+        return sum(extra.monthly for extra in self.extras)
+
+
+def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
+    writer = _Writer(units, prices, settings)
+    return Bill(
+        currency=prices.currency,
+        region=prices.region,
+        prices_of=prices.date,
+        stored_gb=writer.gb,
+        options=writer.options(),
+        extras=writer.extras(),
+        one_time=writer.one_time(),
+        break_even=writer.break_even(),
+    )
+
+
+def _whole(resource: ResourceUnits, amount: float) -> int:
+    """What is provisioned has at least one unit; a local index uses those of its table."""
+    return max(math.ceil(round(amount, 9)), 0 if resource.is_local else 1)
+
+
+class _Writer:
+    def __init__(self, units: Units, prices: Prices, settings: EstimateSettings) -> None:
+        self.units = units
+        self.prices = prices
+        self.settings = settings
+        self.gb = units.stored_bytes / GB
+        self.hours = settings.hours_per_month
+
+    def options(self) -> list[Option]:
+        found = []
+        classes = (("Standard", self.prices.standard), ("Standard-IA", self.prices.standard_ia))
+        for name, prices in classes:
+            storage = self.gb * prices.storage_gb_month
+            for mode, throughput in (
+                ("provisioned", self._provisioned(prices)),
+                ("auto scaling", self._scaled(prices)),
+                ("on-demand", self._on_demand(prices)),
+            ):
+                found.append(
+                    Option(
+                        name=mode,
+                        table_class=name,
+                        throughput=throughput,
+                        storage=storage,
+                        monthly=throughput + storage,
+                    )
+                )
+        # Reserved capacity is for the Standard class only.
+        found.append(self._reserved("one year", self.prices.reserved.one_year))
+        found.append(self._reserved("three years", self.prices.reserved.three_years))
+        return found
+
+    def _capacity(self, share: float) -> tuple[int, int]:
+        """Read and write units to provision, whole ones for each table and index."""
+        read = sum(_whole(one, one.read_units * share) for one in self.units.resources)
+        write = sum(_whole(one, one.write_units * share) for one in self.units.resources)
+        return read, write
+
+    def _hourly(self, prices: ClassPrices, read: float, write: float) -> float:
+        return (read * prices.read_unit_hour + write * prices.write_unit_hour) * self.hours
+
+    def _provisioned(self, prices: ClassPrices) -> float:
+        """For the stated rates, day and night."""
+        return self._hourly(prices, *self._capacity(1))
+
+    def _scaled(self, prices: ClassPrices) -> float:
+        """For the average load, with the room above it that auto scaling keeps."""
+        return self._hourly(prices, *self._capacity(self.settings.load / self.settings.utilization))
+
+    def _on_demand(self, prices: ClassPrices) -> float:
+        seconds = self.hours * 3600 * self.settings.load
+        read = self.units.read_units * seconds / 1e6 * prices.read_requests_million
+        return read + self.units.write_units * seconds / 1e6 * prices.write_requests_million
+
+    def _reserved(self, term: str, reserved: ReservedPrices) -> Option:
+        read, write = self._capacity(1)
+        reads, writes = read // RESERVED_BLOCK, write // RESERVED_BLOCK
+        upfront = reads * reserved.read_upfront_100 + writes * reserved.write_upfront_100
+        hourly = (reads * reserved.read_hour_100 + writes * reserved.write_hour_100) * self.hours
+        rest = self._hourly(
+            self.prices.standard, read - reads * RESERVED_BLOCK, write - writes * RESERVED_BLOCK
+        )
+        throughput = upfront / MONTHS[term] + hourly + rest
+        storage = self.gb * self.prices.standard.storage_gb_month
+        return Option(
+            name=f"reserved, {term}",
+            throughput=throughput,
+            storage=storage,
+            monthly=throughput + storage,
+            upfront=upfront,
+        )
+
+    # Beside throughput and storage.
+
+    def extras(self) -> list[Extra]:
+        found = [self._recovery(), self._backups(), self._streams(), self._kinesis(), self._dax()]
+        return [extra for extra in found if extra is not None]
+
+    def _table_gb(self) -> float:
+        return sum(one.stored_bytes for one in self.units.resources if one.index is None) / GB
+
+    def _recovery(self) -> Extra | None:
+        if not self.settings.point_in_time_recovery:
+            return None
+        gb = self._table_gb()
+        return Extra(
+            name="point-in-time recovery",
+            monthly=gb * self.prices.backup.point_in_time_gb_month,
+            detail=f"{gb:,.1f} GB of tables, without indexes",
+        )
+
+    def _backups(self) -> Extra | None:
+        kept = self.settings.backups_kept
+        if not kept:
+            return None
+        gb = self._table_gb() * kept
+        return Extra(
+            name="on-demand backups",
+            monthly=gb * self.prices.backup.on_demand_gb_month,
+            detail=f"{kept} full backups, {gb:,.1f} GB",
+        )
+
+    def _streams(self) -> Extra | None:
+        readers = self.settings.stream_readers
+        if not readers:
+            return None
+        shards = sum(one.partitions for one in self.units.resources if one.index is None)
+        requests = shards * readers * self.settings.stream_polls_per_second * self.hours * 3600
+        return Extra(
+            name="streams",
+            monthly=requests / 1e5 * self.prices.streams.read_requests_100k,
+            detail=f"{readers} readers of {shards} shards, {requests:,.0f} requests",
+        )
+
+    def _kinesis(self) -> Extra | None:
+        if not self.settings.kinesis:
+            return None
+        written = sum(one.write_units for one in self.units.resources if one.index is None)
+        captured = written * self.hours * 3600 * self.settings.load
+        return Extra(
+            name="changes to Kinesis",
+            monthly=captured / 1e6 * self.prices.streams.kinesis_units_million,
+            detail=f"{captured:,.0f} change data capture units; the stream itself is extra",
+        )
+
+    def _dax(self) -> Extra | None:
+        nodes, node = self.settings.dax_nodes, self.settings.dax_node
+        if not nodes:
+            return None
+        price = self.prices.dax.get(node)
+        if price is None:
+            return Extra(name="DAX", monthly=0.0, detail=f"the prices do not know {node}")
+        cost = nodes * price * self.hours
+        saved = self.settings.dax_hit_share * self.units.read_units * self.hours
+        saved *= self.prices.standard.read_unit_hour
+        return Extra(
+            name="DAX",
+            monthly=cost - saved,
+            detail=(
+                f"{nodes} nodes {node} {cost:,.2f}, less {saved:,.2f} for reads that"
+                f" {self.settings.dax_hit_share:.0%} hits save"
+            ),
+        )
+
+    def one_time(self) -> list[Extra]:
+        gb, backup = self._table_gb(), self.prices.backup
+        written = sum(
+            one.items * math.ceil(one.item_bytes / WRITE_UNIT_BYTES) for one in self.units.resources
+        )
+        million = self.prices.standard.write_requests_million
+        return [
+            Extra(
+                name="load by import from S3",
+                monthly=gb * backup.import_gb,
+                detail=f"{gb:,.1f} GB uncompressed, once",
+            ),
+            Extra(
+                name="load by on-demand writes",
+                monthly=written / 1e6 * million,
+                detail=f"{written:,.0f} write units over tables and indexes, once",
+            ),
+            Extra(
+                name="restore",
+                monthly=gb * backup.restore_gb,
+                detail=f"{gb:,.1f} GB, each time",
+            ),
+        ]
+
+    def break_even(self) -> list[BreakEven]:
+        options = self.options()
+        difference = (
+            self.prices.standard.storage_gb_month - self.prices.standard_ia.storage_gb_month
+        )
+        found = []
+        for name in ("provisioned", "auto scaling", "on-demand"):
+            standard, ia = (one for one in options if one.name == name)
+            more = ia.throughput - standard.throughput
+            found.append(
+                BreakEven(
+                    name=name,
+                    stored_gb=self.gb,
+                    needed_gb=more / difference if difference > 0 else math.inf,
+                    is_cheaper=ia.monthly < standard.monthly,
+                    saving=standard.monthly - ia.monthly,
+                )
+            )
+        return found

@@ -1,0 +1,100 @@
+"""Designs side by side: cost, requests, writes and size."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from partita.limits import GB
+from partita.migrate.costing.bill import Bill, EstimateSettings, bill
+from partita.migrate.costing.units import Units, units
+from partita.migrate.model.design import Design
+from partita.migrate.model.volumes import Volumes
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.prices.price_list import Prices
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """One design in figures."""
+
+    kind: str
+    tables: int
+    indexes: int
+    monthly: float
+    """By the cheapest way to pay that binds nobody."""
+    paid_by: str
+    read_units: float
+    write_units: float
+    write_amplification: float
+    """Items and index entries written for each row that a pattern writes."""
+    stored_gb: float
+    requests: dict[str, float]
+    """By pattern."""
+    not_served: list[str]
+
+
+class ComparedDesigns(Struct, frozen=True, kw_only=True):
+    designs: list[Compared]
+    recommended: str
+    why: str
+
+
+def compare(
+    designs: list[Design],
+    patterns: list[AccessPattern],
+    volumes: Volumes,
+    prices: Prices,
+    settings: EstimateSettings,
+) -> ComparedDesigns:
+    """The design that serves the most patterns; among these, the one that costs the least."""
+    compared = []
+    for design in designs:
+        needed = units(design, patterns, volumes)
+        compared.append(_compared(design, patterns, needed, bill(needed, prices, settings)))
+    best = min(compared, key=lambda one: (len(one.not_served), round(one.monthly, 2)))
+    return ComparedDesigns(designs=compared, recommended=best.kind, why=_why(best, compared))
+
+
+def _compared(
+    design: Design, patterns: list[AccessPattern], needed: Units, priced: Bill
+) -> Compared:
+    served = {access.pattern for access in design.access}
+    writes = [one for one in needed.patterns if one.items_written]
+    rows = sum(one.calls_per_second * one.items for one in writes)
+    written = sum(one.calls_per_second * one.items_written for one in writes)
+    return Compared(
+        kind=design.kind,
+        tables=len(design.tables),
+        indexes=sum(len(table.indexes) for table in design.tables),
+        monthly=priced.cheapest.monthly + priced.extras_monthly,
+        paid_by=f"{priced.cheapest.name}, {priced.cheapest.table_class}",
+        read_units=needed.read_units,
+        write_units=needed.write_units,
+        write_amplification=written / rows if rows else 1.0,
+        stored_gb=needed.stored_bytes / GB,
+        requests=_requests(design),
+        not_served=[pattern.name for pattern in patterns if pattern.name not in served],
+    )
+
+
+def _requests(design: Design) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for access in design.access:
+        found[access.pattern] = found.get(access.pattern, 0) + access.requests
+    return found
+
+
+def _why(best: Compared, compared: list[Compared]) -> str:
+    others = [one for one in compared if one is not best]
+    if not others:
+        return ""
+    other = others[0]
+    if len(best.not_served) < len(other.not_served):
+        return f"It serves {len(other.not_served) - len(best.not_served)} patterns more."
+    if round(best.monthly, 2) == round(other.monthly, 2):
+        return "Both cost the same; the first one has fewer types of items to think about."
+    writes, others_writes = (f"{one.write_amplification:.1f}" for one in (best, other))
+    both = f"{writes} writes for a row"
+    return (
+        f"It costs {best.monthly:,.2f} a month instead of {other.monthly:,.2f}, with"
+        f" {both if writes == others_writes else f'{both} instead of {others_writes}'}."
+    )

@@ -1,0 +1,294 @@
+"""Stage `estimate`: capacity, storage and price of every model.
+
+And how much more it would be if one of the assumptions were wrong by a factor of two.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from partita.errors import PartitaError
+from partita.limits import GB
+from partita.migrate.costing.bill import Bill, EstimateSettings, bill
+from partita.migrate.costing.units import PatternUnits, ResourceUnits, Units, units
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import DESIGN_KINDS, Design
+from partita.migrate.model.files import CHOSEN, file_name, read_design
+from partita.migrate.model.findings import Subject, subject_of
+from partita.migrate.model.unknown_names import find_unknown_names
+from partita.migrate.model.volumes import Volumes, read_volumes
+from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.file import read_patterns
+from partita.prices.price_list import Prices, PriceSource, read_prices
+
+ESTIMATE_JSON = "estimate.json"
+ESTIMATE_CSV = "estimate.csv"
+DOUBLED_TABLES_MAX = 20
+"""The largest; what the others hold hardly matters."""
+
+
+class Doubled(Struct, frozen=True, kw_only=True):
+    """What the month costs when one figure is twice as large."""
+
+    what: str
+    provisioned: float
+    on_demand: float
+    provisioned_more: float
+    on_demand_more: float
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    file: str
+    kind: str
+    read_units: float
+    write_units: float
+    stored_gb: float
+    partitions: int
+    patterns: list[PatternUnits]
+    resources: list[ResourceUnits]
+    bill: Bill
+    doubled: list[Doubled]
+
+
+class Estimates(Struct, frozen=True, kw_only=True):
+    prices_of: str
+    sources: list[PriceSource]
+    estimates: list[Estimate]
+    """The chosen model first."""
+
+
+def estimate(
+    folder: Folder,
+    *,
+    name: str | None = None,
+    prices: Path | None = None,
+    progress: Progress = silent,
+) -> Estimates:
+    """Of one model file, or of the chosen one and of all that were proposed."""
+    volumes = read_volumes(folder)
+    patterns = read_patterns(folder, volumes.inventory).patterns
+    settings = _settings(folder)
+    asked = read_prices(prices or (folder.path / settings.prices if settings.prices else None))
+    found = []
+    designs = {one: read_design(folder, one) for one in ([name] if name else _names(folder))}
+    for number, (one, design) in enumerate(designs.items()):
+        _refuse_unknown_names(one, subject_of(design, patterns, volumes))
+        progress("Estimates", number, len(designs))
+        # A proposal that was chosen as it is needs no second bill.
+        if number == 0 or design != designs.get(CHOSEN):
+            found.append(_estimate(one, design, patterns, volumes, asked, settings))
+    progress("Estimates", len(designs), len(designs))
+    result = Estimates(
+        prices_of=f"{asked.region}, {asked.date}", sources=asked.database_sources, estimates=found
+    )
+    folder.write_json(ESTIMATE_JSON, result)
+    folder.write_text(ESTIMATE_CSV, to_csv(result))
+    return result
+
+
+def _refuse_unknown_names(name: str, subject: Subject) -> None:
+    """What the source does not have has no size, and no price."""
+    for finding in find_unknown_names(subject):
+        raise PartitaError(
+            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
+            " --check` finds all that is wrong."
+        )
+
+
+def _settings(folder: Folder) -> EstimateSettings:
+    settings = folder.section("estimate", EstimateSettings)
+    where = folder.path / "migration.toml"
+    if not 0 < settings.utilization <= 1:
+        raise PartitaError(f"{where}, [estimate] utilization must be above 0 and at most 1.")
+    if settings.load <= 0 or settings.hours_per_month <= 0:
+        raise PartitaError(f"{where}, [estimate] load and hours_per_month must be above 0.")
+    return settings
+
+
+def _names(folder: Folder) -> list[str]:
+    known = [CHOSEN, *(file_name(kind) for kind in DESIGN_KINDS)]
+    found = [name for name in known if folder.has(name)]
+    if not found:
+        raise PartitaError(
+            f"{folder.path} has no model; run `partita migrate model` before estimate."
+        )
+    return found
+
+
+def _estimate(
+    name: str,
+    design: Design,
+    patterns: list[AccessPattern],
+    volumes: Volumes,
+    prices: Prices,
+    settings: EstimateSettings,
+) -> Estimate:
+    needed = units(design, patterns, volumes)
+    return Estimate(
+        file=name,
+        kind=design.kind,
+        read_units=needed.read_units,
+        write_units=needed.write_units,
+        stored_gb=needed.stored_bytes / GB,
+        partitions=sum(one.partitions for one in needed.resources),
+        patterns=needed.patterns,
+        resources=needed.resources,
+        bill=bill(needed, prices, settings),
+        doubled=_Doubling(design, patterns, volumes, prices, settings, needed).all(),
+    )
+
+
+class _Doubling:
+    """Every rate and every size doubled, one at a time, and the bill made out again."""
+
+    def __init__(
+        self,
+        design: Design,
+        patterns: list[AccessPattern],
+        volumes: Volumes,
+        prices: Prices,
+        settings: EstimateSettings,
+        needed: Units,
+    ) -> None:
+        self.design = design
+        self.patterns = patterns
+        self.volumes = volumes
+        self.prices = prices
+        self.settings = settings
+        self.needed = needed
+        self.before = bill(needed, prices, settings)
+
+    def all(self) -> list[Doubled]:
+        found = [self._rate(one) for one in self.needed.patterns if one.calls_per_second]
+        for source in self._largest():
+            found += [self._size(source), self._rows(source)]
+        return sorted(found, key=lambda one: -one.provisioned_more)
+
+    def _largest(self) -> list[str]:
+        sizes: dict[str, float] = {}
+        for _, entity in self.design.entities():
+            size = self.volumes.items(entity) * self.volumes.item_bytes(entity)
+            sizes[entity.source] = sizes.get(entity.source, 0.0) + size
+        filled = [source for source, size in sizes.items() if size]
+        return sorted(filled, key=lambda source: -sizes[source])[:DOUBLED_TABLES_MAX]
+
+    def _rate(self, pattern: PatternUnits) -> Doubled:
+        """Once more what the pattern needs, of the tables and indexes that it uses."""
+        resources = []
+        for one in self.needed.resources:
+            name = f"{one.table}/{one.index}" if one.index else one.table
+            read = pattern.read_units if name == pattern.served_by else 0.0
+            write = pattern.write_units.get(name, 0.0)
+            if read or write:
+                one = replace(
+                    one, read_units=one.read_units + read, write_units=one.write_units + write
+                )
+            resources.append(one)
+        doubled = Units(patterns=self.needed.patterns, resources=resources)
+        return self._doubled(f"rate of {pattern.pattern!r}", doubled)
+
+    def _size(self, table: str) -> Doubled:
+        larger = self.volumes.scaled(table, size=2)
+        return self._doubled(f"item size of {table}", units(self.design, self.patterns, larger))
+
+    def _rows(self, table: str) -> Doubled:
+        more = self.volumes.scaled(table, rows=2)
+        return self._doubled(f"rows of {table}", units(self.design, self.patterns, more))
+
+    def _doubled(self, what: str, needed: Units) -> Doubled:
+        after = bill(needed, self.prices, self.settings)
+        provisioned, on_demand = (
+            after.option(name).monthly + after.extras_monthly
+            for name in ("provisioned", "on-demand")
+        )
+        return Doubled(
+            what=what,
+            provisioned=provisioned,
+            on_demand=on_demand,
+            provisioned_more=provisioned
+            - self.before.option("provisioned").monthly
+            - self.before.extras_monthly,
+            on_demand_more=on_demand
+            - self.before.option("on-demand").monthly
+            - self.before.extras_monthly,
+        )
+
+
+CSV_COLUMNS = (
+    "model",
+    "part",
+    "name",
+    "served_by",
+    "calls_per_second",
+    "items",
+    "item_kb",
+    "read_units",
+    "write_units",
+    "gb",
+    "partitions",
+    "monthly",
+)
+
+
+def to_csv(estimates: Estimates) -> str:
+    """One table of all figures, for spreadsheets."""
+    text = io.StringIO()
+    rows = csv.DictWriter(text, CSV_COLUMNS, restval="", lineterminator="\n")
+    rows.writeheader()
+    for one in estimates.estimates:
+        for pattern in one.patterns:
+            rows.writerow(_pattern_row(one, pattern))
+        for resource in one.resources:
+            rows.writerow(_resource_row(one, resource))
+        for option in one.bill.options:
+            rows.writerow(
+                {
+                    "model": one.file,
+                    "part": "bill",
+                    "name": f"{option.name}, {option.table_class}",
+                    "monthly": f"{option.monthly:.2f}",
+                }
+            )
+        for extra in one.bill.extras:
+            rows.writerow(
+                {
+                    "model": one.file,
+                    "part": "extra",
+                    "name": extra.name,
+                    "monthly": f"{extra.monthly:.2f}",
+                }
+            )
+    return text.getvalue()
+
+
+def _pattern_row(estimate: Estimate, pattern: PatternUnits) -> dict[str, str]:
+    return {
+        "model": estimate.file,
+        "part": "pattern",
+        "name": pattern.pattern,
+        "served_by": pattern.served_by,
+        "calls_per_second": f"{pattern.calls_per_second:g}",
+        "items": f"{pattern.items:g}",
+        "read_units": f"{pattern.read_units:g}",
+        "write_units": f"{sum(pattern.write_units.values()):g}",
+    }
+
+
+def _resource_row(estimate: Estimate, resource: ResourceUnits) -> dict[str, str]:
+    return {
+        "model": estimate.file,
+        "part": "index" if resource.index else "table",
+        "name": f"{resource.table}/{resource.index}" if resource.index else resource.table,
+        "items": f"{resource.items:.0f}",
+        "item_kb": f"{resource.item_bytes / 1024:.4g}",
+        "read_units": f"{resource.read_units:g}",
+        "write_units": f"{resource.write_units:g}",
+        "gb": f"{resource.stored_bytes / GB:.4g}",
+        "partitions": str(resource.partitions),
+    }

@@ -1,0 +1,1 @@
+"""Stage `model`: designs are proposed, checked, compared and written down."""

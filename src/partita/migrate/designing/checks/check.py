@@ -1,0 +1,29 @@
+"""`model --check`: everything that is wrong with a model, errors first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from partita.migrate.designing.checks.keeping import check_keeping
+from partita.migrate.designing.checks.limits import check_limits
+from partita.migrate.designing.checks.serving import check_serving
+from partita.migrate.model.design import Design
+from partita.migrate.model.findings import Finding, Subject, subject_of
+from partita.migrate.model.unknown_names import find_unknown_names
+from partita.migrate.model.volumes import Volumes
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+
+RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    check_limits,
+    check_keeping,
+    check_serving,
+)
+
+
+def check(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> list[Finding]:
+    """Names first: a model that names what is not there cannot be judged further."""
+    subject = subject_of(design, patterns, volumes)
+    findings = list(dict.fromkeys(find_unknown_names(subject)))
+    if not findings:
+        findings = list(dict.fromkeys(one for rule in RULES for one in rule(subject)))
+    return sorted(findings, key=lambda finding: finding.severity != "error")

@@ -1,0 +1,214 @@
+"""What the patterns need: a request each, and no key that gets too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, TRANSACTION_FACTOR
+from partita.migrate.costing.units import PatternUnits, units, write_units
+from partita.migrate.model.design import (
+    Access,
+    Attribute,
+    Entity,
+    SecondaryIndex,
+    TableDesign,
+    columns_of,
+)
+from partita.migrate.model.findings import Finding, Subject, error, warning
+from partita.migrate.model.templates import template_fields
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref, qualified
+
+
+def check_serving(subject: Subject) -> Iterator[Finding]:
+    yield from _patterns_are_served(subject)
+    yield from _keys_are_not_hot(subject)
+
+
+def _patterns_are_served(subject: Subject) -> Iterator[Finding]:
+    if not subject.patterns:
+        yield warning(
+            "patterns.toml",
+            "no access patterns are known, so that nothing is checked against them; write"
+            " some, or run `partita migrate analyze` on a server that keeps statements",
+        )
+    served: dict[str, list[Access]] = {}
+    for access in subject.design.access:
+        served.setdefault(access.pattern, []).append(access)
+    for name in (name for name in served if name not in subject.patterns):
+        yield warning(f"access {name!r}", "there is no such pattern any more")
+    for pattern in subject.patterns.values():
+        found = served.get(pattern.name, [])
+        place = f"access {pattern.name!r}"
+        if not found:
+            yield error(
+                place,
+                "no request serves this pattern, it would need a scan; change it, or take it"
+                " out of patterns.toml",
+            )
+        if len(found) > 1:
+            yield warning(place, f"it takes {len(found)} requests instead of one")
+        for position, access in enumerate(found):
+            table = subject.design.table(access.table)
+            assert table is not None
+            if access.request in ("GetItem", "Query"):
+                ordered = pattern if not position else replace(pattern, range=[], order_by=[])
+                yield from _read_is_served(subject, place, access, ordered, table)
+            elif access.request != "TTL":
+                yield from _whole_key(place, access, table)
+
+
+def _read_is_served(
+    subject: Subject, place: str, access: Access, pattern: AccessPattern, table: TableDesign
+) -> Iterator[Finding]:
+    index = table.index(access.index) if access.index else None
+    keys = index or table
+    given = {one.attribute: one for one in access.key}
+    first = given.pop(keys.partition_key.name, None)
+    if first is None or first.comparison != "=":
+        yield error(
+            place,
+            f"{keys.partition_key.name} must be equal to a value; without it, it is a scan",
+        )
+    sort = keys.sort_key.name if keys.sort_key else None
+    for name in (name for name in given if name != sort):
+        yield error(place, f"{name} is no key of {keys.name}; put it into filter")
+    if access.request == "GetItem":
+        if index is not None:
+            yield error(place, "GetItem reads tables; an index takes a Query")
+        yield from _whole_key(place, access, table)
+    if pattern.is_consistent and index is not None and index.kind == "global":
+        yield error(place, "a global index has no consistent reads")
+    if access.requests > 1:
+        yield warning(place, f"it takes {access.requests:g} requests instead of one")
+    if access.filter:
+        names = ", ".join(one.attribute for one in access.filter)
+        yield warning(place, f"{names} is filtered after reading: what is filtered is paid for")
+    yield from _range_fits(subject, place, access, pattern, table, keys)
+
+
+def _range_fits(
+    subject: Subject,
+    place: str,
+    access: Access,
+    pattern: AccessPattern,
+    table: TableDesign,
+    keys: TableDesign | SecondaryIndex,
+) -> Iterator[Finding]:
+    """A range or an order of the pattern is one of the sort key."""
+    wanted = [subject.schema.canonical(Ref.parse(one)) for one in pattern.range or pattern.order_by]
+    if not wanted or access.request == "GetItem" or access.limit == 1:
+        return
+    given = {Ref.parse(name) for name in pattern.equality}
+    keys_of = subject.schema.unique_keys(pattern.table)
+    if any({Ref(pattern.table, name) for name in key} <= given for key in keys_of):
+        return
+    entity = table.entity(access.entity)
+    attribute = entity.attribute(keys.sort_key.name) if entity and keys.sort_key else None
+    if entity is None or attribute is None:
+        yield error(place, f"{keys.name} has no sort key for {wanted[0].column}")
+        return
+    share = subject.volumes.absent_share(entity, attribute)
+    if isinstance(keys, SecondaryIndex) and not pattern.range and share:
+        yield warning(
+            place,
+            f"{share:.0%} of the rows have no {wanted[0].column}: they are not in"
+            f" {keys.name}, and not in the answer",
+        )
+    held = [subject.schema.canonical(ref) for ref in columns_of(entity, attribute)]
+    if wanted[0].column not in {ref.column for ref in held}:
+        yield error(
+            place, f"the sort key {attribute.name} of {keys.name} does not hold {wanted[0]}"
+        )
+    yield from _numbers_sort(subject, place, entity, attribute, wanted[0])
+
+
+def _numbers_sort(
+    subject: Subject, place: str, entity: Entity, attribute: Attribute, wanted: Ref
+) -> Iterator[Finding]:
+    """Numbers in a sort key that is text keep their order."""
+    for part in template_fields(attribute.template or ""):
+        ref = qualified(entity.source, part.name)
+        if subject.volumes.kind(ref) not in ("integer", "decimal", "float"):
+            continue
+        measured = subject.volumes.column(ref)
+        is_padded = part.format.startswith("0")
+        if subject.schema.canonical(ref) == wanted and subject.volumes.kind(ref) != "integer":
+            if not is_padded:
+                yield error(
+                    place,
+                    f"{ref} has fractions, which do not sort as the text {attribute.name}: give"
+                    f" an index {ref.column} itself as its sort key, of type N",
+                )
+        elif subject.schema.canonical(ref) == wanted and not is_padded:
+            yield error(place, f"{ref} is not padded in {attribute.name}: as text, 10 is before 9")
+        elif measured is not None and (measured.least or "").startswith("-"):
+            yield error(place, f"{ref} has negative values, which do not sort as text")
+
+
+def _whole_key(place: str, access: Access, table: TableDesign) -> Iterator[Finding]:
+    given = {one.attribute for one in access.key if one.comparison == "="}
+    for key in table.keys:
+        if key.name not in given:
+            yield error(place, f"{access.request} needs all of the key; {key.name} is missing")
+
+
+def _keys_are_not_hot(subject: Subject) -> Iterator[Finding]:
+    counted = units(subject.design, list(subject.patterns.values()), subject.volumes)
+    for access, one in zip(_known_accesses(subject), counted.patterns, strict=True):
+        table = subject.design.table(access.table)
+        entity = table.entity(access.entity) if table else None
+        if table is not None and entity is not None:
+            yield from _heat(subject, access, one, table, entity)
+
+
+def _known_accesses(subject: Subject) -> list[Access]:
+    """In the order in which their units are counted."""
+    return [access for access in subject.design.access if access.pattern in subject.patterns]
+
+
+def _heat(
+    subject: Subject, access: Access, counted: PatternUnits, table: TableDesign, entity: Entity
+) -> Iterator[Finding]:
+    index = table.index(access.index) if access.index else None
+    attribute = entity.attribute((index or table).partition_key.name)
+    if attribute is None:
+        return
+    share = _top_share(subject, entity, attribute) / max(attribute.shards, 1)
+    place = f"access {access.pattern!r}"
+    written = share * _own_write_units(subject, access, counted, entity)
+    if written > PARTITION_WRITE_UNITS:
+        yield error(
+            place,
+            f"one value of {attribute.name} would get {written:,.0f} write units a second; a"
+            f" partition takes {PARTITION_WRITE_UNITS:,}: spread it over shards",
+        )
+    if counted.read_units * share > PARTITION_READ_UNITS:
+        yield warning(
+            place,
+            f"one value of {attribute.name} may get {counted.read_units * share:,.0f} read"
+            f" units a second; a partition delivers {PARTITION_READ_UNITS:,}: cache it",
+        )
+
+
+def _own_write_units(
+    subject: Subject, access: Access, counted: PatternUnits, entity: Entity
+) -> float:
+    """Of the items that the pattern names, without copies elsewhere."""
+    if not counted.write_units:
+        return 0.0
+    factor = TRANSACTION_FACTOR if access.request == "TransactWriteItems" else 1
+    each = write_units(subject.volumes.item_bytes(entity)) * factor
+    return counted.calls_per_second * counted.items * each
+
+
+def _top_share(subject: Subject, entity: Entity, attribute: Attribute) -> float:
+    refs = columns_of(entity, attribute)
+    if not refs:
+        return 1.0
+    if all(subject.volumes.kind(ref) in ("date", "datetime", "time") for ref in refs):
+        return 1.0
+    skew = subject.volumes.skew(entity.source, [ref.column for ref in refs])
+    return skew.top_share if skew else 0.0

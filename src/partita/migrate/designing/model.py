@@ -1,0 +1,145 @@
+"""Stage `model`: DynamoDB designs for the chosen patterns, checked and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from partita.errors import PartitaError
+from partita.migrate.costing.bill import EstimateSettings
+from partita.migrate.costing.comparison import ComparedDesigns, compare
+from partita.migrate.designing.checks.check import check as check_design
+from partita.migrate.designing.proposals.propose import denormalized, single_table
+from partita.migrate.designing.settings import ModelSettings
+from partita.migrate.folder import Folder, to_json
+from partita.migrate.model.design import DESIGN_KINDS, Design, DesignKind
+from partita.migrate.model.files import CHOSEN, file_name, read_design, to_toml
+from partita.migrate.model.findings import Finding
+from partita.migrate.model.volumes import Volumes, read_volumes
+from partita.migrate.model.workbench import to_workbench
+from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.file import read_patterns
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.prices.price_list import read_prices
+
+COMPARISON = "model.comparison.json"
+PROPOSALS: dict[DesignKind, Callable[[Volumes, list[AccessPattern], ModelSettings], Design]] = {
+    "denormalized": denormalized,
+    "single-table": single_table,
+}
+
+ABOUT: dict[DesignKind, str] = {
+    "denormalized": "Fully denormalised: every item holds all that is read with it.",
+    "single-table": "One overloaded table with root items.",
+}
+ADVICE = (
+    "Written by `partita migrate model`, and overwritten when it runs again.\n"
+    f"Copy it to {CHOSEN} to change it; `partita migrate model --check` verifies what you wrote."
+)
+
+
+class Proposed(Struct, frozen=True, kw_only=True):
+    kind: DesignKind
+    file: str
+    design: Design
+    findings: list[Finding]
+
+
+class Models(Struct, frozen=True, kw_only=True):
+    proposals: list[Proposed]
+    comparison: ComparedDesigns
+    chosen: str
+    """Why the file is what it is, in a sentence."""
+
+
+def model(folder: Folder, *, workbench: bool = False, progress: Progress = silent) -> Models:
+    """Proposes designs, and chooses one unless a person has chosen already."""
+    volumes = read_volumes(folder)
+    patterns = read_patterns(folder, volumes.inventory).patterns
+    settings = folder.section("model", ModelSettings)
+    _refuse_unknown(settings, volumes, folder)
+    proposals = _propose(volumes, patterns, settings, progress)
+    compared = compare(
+        [one.design for one in proposals],
+        patterns,
+        volumes,
+        read_prices(),
+        folder.section("estimate", EstimateSettings),
+    )
+    _write(folder, proposals, workbench)
+    folder.write_json(COMPARISON, compared)
+    return Models(
+        proposals=proposals,
+        comparison=compared,
+        chosen=_choose(folder, proposals, settings, compared),
+    )
+
+
+def _propose(
+    volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings, progress: Progress
+) -> list[Proposed]:
+    found = []
+    for number, kind in enumerate(DESIGN_KINDS):
+        progress("Designs", number, len(DESIGN_KINDS))
+        design = PROPOSALS[kind](volumes, patterns, settings)
+        findings = check_design(design, patterns, volumes)
+        found.append(Proposed(kind=kind, file=file_name(kind), design=design, findings=findings))
+    progress("Designs", len(DESIGN_KINDS), len(DESIGN_KINDS))
+    return found
+
+
+def _write(folder: Folder, proposals: list[Proposed], workbench: bool) -> None:
+    for one in proposals:
+        folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
+        if workbench:
+            content = to_workbench(one.design, now=datetime.now(UTC))
+            folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
+
+
+def _choose(
+    folder: Folder, proposals: list[Proposed], settings: ModelSettings, compared: ComparedDesigns
+) -> str:
+    if folder.has(CHOSEN):
+        return f"{CHOSEN} was there already and stays as it is."
+    kind = settings.choose or compared.recommended
+    one = next(one for one in proposals if one.kind == kind)
+    why = "[model] says so" if settings.choose else compared.why
+    about = (
+        f"The chosen design, which the later stages read: first a copy of {one.file}.\n"
+        "Yours to change; `partita migrate model --check` verifies it, and nothing overwrites it."
+    )
+    folder.write_text(CHOSEN, to_toml(one.design, about))
+    return f"{CHOSEN} is a copy of {one.file}: {why[0].lower()}{why[1:].rstrip('.')}."
+
+
+def check(folder: Folder, name: str = CHOSEN) -> list[Finding]:
+    """What is wrong with a model file."""
+    volumes = read_volumes(folder)
+    return check_design(
+        read_design(folder, name), read_patterns(folder, volumes.inventory).patterns, volumes
+    )
+
+
+def _refuse_unknown(settings: ModelSettings, volumes: Volumes, folder: Folder) -> None:
+    """Settings that name a table or column that the source does not have."""
+    where = folder.path / "migration.toml"
+    for key in ("exclude", "natural_keys", "constants"):
+        for name in getattr(settings, key):
+            if volumes.inventory.table(name) is None:
+                raise PartitaError(
+                    f"{where}, [model] {key} names no table of the source: {name!r}."
+                )
+    columns = {
+        str(Ref(table.name, column.name))
+        for table in volumes.inventory.tables
+        for column in table.columns
+    }
+    for key in ("expire", "formats"):
+        for name in getattr(settings, key):
+            if name not in columns:
+                raise PartitaError(
+                    f"{where}, [model] {key} names no column of the source: {name!r}."
+                )

@@ -1,0 +1,71 @@
+"""The columns that no item holds, each with its reason."""
+
+from __future__ import annotations
+
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.drafts import Drafts
+from partita.migrate.model.design import LeftOut, TableDesign, columns_of
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+def left_out(plan: ItemPlan, drafts: Drafts, tables: list[TableDesign]) -> list[LeftOut]:
+    schema = plan.inputs.schema
+    known = _reasons(drafts)
+    placed = _placed(tables)
+    same = {schema.origin(ref) for ref in placed}
+    result = []
+    for table in plan.inputs.volumes.inventory.tables:
+        if table.name not in schema.tables:
+            why = "excluded in [model]" if table.columns else "it has no columns"
+            result.append(LeftOut(column=f"{table.name}.*", why=why))
+            continue
+        for column in table.columns:
+            ref = Ref(table.name, column.name)
+            if ref in placed or schema.origin(ref) in same:
+                continue
+            twin = plan.roles.of_first_twin(ref)
+            why = known.get(ref) or known.get(twin) or _reason(plan, ref)
+            result.append(LeftOut(column=str(ref), why=why))
+    return result
+
+
+def _reasons(drafts: Drafts) -> dict[Ref, str]:
+    """Those that were found while items were drafted."""
+    found: dict[Ref, str] = {}
+    for draft in [*drafts.latest.values(), *drafts.each.values()]:
+        for ref, why in draft.left_out.items():
+            found.setdefault(ref, why)
+    return found
+
+
+def _placed(tables: list[TableDesign]) -> set[Ref]:
+    return {
+        ref
+        for table in tables
+        for entity in table.entities
+        for attribute in entity.attributes
+        for ref in columns_of(entity, attribute)
+    }
+
+
+def _reason(plan: ItemPlan, ref: Ref) -> str:
+    schema, roles = plan.inputs.schema, plan.roles
+    if ref.table in roles.bypassed:
+        key = schema.table(ref.table).primary_key
+        gone = "its key is not needed any more" if ref.column in key else "no pattern reads it"
+        return f"{ref.table} only connects other tables, and {gone}"
+    natural = schema.natural.get(ref)
+    if natural is not None:
+        return f"a surrogate key; {natural.column} stands for it"
+    link = schema.link_of(ref)
+    if link is not None:
+        target = Ref(link.parent, link.key.referenced_columns[0])
+        if target in schema.natural:
+            return f"{schema.natural[target]}, which it refers to, is kept instead"
+        return f"the reference to {link.parent} is where the item lies"
+    if ref.table in roles.collected:
+        owner = roles.collected[ref.table].owner
+        return f"the generated number of a row that is a member of {owner}'s item"
+    if ref.table in roles.embedded:
+        return f"no pattern reads it, and {ref.table} has no items of its own"
+    return "no item holds it"

@@ -1,0 +1,86 @@
+"""What may go wrong with the design, a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.column_sources import column_source
+from partita.migrate.designing.proposals.keys.identities import is_identified
+from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+def risks(plan: ItemPlan) -> list[str]:
+    looks = (_unserved, _rows_without_items, _identities, _null_keys, _reads)
+    return [sentence for look in looks for sentence in look(plan)]
+
+
+def _unserved(plan: ItemPlan) -> Iterator[str]:
+    for name, why in plan.workload.unserved.items():
+        yield f"{name!r} is not served: {why}."
+
+
+def _rows_without_items(plan: ItemPlan) -> Iterator[str]:
+    for table, link in plan.roles.folded.items():
+        yield (
+            f"A row of {table} that no row of {link.child} refers to has no item, and a change"
+            f" of one must be written to all items that hold it."
+        )
+    for table in plan.roles.embedded:
+        yield f"A row of {table} that nothing refers to is not carried over."
+
+
+def _identities(plan: ItemPlan) -> Iterator[str]:
+    for entity in plan.entities:
+        if not is_identified(plan.inputs, entity):
+            yield (
+                f"{entity} has no primary key: all its columns together are the key, and equal"
+                " rows become one item; name a key in [model.natural_keys], or add one."
+            )
+        yield from _versions(plan, entity)
+
+
+def _versions(plan: ItemPlan, entity: str) -> Iterator[str]:
+    version = plan.roles.versions.get(entity)
+    if version is None:
+        return
+    yield f"A row of {version.parent} without a version has no item."
+    number = Ref(entity, version.column)
+    measured = plan.inputs.volumes.column(number)
+    if measured is not None and (measured.least or "1").startswith(("0", "-")):
+        yield (
+            f"{number} begins at {measured.least}: version 0 is"
+            " where the copy of the latest lies; count from 1 first."
+        )
+
+
+def _null_keys(plan: ItemPlan) -> Iterator[str]:
+    for entity, keys in plan.keys.items():
+        for key in (keys.base.partition, keys.base.sort):
+            refs = [column_source(plan.inputs, entity, ref).column for ref in key]
+            # A NULL beside other values is a part of the key like any other.
+            if refs and all(_may_be_null(plan, ref) for ref in refs):
+                yield (
+                    f"{', '.join(map(str, refs))} may be NULL in the source, and a key of"
+                    f" {entity} is made of {'it' if len(refs) == 1 else 'them alone'}: a row"
+                    f" without {'it' if len(refs) == 1 else 'any'} has no item."
+                )
+
+
+def _may_be_null(plan: ItemPlan, ref: Ref) -> bool:
+    column = plan.inputs.schema.column(ref)
+    return column is not None and column.is_nullable
+
+
+def _reads(plan: ItemPlan) -> Iterator[str]:
+    for served in (one for keys in plan.keys.values() for one in keys.served):
+        pattern = served.read.pattern
+        for remark in pattern.description.split("; "):
+            if remark.startswith(KEY_MUST_HOLD):
+                yield f"{pattern.name!r} finds nothing else: {remark}."
+        if pattern.is_consistent and served.index and served.index[0] == "G":
+            yield (
+                f"{pattern.name!r} asks for consistent reads, which a global index"
+                f" ({served.index}) does not have."
+            )

@@ -1,0 +1,47 @@
+"""Which items there are and how they are found: what both designs start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.keys.key_plan import KeyPlan
+from partita.migrate.designing.proposals.roles.roles import Roles
+from partita.migrate.designing.proposals.workload import Workload
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+@dataclass(frozen=True)
+class ItemPlan:
+    inputs: DesignInputs
+    roles: Roles
+    workload: Workload
+    keys: dict[str, KeyPlan]
+    """By entity: the table whose rows become items."""
+
+    @property
+    def entities(self) -> list[str]:
+        return list(self.keys)
+
+    def sources(self, entity: str) -> list[str]:
+        """The tables whose rows become items of an entity: itself and its twins."""
+        return [entity, *(name for name, first in self.roles.twins.items() if first == entity)]
+
+    def title(self, entity: str) -> str:
+        """What people call the items: versions go by the name of their parent."""
+        version = self.roles.versions.get(entity)
+        return version.parent if version else entity
+
+    def ordered(self, entity: str) -> tuple[Ref, ...]:
+        """Columns that patterns sort or compare by: as text, their numbers are padded."""
+        version = self.roles.versions.get(entity)
+        own = (Ref(entity, version.column),) if version else ()
+        return (*own, *(ref for read in self.workload.reads_of(entity) for ref in read.order))
+
+    def latest_only(self, entity: str) -> set[str]:
+        """Indexes that lead to the latest version, and hold no others."""
+        return {
+            index.name
+            for index in self.keys[entity].indexes
+            if index.reads and all(read.is_latest for read in index.reads)
+        }

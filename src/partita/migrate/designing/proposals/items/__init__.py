@@ -1,0 +1,1 @@
+"""What the items of each entity hold, whatever tables they are put into."""

@@ -1,0 +1,345 @@
+"""The attributes of each type of item, with their origins and names, before keys are written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from partita.limits import ITEM_BYTES_MAX
+from partita.migrate.designing.naming import of_table, role, styled
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.column_sources import attribute_type, column_source
+from partita.migrate.designing.proposals.roles.roles import Collected
+from partita.migrate.designing.proposals.workload import Read
+from partita.migrate.model.design import Attribute
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.join_paths import Link
+from partita.migrate.understanding.schema.words import name_parts, singular
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the items of an entity hold."""
+
+    attributes: dict[Ref, Attribute] = field(default_factory=dict)
+    extras: list[Attribute] = field(default_factory=list)
+    """Sets, lists, expiry: what is no single column."""
+    left_out: dict[Ref, str] = field(default_factory=dict)
+
+    def names(self) -> set[str]:
+        return {one.name for one in [*self.attributes.values(), *self.extras]}
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """By entity."""
+
+    each: dict[str, Draft]
+    """Of an item for each row."""
+    latest: dict[str, Draft]
+    """Of the item that copies the latest version, where there are versions."""
+
+    def fullest(self, entity: str) -> Draft:
+        """With all that any item of the entity holds."""
+        return self.latest.get(entity) or self.each[entity]
+
+
+@dataclass(frozen=True)
+class ReadTogether:
+    """What a read of an entity finds in the same collection, so that it needs no copy."""
+
+    tables: Collection[str] = ()
+    but_not_by: Collection[str] = ()
+    """Patterns that come by an index, where the collection is not."""
+
+    def has(self, table: str, read: Read) -> bool:
+        return table in self.tables and read.pattern.name not in self.but_not_by
+
+
+def draft_items(plan: ItemPlan, collections: dict[str, ReadTogether] | None = None) -> Drafts:
+    """`collections`: by entity, what lies beside it in a shared table."""
+    beside = collections or {}
+    return Drafts(
+        each={
+            name: _draft(plan, name, is_latest=False, beside=beside.get(name, ReadTogether()))
+            for name in plan.entities
+        },
+        latest={
+            name: _draft(plan, name, is_latest=True, beside=ReadTogether())
+            for name in plan.roles.versions
+        },
+    )
+
+
+def _draft(plan: ItemPlan, entity: str, *, is_latest: bool, beside: ReadTogether) -> Draft:
+    draft = Draft()
+    version = plan.roles.versions.get(entity)
+    if version is not None:
+        # The key first and the rest last, so that both kinds of items agree on all names.
+        _add_above(plan, draft, entity, version.parent, _version_key(plan, entity))
+    _add_own(plan, draft, entity)
+    if version is not None:
+        columns = None if is_latest else _columns_of_every_version(plan, entity)
+        _add_above(plan, draft, entity, version.parent, columns)
+    for table in _folded_into(plan, entity):
+        _add_above(plan, draft, entity, table, None)
+    for read in plan.workload.reads_of(entity):
+        for table in read.tables:
+            if table not in _own_tables(plan, entity) and not beside.has(table, read):
+                _add_wanted(plan, draft, entity, table, read)
+    for child, link in plan.roles.merged.items():
+        if link.parent in _own_tables(plan, entity):
+            _add_merged(plan, draft, entity, child)
+    _add_collected(plan, draft, entity, is_all=is_latest or version is None)
+    _add_expiry(plan.inputs, draft, entity)
+    return draft
+
+
+def _own_tables(plan: ItemPlan, entity: str) -> set[str]:
+    version = plan.roles.versions.get(entity)
+    return {entity, version.parent} if version else {entity}
+
+
+def _folded_into(plan: ItemPlan, entity: str) -> list[str]:
+    found: list[str] = []
+    for table, link in plan.roles.folded.items():
+        if link.child == entity:
+            found += [table, *_folded_into(plan, table)]
+    return found
+
+
+# Columns of the row itself, and of rows that it belongs to.
+
+
+def _add_own(plan: ItemPlan, draft: Draft, entity: str) -> None:
+    for column in plan.inputs.schema.table(entity).columns:
+        ref = Ref(entity, column.name)
+        reason = _reason_to_leave_out(plan, ref)
+        if reason:
+            draft.left_out[ref] = reason
+        else:
+            _add(plan, draft, entity, ref)
+
+
+def _add_above(
+    plan: ItemPlan, draft: Draft, entity: str, table: str, only: set[str] | None
+) -> None:
+    """Columns of a table that a row of the entity belongs to, copied."""
+    schema = plan.inputs.schema
+    own_keys = {
+        schema.canonical(Ref(entity, column.name)) for column in schema.table(entity).columns
+    }
+    is_own = table in _own_tables(plan, entity)
+    for column in schema.table(table).columns:
+        ref = Ref(table, column.name)
+        is_known = schema.canonical(ref) in own_keys and not is_own
+        if is_known or (only is not None and column.name not in only):
+            continue
+        reason = _reason_to_leave_out(plan, ref)
+        if reason:
+            draft.left_out.setdefault(ref, reason)
+        else:
+            _add(plan, draft, entity, ref)
+
+
+def _add(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> None:
+    column, through = column_source(plan.inputs, entity, ref)
+    is_own = ref.table in _own_tables(plan, entity)
+    known = plan.inputs.schema.canonical(ref) if is_own else ref
+    key = ref if known == ref or through == [] else known
+    if _is_repeated(plan, draft, entity, ref, column):
+        draft.left_out.setdefault(ref, f"{column}, which it refers to, is kept instead")
+        return
+    if column != ref and ref.table == entity:
+        draft.left_out.setdefault(ref, f"{column}, which it refers to, is kept instead")
+    if key in draft.attributes:
+        return
+    draft.attributes[key] = Attribute(
+        name=_free_name(plan, draft, entity, ref, column),
+        type=attribute_type(plan.inputs.volumes, column),
+        column=str(column),
+        through=through,
+    )
+
+
+def _is_repeated(plan: ItemPlan, draft: Draft, entity: str, ref: Ref, column: Ref) -> bool:
+    """A foreign key to the parent that the item is a version of."""
+    version = plan.roles.versions.get(entity)
+    is_link = version is not None and ref.column in version.link.key.columns
+    held = {one.column for one in draft.attributes.values()}
+    return is_link and ref.table == entity and str(column) in held
+
+
+def _reason_to_leave_out(plan: ItemPlan, ref: Ref) -> str:
+    inputs = plan.inputs
+    natural = inputs.schema.natural.get(ref)
+    if natural is not None:
+        return (
+            f"a surrogate key that no pattern asks for; {natural.column} identifies the row and"
+            " stands for it wherever it is referred to"
+        )
+    link = inputs.schema.link_of(ref)
+    if link is not None and link.parent in plan.roles.bypassed:
+        return f"{link.parent}, which it refers to, only connects other tables"
+    if inputs.settings.natural_keys.get(ref.table) and _is_surrogate(inputs, ref):
+        return "a generated number that no pattern asks for; the stated natural key is used"
+    measured = inputs.volumes.column(ref)
+    if measured is not None and measured.bytes_max > ITEM_BYTES_MAX:
+        return (
+            f"its largest value has {measured.bytes_max:,} bytes, more than an item may have;"
+            " keep it in an object store"
+        )
+    return ""
+
+
+def _is_surrogate(inputs: DesignInputs, ref: Ref) -> bool:
+    table = inputs.schema.table(ref.table)
+    column = inputs.schema.column(ref)
+    return table.primary_key == [ref.column] and column is not None and column.is_auto_increment
+
+
+# Columns that are read with an item.
+
+
+def _add_wanted(plan: ItemPlan, draft: Draft, entity: str, table: str, read: Read) -> None:
+    if table in plan.roles.bypassed or table in plan.roles.collected:
+        return
+    path = plan.inputs.schema.path_up(entity, table)
+    if not path:
+        return
+    listed = [Ref.parse(name) for name in read.pattern.columns]
+    only = {ref.column for ref in listed if ref.table == table} if listed else None
+    for link in plan.inputs.schema.parents(entity):
+        is_named = bool(set(link.columns) & set(read.pattern.through))
+        if link.parent == table and is_named and [link] != path:
+            _add_other_row(plan, draft, link, only)
+            return
+    _add_above(plan, draft, entity, table, only)
+
+
+def _add_other_row(plan: ItemPlan, draft: Draft, link: Link, only: set[str] | None) -> None:
+    """Of a table that is referred to twice: columns of the row that is not the usual one."""
+    inputs = plan.inputs
+    for column in inputs.schema.table(link.parent).columns:
+        ref = Ref(link.parent, column.name)
+        is_key = column.name in link.key.referenced_columns
+        is_wanted = only is None or column.name in only
+        if is_key or not is_wanted or _reason_to_leave_out(plan, ref):
+            continue
+        name = styled(f"{role(link.key.columns[0])}_{column.name}", inputs.settings.names)
+        held = Attribute(
+            name=name,
+            type=attribute_type(inputs.volumes, ref),
+            column=str(ref),
+            through=[link.upwards()],
+        )
+        if name not in draft.names():
+            draft.extras.append(held)
+
+
+def _version_key(plan: ItemPlan, entity: str) -> set[str]:
+    version = plan.roles.versions[entity]
+    schema = plan.inputs.schema
+    key = [schema.canonical(Ref(entity, name)) for name in version.link.key.columns]
+    return {ref.column for ref in key if ref.table == version.parent}
+
+
+def _columns_of_every_version(plan: ItemPlan, entity: str) -> set[str] | None:
+    """Of the parent, what is read with every version; None for all."""
+    parent = plan.roles.versions[entity].parent
+    columns: set[str] = set()
+    for read in plan.workload.reads_of(entity):
+        if not read.is_latest and parent in read.tables:
+            listed = [Ref.parse(name) for name in read.pattern.columns]
+            if not listed:
+                return None
+            columns |= {ref.column for ref in listed if ref.table == parent}
+    return columns
+
+
+# Rows of other tables that are a part of an item, and expiry.
+
+
+def _add_merged(plan: ItemPlan, draft: Draft, entity: str, child: str) -> None:
+    link = plan.roles.merged[child]
+    schema = plan.inputs.schema
+    above = schema.path_up(entity, link.parent) or []
+    for column in schema.table(child).columns:
+        if column.name not in link.key.columns:
+            ref = Ref(child, column.name)
+            draft.attributes[ref] = Attribute(
+                name=_free_name(plan, draft, entity, ref),
+                type=attribute_type(plan.inputs.volumes, ref),
+                column=str(ref),
+                through=[*(one.upwards() for one in above), link.downwards()],
+            )
+
+
+def _add_collected(plan: ItemPlan, draft: Draft, entity: str, *, is_all: bool) -> None:
+    for table, one in plan.roles.collected.items():
+        if one.owner not in _own_tables(plan, entity):
+            continue
+        if is_all or _is_read_with_versions(plan, entity, table, one):
+            above = plan.inputs.schema.path_up(entity, one.owner) or []
+            draft.extras.append(
+                Attribute(
+                    name=styled(one.name, plan.inputs.settings.names),
+                    type=one.type,
+                    collect=[str(ref) for ref in one.columns],
+                    through=[*(link.upwards() for link in above), *one.through],
+                    why=one.why,
+                )
+            )
+
+
+def _is_read_with_versions(plan: ItemPlan, entity: str, table: str, one: Collected) -> bool:
+    named = {table, *(ref.table for ref in one.columns)}
+    reads = plan.workload.reads_of(entity)
+    return any(named & set(read.pattern.joins) for read in reads if not read.is_latest)
+
+
+def _add_expiry(inputs: DesignInputs, draft: Draft, entity: str) -> None:
+    for name, seconds in inputs.settings.expire.items():
+        if Ref.parse(name).table == entity:
+            draft.extras.append(
+                Attribute(
+                    name=inputs.settings.expire_name,
+                    type="N",
+                    expires=name,
+                    after_seconds=seconds,
+                    why="DynamoDB deletes the item when this second has passed, at no cost.",
+                )
+            )
+
+
+# Names.
+
+
+def _free_name(
+    plan: ItemPlan, draft: Draft, entity: str, ref: Ref, column: Ref | None = None
+) -> str:
+    settings = plan.inputs.settings
+    chosen = settings.rename.get(str(ref))
+    if chosen:
+        return chosen
+    name = styled(_plain_name(plan, entity, ref, column), settings.names)
+    if name in draft.names():
+        name = styled(of_table(ref.table, ref.column), settings.names)
+    number = 2
+    while name in draft.names():
+        name = f"{name}{number}"
+        number += 1
+    return name
+
+
+def _plain_name(plan: ItemPlan, entity: str, ref: Ref, column: Ref | None) -> str:
+    """A column's own name; of a reference, that of what stands for it."""
+    if column is not None and column != ref and ref.table == entity:
+        link = plan.inputs.schema.link_of(ref)
+        named = role(ref.column)
+        is_plain = link is not None and name_parts(named) == name_parts(singular(link.parent))
+        return of_table(column.table, column.column) if is_plain else named
+    if ref.table not in _own_tables(plan, entity):
+        return of_table(ref.table, ref.column)
+    return ref.column

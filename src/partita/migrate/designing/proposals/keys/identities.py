@@ -1,0 +1,41 @@
+"""What tells one item from all others."""
+
+from __future__ import annotations
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+def identities(inputs: DesignInputs, entity: str) -> list[list[Ref]]:
+    """The sets of columns that tell an item from all others; without any, all its columns."""
+    stated = inputs.settings.natural_keys.get(entity)
+    if stated:
+        return [[Ref(entity, name) for name in stated]]
+    schema = inputs.schema
+    found = []
+    for position, key in enumerate(schema.unique_keys(entity)):
+        columns = [schema.column(Ref(entity, name)) for name in key]
+        if position and any(column is None or column.is_nullable for column in columns):
+            continue
+        found.append(list(dict.fromkeys(schema.canonical(Ref(entity, name)) for name in key)))
+    return found or [_every_column(inputs, entity)]
+
+
+def is_identified(inputs: DesignInputs, entity: str) -> bool:
+    """Whether less than all columns tells a row from the others."""
+    if inputs.schema.table(entity).primary_key:
+        return True
+    return identities(inputs, entity) != [_every_column(inputs, entity)]
+
+
+def _every_column(inputs: DesignInputs, entity: str) -> list[Ref]:
+    columns = inputs.schema.table(entity).columns
+    return [inputs.schema.canonical(Ref(entity, column.name)) for column in columns]
+
+
+def is_unique_in_source(inputs: DesignInputs, entity: str) -> bool:
+    """Whether two rows could try to have the same primary key, which the source then refuses."""
+    key = inputs.schema.table(entity).primary_key
+    columns = [inputs.schema.column(Ref(entity, name)) for name in key]
+    is_generated = any(column is not None and column.is_auto_increment for column in columns)
+    return bool(key) and not is_generated and entity not in inputs.settings.natural_keys

@@ -1,0 +1,176 @@
+"""The indexes that serve what the table's own key does not.
+
+What the table serves needs none; of the rest, the most frequent read gets its index first. A filter
+takes the place of an index where reading too much costs less than writing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from partita.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
+from partita.migrate.designing.proposals.keys.key_plan import (
+    EntityWorkload,
+    IndexPlan,
+    Key,
+    Served,
+    is_exact,
+    match,
+)
+from partita.migrate.designing.proposals.workload import Read
+from partita.migrate.understanding.schema.column_refs import Ref
+
+WRITE_UNIT_IN_READ_UNITS = 5
+"""What a write unit costs, in read units: the ratio of AWS's prices in every region and class."""
+
+
+@dataclass(frozen=True)
+class PlannedIndexes:
+    indexes: list[IndexPlan]
+    served: list[Served]
+    advice: list[str]
+
+
+def plan_indexes(subject: EntityWorkload, base: Key) -> PlannedIndexes:
+    indexes: list[IndexPlan] = []
+    served: list[Served] = []
+    # Both directions of a many-to-many relationship first: others may do without an index then.
+    for read in sorted(subject.reads, key=lambda read: not _is_inverted(base, read)):
+        found = _serve(subject, base, indexes, read)
+        if found is None:
+            index = _new_index(subject, base, indexes, read)
+            indexes.append(index)
+            full = match(index.key, read)
+            assert full is not None
+            found = Served(read, index.name, full)
+        served.append(found)
+    used = [
+        replace(index, reads=[one.read for one in served if one.index == index.name])
+        for index in indexes
+    ]
+    return PlannedIndexes(used, served, list(_advice(subject, used)))
+
+
+def _is_inverted(base: Key, read: Read) -> bool:
+    return not read.order and read.equality == base.sort
+
+
+def _serve(
+    subject: EntityWorkload, base: Key, indexes: list[IndexPlan], read: Read
+) -> Served | None:
+    """By a key that is there already: exactly, or with a filter that costs less than an index."""
+    found = [
+        Served(read, name, how)
+        for name, key in _keys(base, indexes, read)
+        if (how := match(key, read)) is not None
+        and (not how.filtered or _filter_cost(subject, key, read) < _index_cost(subject))
+    ]
+    return min(found, key=lambda one: bool(one.match.filtered), default=None)
+
+
+def _keys(base: Key, indexes: list[IndexPlan], read: Read) -> Iterator[tuple[str | None, Key]]:
+    """The table and the indexes that a read may use: only local ones read consistently."""
+    yield None, base
+    for index in indexes:
+        if not read.pattern.is_consistent or index.kind == "local":
+            yield index.name, index.key
+
+
+def _filter_cost(subject: EntityWorkload, key: Key, read: Read) -> float:
+    """Read units a second for the items that are read and then filtered out."""
+    rows = _collection_rows(subject, key)
+    if read.pattern.limit:
+        # Items come in order: reading stops when enough have passed the filter.
+        rows = min(rows, read.pattern.limit * 10)
+    extra = max(rows - read.pattern.items, 0)
+    return read.rate * extra * subject.volumes.row_bytes(subject.entity) / READ_UNIT_BYTES / 2
+
+
+def _collection_rows(subject: EntityWorkload, key: Key) -> float:
+    columns = [ref.column for ref in key.partition if ref.table == subject.entity]
+    if len(columns) == len(key.partition):
+        return subject.volumes.rows_per_value(subject.entity, columns)
+    return subject.volumes.rows(subject.entity)
+
+
+def _index_cost(subject: EntityWorkload) -> float:
+    """Read units a second that one more index costs in writes."""
+    units = max(subject.volumes.row_bytes(subject.entity) / WRITE_UNIT_BYTES, 1)
+    rate = sum(write.rate * write.pattern.items for write in subject.writes)
+    return rate * units * WRITE_UNIT_IN_READ_UNITS
+
+
+def _new_index(
+    subject: EntityWorkload, base: Key, indexes: list[IndexPlan], read: Read
+) -> IndexPlan:
+    key, why = _index_key(subject, base, read)
+    is_local = read.pattern.is_consistent and key.partition == base.partition
+    number = 1 + sum(index.kind == ("local" if is_local else "global") for index in indexes)
+    return IndexPlan(
+        name=f"{'LSI' if is_local else 'GSI'}{number}",
+        kind="local" if is_local else "global",
+        key=key,
+        why=why,
+    )
+
+
+def _index_key(subject: EntityWorkload, base: Key, read: Read) -> tuple[Key, str]:
+    """The key of a new index, and why it is this one."""
+    names = subject.names(read.equality)
+    shortest = _shortest_partition(subject, base, read)
+    if shortest != read.equality:
+        rest = tuple(ref for ref in read.equality if ref not in shortest)
+        sort = (*rest, *read.order)
+        return Key(shortest, sort), (
+            f"The sort key is a hierarchy ({subject.names(sort)}): one index serves every level"
+            f" of it under {subject.names(shortest)}."
+        )
+    if read.pattern.hierarchy and read.is_further:
+        return Key(read.equality, read.order), (
+            "The sort key is the path from the root of a tree to the row, so that one query"
+            " reads all below a row; moving a row changes the paths of all below it."
+        )
+    if read.order:
+        how = "between two values" if read.pattern.range else "in order"
+        return Key(read.equality, read.order), (
+            f"{read.pattern.name!r} asks for the items of one {names}, {how} of"
+            f" {subject.names(read.order)}."
+        )
+    rest = tuple(ref for ref in base.columns if ref not in read.equality)
+    if _is_inverted(base, read):
+        return Key(read.equality, base.partition), (
+            f"An inverted index: the table's key with its halves exchanged, for all items of"
+            f" one {names}."
+        )
+    return Key(read.equality, rest[:1]), (
+        f"{read.pattern.name!r} asks by {names}, which the table's key does not lead to."
+    )
+
+
+def _shortest_partition(subject: EntityWorkload, base: Key, read: Read) -> tuple[Ref, ...]:
+    """Fewer columns, when another pattern that nothing serves yet asks by only those."""
+    waiting = [
+        other.equality
+        for other in subject.reads
+        if not other.order
+        and set(other.equality) < set(read.equality)
+        and match(base, other) is None
+    ]
+    return min(waiting, key=len, default=read.equality)
+
+
+def _advice(subject: EntityWorkload, indexes: list[IndexPlan]) -> Iterator[str]:
+    """The first index that another one could replace, in another order."""
+    for index in indexes:
+        for other in indexes:
+            if other is index or not index.reads or index.kind != other.kind:
+                continue
+            if all(is_exact(other.key, read) for read in index.reads):
+                yield (
+                    f"{subject.entity}: {other.name} could also serve what {index.name} serves"
+                    f" ({', '.join(repr(read.pattern.name) for read in index.reads)}), in the"
+                    f" order of {subject.names(other.key.sort) or 'nothing'}; without"
+                    f" {index.name} every write costs one index less."
+                )
+                return

@@ -1,0 +1,72 @@
+"""The key plan of every type of item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.keys.identities import (
+    identities,
+    is_identified,
+    is_unique_in_source,
+)
+from partita.migrate.designing.proposals.keys.indexes import plan_indexes
+from partita.migrate.designing.proposals.keys.key_plan import EntityWorkload, Key, KeyPlan
+from partita.migrate.designing.proposals.keys.table_key import (
+    choose_table_key,
+    explain_table_key,
+)
+from partita.migrate.designing.proposals.roles.roles import Roles
+from partita.migrate.designing.proposals.workload import Read, Workload
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+def plan_keys(inputs: DesignInputs, roles: Roles, workload: Workload) -> dict[str, KeyPlan]:
+    """By entity, in the order of the source's tables."""
+    entities = [name for name in inputs.schema.tables if roles.entity_of(name) == name]
+    return {name: _plan(_subject(inputs, roles, workload, name)) for name in entities}
+
+
+def _plan(subject: EntityWorkload) -> KeyPlan:
+    base = choose_table_key(subject)
+    planned = plan_indexes(subject, base)
+    return KeyPlan(
+        base=base,
+        why=explain_table_key(subject, base),
+        indexes=planned.indexes,
+        served=planned.served,
+        advice=planned.advice,
+    )
+
+
+def _subject(inputs: DesignInputs, roles: Roles, workload: Workload, entity: str) -> EntityWorkload:
+    known = identities(inputs, entity)
+    return EntityWorkload(
+        entity=entity,
+        schema=inputs.schema,
+        volumes=inputs.volumes,
+        identities=known,
+        reads=[_reduced(read, known) for read in workload.reads_of(entity)],
+        writes=workload.writes_of(entity),
+        neighbours=[read for read in workload.reads if read.entity != entity],
+        fixed=_version_key(inputs, roles, entity),
+        is_unique_in_source=is_unique_in_source(inputs, entity),
+        is_identified=is_identified(inputs, entity),
+    )
+
+
+def _reduced(read: Read, known: list[list[Ref]]) -> Read:
+    """What identifies an item is enough; the rest can only agree or not."""
+    for identity in known:
+        if set(identity) <= set(read.equality):
+            return replace(read, equality=tuple(identity), order=())
+    return read
+
+
+def _version_key(inputs: DesignInputs, roles: Roles, entity: str) -> Key | None:
+    """Versions lie under their parent's key, in the order of their numbers."""
+    version = roles.versions.get(entity)
+    if version is None:
+        return None
+    parent = (inputs.schema.canonical(Ref(entity, name)) for name in version.link.key.columns)
+    return Key(tuple(parent), (Ref(entity, version.column),))

@@ -1,0 +1,129 @@
+"""The table's own key.
+
+Every way to identify a row is a candidate, and so is every collection that a pattern asks for; the
+candidate that serves the greatest rate without an index wins, if all writes know its columns and
+none changes them.
+"""
+
+from __future__ import annotations
+
+from partita.migrate.designing.proposals.keys.key_plan import EntityWorkload, Key, is_exact
+from partita.migrate.designing.proposals.workload import Write
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+def choose_table_key(subject: EntityWorkload) -> Key:
+    candidates = enumerate(_candidates(subject))
+    return max(candidates, key=lambda found: _worth(subject, *found))[1]
+
+
+def _candidates(subject: EntityWorkload) -> list[Key]:
+    if subject.fixed is not None:
+        return [subject.fixed]
+    found = _rotations(subject) if subject.is_identified else [Key(tuple(subject.identities[0]))]
+    for read in subject.reads:
+        if read.is_any_item:
+            continue
+        for identity in subject.identities:
+            partition = read.equality
+            sort = (*read.order, *(ref for ref in identity if ref not in partition))
+            key = Key(partition, tuple(dict.fromkeys(sort)))
+            if not subject.is_unique_in_source or set(key.columns) == set(identity):
+                found.append(key)
+    unique = list(dict.fromkeys(found))
+    return [key for key in unique if _is_possible(subject, key)] or unique[:1]
+
+
+def _rotations(subject: EntityWorkload) -> list[Key]:
+    """Each column of an identity as partition key, the others as sort key."""
+    return [
+        Key((ref,), tuple(other for other in identity if other != ref))
+        for identity in subject.identities
+        for ref in identity
+    ]
+
+
+def _is_possible(subject: EntityWorkload, key: Key) -> bool:
+    changed = {ref for write in subject.writes for ref in _changed(write)}
+    if changed & set(key.columns) or not set(key.columns) <= _own_columns(subject):
+        return False
+    if not subject.is_identified and key.columns == tuple(subject.identities[0]):
+        return True
+    declared = {ref for identity in subject.identities for ref in identity}
+    if subject.is_identified and set(key.columns) <= declared:
+        return True
+    return not any(_may_be_null(subject, ref) for ref in key.columns if ref not in declared)
+
+
+def _changed(write: Write) -> frozenset[Ref]:
+    return write.changed if write.pattern.operation == "update" else frozenset()
+
+
+def _own_columns(subject: EntityWorkload) -> set[Ref]:
+    """What a row says itself: a column of another row may change without this one."""
+    columns = subject.schema.table(subject.entity).columns
+    own = {subject.schema.canonical(Ref(subject.entity, column.name)) for column in columns}
+    return own | {ref for identity in subject.identities for ref in identity}
+
+
+def _may_be_null(subject: EntityWorkload, ref: Ref) -> bool:
+    """What the sample shows; without one, what the source allows."""
+    ref = _own(subject, ref)
+    if subject.volumes.column(ref) is not None:
+        return subject.volumes.null_share(ref) > 0
+    column = subject.schema.column(ref)
+    return column is not None and column.is_nullable
+
+
+def _own(subject: EntityWorkload, ref: Ref) -> Ref:
+    """The entity's own column that means the same: a reference may be NULL, the key that it
+    names never is."""
+    columns = subject.schema.table(subject.entity).columns
+    own = (Ref(subject.entity, column.name) for column in columns)
+    return next((one for one in own if subject.schema.canonical(one) == ref), ref)
+
+
+def _worth(subject: EntityWorkload, position: int, key: Key) -> tuple[float, ...]:
+    unknown = sum(
+        write.rate
+        for write in subject.writes
+        if write.pattern.operation != "insert" and not set(key.columns) <= write.known
+    )
+    served = [read for read in subject.reads if is_exact(key, read)]
+    consistent = sum(read.rate for read in served if read.pattern.is_consistent)
+    beside = sum(read.rate for read in subject.neighbours if read.equality == key.partition)
+    return (
+        -unknown,
+        consistent,
+        beside + sum(read.rate for read in served),
+        -len(key.columns),
+        -position,
+    )
+
+
+def explain_table_key(subject: EntityWorkload, base: Key) -> str:
+    if not subject.reads:
+        return f"No pattern reads {subject.entity}: its items are found by what identifies a row."
+    rates = _rates(subject, base)
+    own = rates.pop(str(base.partition[0]), 0.0)
+    text = f"{subject.names(base.partition)} is asked for {own:g} times a second"
+    others = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
+    if others and own >= max(rates.values()):
+        text += f", more than others ({others})"
+    elif others:
+        text += f"; {others} times, but that cannot be a key that identifies one item"
+    if base.sort:
+        text += f"; with {subject.names(base.sort)} it identifies an item"
+    return text + "."
+
+
+def _rates(subject: EntityWorkload, base: Key) -> dict[str, float]:
+    """How often each column is asked for, by those that could be a partition key."""
+    rates: dict[str, float] = {}
+    beside = [read for read in subject.neighbours if read.equality == base.partition]
+    for read in [*subject.reads, *beside]:
+        # All below a row of a tree: its own item was asked for already.
+        is_again = read.is_further and bool(read.pattern.hierarchy)
+        for ref in () if is_again else read.equality[:1]:
+            rates[str(ref)] = rates.get(str(ref), 0.0) + read.rate
+    return rates

@@ -1,0 +1,316 @@
+"""A table for each type of item, with all that is read with it.
+
+First the keys, then the tables with their items, then the requests that serve the patterns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from partita.migrate.designing.naming import table_name
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.drafted import DraftedItems
+from partita.migrate.designing.proposals.items.drafts import Draft
+from partita.migrate.designing.proposals.items.large_columns import (
+    LARGE,
+    large_item,
+    large_item_name,
+    requests_with_large_items,
+    split_item,
+)
+from partita.migrate.designing.proposals.items.unique_values import guard_item
+from partita.migrate.designing.proposals.keys.key_plan import Key
+from partita.migrate.designing.proposals.layouts.latest_version import latest_item
+from partita.migrate.designing.proposals.layouts.rendered_keys import (
+    LATEST,
+    RenderedKey,
+    attribute_of_twin,
+    common_start,
+    composed_attribute,
+    constants,
+    joined_name,
+    key_attribute,
+    plain_attribute,
+)
+from partita.migrate.designing.proposals.layouts.requests import (
+    expiry_requests,
+    read_request,
+    write_request,
+)
+from partita.migrate.designing.proposals.layouts.secondary_indexes import secondary_index
+from partita.migrate.designing.proposals.layouts.sharding import shards
+from partita.migrate.model.design import (
+    Access,
+    Attribute,
+    Entity,
+    KeyAttribute,
+    TableDesign,
+    columns_of,
+)
+from partita.migrate.model.templates import SEPARATOR, SHARD
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
+
+GUARDS = "UniqueValues"
+
+
+@dataclass(frozen=True)
+class EntityKeys:
+    base: dict[str, RenderedKey]
+    """The table's own key, for the rows of each source."""
+    indexes: dict[str, RenderedKey]
+
+
+@dataclass(frozen=True)
+class EntityTable:
+    """The table of an entity, and one for what is large and rarely wanted."""
+
+    entity: str
+    keys: EntityKeys
+    table: TableDesign
+    large: TableDesign | None
+
+
+# Keys.
+
+
+def denormalized_keys(items: DraftedItems) -> dict[str, EntityKeys]:
+    """By entity."""
+    return {entity: _entity_keys(items, entity) for entity in items.plan.entities}
+
+
+def _entity_keys(items: DraftedItems, entity: str) -> EntityKeys:
+    plan, drafts = items.plan, items.drafts
+    key_plan = plan.keys[entity]
+    only = plan.latest_only(entity) if entity in drafts.latest else set()
+    return EntityKeys(
+        base={
+            source: _key(plan, entity, drafts.each[entity], key_plan.base, source)
+            for source in plan.sources(entity)
+        },
+        indexes={
+            index.name: _key(
+                plan,
+                entity,
+                drafts.fullest(entity),
+                index.key,
+                None,
+                is_apart=index.name in only and index.kind == "global",
+            )
+            for index in key_plan.indexes
+        },
+    )
+
+
+def _key(
+    plan: ItemPlan,
+    entity: str,
+    draft: Draft,
+    key: Key,
+    source: str | None,
+    *,
+    is_apart: bool = False,
+) -> RenderedKey:
+    """`source` for the table's own key, which tells twins apart; None for an index. A key that
+    `is_apart` has an attribute of its own, which only some of the items have."""
+    stated = constants(plan, entity, source) if source else []
+    count, why = shards(plan, entity, key.partition)
+    names = plan.inputs.settings.key_names if source else []
+    parts: list[str | Ref] = [*stated, *key.partition]
+    partition = _half(plan, entity, draft, parts, count, names[:1], is_apart=is_apart)
+    sort = None
+    if key.sort:
+        sort = _half(plan, entity, draft, list(key.sort), 1, names[1:2])
+    return RenderedKey(key=key, partition=partition, sort=sort, why=why)
+
+
+def _half(
+    plan: ItemPlan,
+    entity: str,
+    draft: Draft,
+    parts: list[str | Ref],
+    count: int,
+    names: list[str],
+    *,
+    is_apart: bool = False,
+) -> Attribute:
+    """The partition key or the sort key: a column as it is, or several in one text."""
+    refs = tuple(part for part in parts if isinstance(part, Ref))
+    if len(parts) == 1 and count == 1 and not is_apart:
+        plain = plain_attribute(plan, draft, entity, refs[0])
+        if plain is not None:
+            return plain
+    # An index may have the same columns, and no shards.
+    shard = f"{SEPARATOR}{SHARD}" if count > 1 else ""
+    name = names[0] if names else joined_name(plan, draft, entity, refs) + shard
+    if name in draft.names():
+        name = f"{name}{SEPARATOR}key"
+    return composed_attribute(plan, entity, name, parts, shards=count)
+
+
+# Tables and items.
+
+
+def denormalized_tables(
+    items: DraftedItems, keys: dict[str, EntityKeys]
+) -> tuple[list[EntityTable], list[TableDesign]]:
+    """Those of the entities, and all tables of the design."""
+    names: list[str] = []
+    found = [_entity_table(items, entity, keys[entity], names) for entity in items.plan.entities]
+    tables = [table for one in found for table in (one.table, one.large) if table is not None]
+    if items.guards:
+        tables.append(_guards(items, names))
+    return found, tables
+
+
+def _entity_table(
+    items: DraftedItems, entity: str, keys: EntityKeys, names: list[str]
+) -> EntityTable:
+    """`names`: of the tables so far, to which those of this one are added."""
+    plan, base = items.plan, keys.base[entity]
+    name = table_name(_title(plan, entity), names)
+    names.append(name)
+    entities = _items(items, entity, keys)
+    split = split_item(items.large, entity, entities[-1].attributes)
+    large = None
+    if split.large:
+        entities[-1] = replace(entities[-1], attributes=split.kept)
+        large = _large_table(entity, name, base, split.large, names)
+    expiry = [one.name for one in items.drafts.each[entity].extras if one.expires]
+    own = {one.name for one in base.attributes}
+    table = TableDesign(
+        name=name,
+        partition_key=key_attribute(base.partition),
+        sort_key=key_attribute(base.sort) if base.sort else None,
+        ttl=expiry[0] if expiry else None,
+        why=" ".join(filter(None, [plan.keys[entity].why, base.why])),
+        indexes=[
+            secondary_index(plan, index, keys.indexes[index.name], entities, own)
+            for index in plan.keys[entity].indexes
+        ],
+        entities=entities,
+    )
+    return EntityTable(entity, keys, table, large)
+
+
+def _large_table(
+    entity: str, name: str, base: RenderedKey, large: list[Attribute], names: list[str]
+) -> TableDesign:
+    """For the large columns of an entity, under the same keys."""
+    names.append(table_name(f"{name}_{LARGE}", names))
+    return TableDesign(
+        name=names[-1],
+        partition_key=key_attribute(base.partition),
+        sort_key=key_attribute(base.sort) if base.sort else None,
+        why=f"What is large and rarely wanted of {name}, under the same keys.",
+        entities=[large_item(entity, base.attributes, large)],
+    )
+
+
+def _title(plan: ItemPlan, entity: str) -> str:
+    """After what its partition key names, when that has no table of its own."""
+    sources = plan.sources(entity)
+    if len(sources) > 1:
+        return common_start(sources).strip("_") or entity
+    first = plan.keys[entity].base.partition[0]
+    if first.table in plan.roles.folded:
+        return first.table
+    return plan.title(entity)
+
+
+def _items(items: DraftedItems, entity: str, keys: EntityKeys) -> list[Entity]:
+    plan, drafts = items.plan, items.drafts
+    found = []
+    only = plan.latest_only(entity)
+    of_each = [rendered for name, rendered in keys.indexes.items() if name not in only]
+    if entity in plan.roles.versions:
+        key = keys.base[entity]
+        attributes = _attributes(entity, drafts.latest[entity], key, list(keys.indexes.values()))
+        why = f"Version {LATEST}: a copy of the latest, with what belongs to all versions."
+        found.append(latest_item(plan, entity, attributes, key, why))
+    for source, key in keys.base.items():
+        attributes = _attributes(entity, drafts.each[entity], key, of_each)
+        found.append(
+            Entity(
+                name=source,
+                source=source,
+                attributes=[attribute_of_twin(plan, one, entity, source) for one in attributes],
+                why=_item_why(items, entity),
+            )
+        )
+    return found
+
+
+def _item_why(items: DraftedItems, entity: str) -> str:
+    own = (entity, items.plan.title(entity))
+    copied = {ref.table for ref in items.drafts.each[entity].attributes if ref.table not in own}
+    if not copied:
+        return ""
+    return (
+        f"Each item also holds what is read with it from {', '.join(sorted(copied))}, so that"
+        " one request answers."
+    )
+
+
+def _attributes(
+    entity: str, draft: Draft, key: RenderedKey, indexes: list[RenderedKey]
+) -> list[Attribute]:
+    """Keys first; a column that a composed table key spells out is not repeated."""
+    bare = Entity(name="", source=entity, attributes=[])
+    composed = [one for one in key.attributes if one.template]
+    spelled = {ref for one in composed for ref in columns_of(bare, one)}
+    used = {one.name for rendered in [key, *indexes] for one in rendered.attributes}
+    rest = [
+        one
+        for one in draft.attributes.values()
+        if one.name in used or not (one.column and Ref.parse(one.column) in spelled)
+    ]
+    ordered = [*key.attributes, *rest, *draft.extras]
+    for rendered in indexes:
+        ordered += [one for one in rendered.attributes if one.template]
+    return list({one.name: one for one in ordered}.values())
+
+
+def _guards(items: DraftedItems, names: list[str]) -> TableDesign:
+    return TableDesign(
+        name=table_name(GUARDS, names),
+        partition_key=KeyAttribute(name="value", type="S"),
+        why="One item for each value that must not occur twice.",
+        entities=[guard_item(one, "value") for one in items.guards],
+    )
+
+
+# Requests.
+
+
+def denormalized_requests(items: DraftedItems, tables: list[EntityTable]) -> list[Access]:
+    return [access for one in tables for access in _entity_requests(items, one)]
+
+
+def _entity_requests(items: DraftedItems, one: EntityTable) -> list[Access]:
+    plan, entity, table = items.plan, one.entity, one.table.name
+    version = plan.roles.versions.get(entity)
+    draft = items.drafts.each[entity]
+    found: list[tuple[AccessPattern, Access]] = []
+    for served in plan.keys[entity].served:
+        pattern = served.read.pattern
+        source = pattern.table if pattern.table in one.keys.base else entity
+        rendered = one.keys.indexes[served.index] if served.index else one.keys.base[source]
+        item = version.parent if version and served.read.is_latest else source
+        found.append((pattern, read_request(plan, served, table, rendered, item, draft)))
+    for write in plan.workload.writes_of(entity):
+        pattern = write.pattern
+        source = pattern.table if pattern.table in one.keys.base else entity
+        key = one.keys.base[source]
+        found.append((pattern, write_request(items, write, table, key, source)))
+    requests = []
+    for pattern, access in found:
+        beside = replace(
+            access,
+            table=one.large.name if one.large else table,
+            entity=large_item_name(entity),
+        )
+        requests += requests_with_large_items(plan, items.large, entity, pattern, access, beside)
+    return [*requests, *expiry_requests(plan, table, entity)]

@@ -1,0 +1,297 @@
+"""Keys of the overloaded table: prefixes, root items, and the indexes that types of items share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from msgspec.structs import replace as replaced
+
+from partita.migrate.designing.naming import prefixes
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.drafts import Drafts
+from partita.migrate.designing.proposals.keys.identities import identities
+from partita.migrate.designing.proposals.keys.key_plan import IndexPlan
+from partita.migrate.designing.proposals.layouts.rendered_keys import (
+    RenderedKey,
+    composed_attribute,
+    constants,
+    joined_name,
+    plain_attribute,
+)
+from partita.migrate.designing.proposals.layouts.sharding import shards
+from partita.migrate.model.design import Attribute, Entity, columns_of, template_shape
+from partita.migrate.model.templates import SEPARATOR, SHARD
+from partita.migrate.understanding.schema.column_refs import Ref
+
+PK = "PK"
+SK = "SK"
+ROOT_SORT_KEY = "root"
+VERSION_PREFIX = "V"
+VERSION_DIGITS = 10
+
+
+@dataclass(frozen=True)
+class SharedIndex:
+    """The same place among the indexes of several entities."""
+
+    name: str
+    kind: str
+    users: list[tuple[str, IndexPlan]]
+
+
+@dataclass(frozen=True)
+class OverloadedKeys:
+    base: dict[tuple[str, str], RenderedKey]
+    """The key of an entity's items that are made of a source's rows."""
+    indexes: list[SharedIndex]
+    index_keys: dict[tuple[str, str], RenderedKey]
+    """The key of an entity's items in an index."""
+
+    def of_indexes(self, entity: str) -> dict[str, RenderedKey]:
+        """By the index's name."""
+        return {
+            index.name: self.index_keys[entity, index.name]
+            for index in self.indexes
+            if (entity, index.name) in self.index_keys
+        }
+
+
+def overloaded_keys(plan: ItemPlan, drafts: Drafts) -> OverloadedKeys:
+    names = _prefixes(plan)
+    base = _base_keys(plan, names)
+    indexes = _shared_indexes(plan)
+    taken = {entity: _attribute_names(drafts, entity, base) for entity in plan.entities}
+    index_keys = {
+        (entity, index.name): _index_key(plan, drafts, names, base, taken, index, entity, own)
+        for index in indexes
+        for entity, own in index.users
+    }
+    return OverloadedKeys(base, indexes, index_keys)
+
+
+# Prefixes.
+
+
+def _prefixes(plan: ItemPlan) -> dict[str, str]:
+    """By table."""
+    titles = [plan.title(entity) for entity in plan.entities]
+    return prefixes(dict.fromkeys([*titles, *plan.inputs.schema.tables]))
+
+
+def _prefix_of_column(plan: ItemPlan, names: dict[str, str], entity: str, ref: Ref) -> str:
+    """Of the table whose row a column names."""
+    link = plan.inputs.schema.link_of(ref)
+    if link is not None:
+        return names[link.parent]
+    return names[ref.table if ref.table in names else entity]
+
+
+def _is_identity(plan: ItemPlan, ref: Ref) -> bool:
+    """Whether a column names a row: its own table's, or another's."""
+    if plan.inputs.schema.link_of(ref) is not None:
+        return True
+    return ref.table in plan.keys and [ref] in identities(plan.inputs, ref.table)
+
+
+def _with_prefixes(
+    plan: ItemPlan, names: dict[str, str], entity: str, refs: tuple[Ref, ...]
+) -> list[str | Ref]:
+    """Each column after the prefix of what it names; others under the entity's own."""
+    parts: list[str | Ref] = []
+    for position, ref in enumerate(refs):
+        if _is_identity(plan, ref):
+            parts.append(_prefix_of_column(plan, names, entity, ref))
+        elif not position:
+            parts.append(names[plan.title(entity)])
+        parts.append(ref)
+    return parts
+
+
+def first_prefix(sort: Attribute | None) -> str:
+    """The text before the first field of a sort key."""
+    lead, separator, _ = (sort.template or "").partition(SEPARATOR) if sort else ("", "", "")
+    return "" if "{" in lead else f"{lead}{separator}"
+
+
+# The table's own key.
+
+
+def _base_keys(plan: ItemPlan, names: dict[str, str]) -> dict[tuple[str, str], RenderedKey]:
+    """The keys of all items, those of owners first; who comes later to a key that is taken
+    stands behind the prefix of its own table."""
+    ordered = sorted(plan.entities, key=lambda one: plan.keys[one].base.partition[0].table != one)
+    found: dict[tuple[str, str], RenderedKey] = {}
+    taken: set[tuple[str, str]] = set()
+    for entity in ordered:
+        for source in plan.sources(entity):
+            rendered = _base_key(plan, names, entity, source)
+            if _shape(rendered) in taken:
+                rendered = _behind(rendered, names[plan.title(entity)])
+            taken.add(_shape(rendered))
+            found[entity, source] = rendered
+    return found
+
+
+def _base_key(plan: ItemPlan, names: dict[str, str], entity: str, source: str) -> RenderedKey:
+    key = plan.keys[entity].base
+    count, why = shards(plan, entity, key.partition)
+    first, *rest = _with_prefixes(plan, names, entity, key.partition)
+    parts: list[str | Ref] = [first, *constants(plan, entity, source), *rest]
+    partition = composed_attribute(plan, entity, PK, parts, shards=count)
+    version = plan.roles.versions.get(entity)
+    latest = ROOT_SORT_KEY
+    if version is not None:
+        lead = f"{VERSION_PREFIX}{SEPARATOR}"
+        latest = lead + "0" * VERSION_DIGITS
+        number = f"{{{Ref('', version.column)}:0{VERSION_DIGITS}}}"
+        sort = Attribute(name=SK, type="S", template=f"{lead}{number}")
+    elif key.sort:
+        sort = composed_attribute(plan, entity, SK, _with_prefixes(plan, names, entity, key.sort))
+    else:
+        sort = Attribute(name=SK, type="S", constant=ROOT_SORT_KEY)
+    return RenderedKey(key=key, partition=partition, sort=sort, latest=latest, why=why)
+
+
+def _shape(rendered: RenderedKey) -> tuple[str, str]:
+    assert rendered.sort is not None
+    return template_shape(rendered.partition), template_shape(rendered.sort)
+
+
+def _behind(rendered: RenderedKey, prefix: str) -> RenderedKey:
+    """The same key, with a prefix before its sort key."""
+    sort = rendered.sort
+    assert sort is not None
+    if sort.template is None:
+        sort = replaced(sort, constant=f"{prefix}{SEPARATOR}{sort.constant}")
+    else:
+        sort = replaced(sort, template=f"{prefix}{SEPARATOR}{sort.template}")
+    return replace(rendered, sort=sort, latest=f"{prefix}{SEPARATOR}{rendered.latest}")
+
+
+# Indexes, by their place among those of each entity.
+
+
+def _shared_indexes(plan: ItemPlan) -> list[SharedIndex]:
+    found: dict[str, SharedIndex] = {}
+    for entity in plan.entities:
+        for index in plan.keys[entity].indexes:
+            shared = found.setdefault(index.name, SharedIndex(index.name, index.kind, []))
+            shared.users.append((entity, index))
+    return [found[name] for name in sorted(found, key=lambda name: (name[0], int(name[3:])))]
+
+
+def _attribute_names(
+    drafts: Drafts, entity: str, base: dict[tuple[str, str], RenderedKey]
+) -> set[str]:
+    """Of the attributes that are not merely a part of PK and SK."""
+    bare = Entity(name="", source=entity, attributes=[])
+    key = base[entity, entity]
+    spelled = {ref for one in key.attributes for ref in columns_of(bare, one)}
+    found = [one for one in (drafts.each[entity], drafts.latest.get(entity)) if one]
+    return {
+        one.name
+        for draft in found
+        for one in [*draft.attributes.values(), *draft.extras]
+        if Ref.parse(one.column or "") not in spelled
+    }
+
+
+def _index_key(
+    plan: ItemPlan,
+    drafts: Drafts,
+    names: dict[str, str],
+    base: dict[tuple[str, str], RenderedKey],
+    taken: dict[str, set[str]],
+    shared: SharedIndex,
+    entity: str,
+    index: IndexPlan,
+) -> RenderedKey:
+    """Where types of items share an index, under attributes of its own name; else plain columns."""
+    is_shared = len(shared.users) > 1 or _is_taken(plan, drafts, taken, entity, index)
+    count, why = shards(plan, entity, index.key.partition)
+    own = base[entity, entity]
+    return RenderedKey(
+        key=index.key,
+        partition=_index_partition(plan, drafts, names, own, entity, index, count, is_shared),
+        sort=_index_sort(plan, drafts, names, own, entity, index, is_shared),
+        why=why,
+    )
+
+
+def _index_partition(
+    plan: ItemPlan,
+    drafts: Drafts,
+    names: dict[str, str],
+    own: RenderedKey,
+    entity: str,
+    index: IndexPlan,
+    count: int,
+    is_shared: bool,
+) -> Attribute:
+    if index.kind != "global":
+        return own.partition
+    refs = index.key.partition
+    plain = _plain(plan, drafts, entity, refs)
+    if plain is not None and not is_shared and count == 1:
+        return plain
+    name = f"{index.name}{PK}"
+    if not is_shared:
+        shard = f"{SEPARATOR}{SHARD}" if count > 1 else ""
+        name = joined_name(plan, drafts.fullest(entity), entity, refs) + shard
+    parts = _with_prefixes(plan, names, entity, refs)
+    return composed_attribute(plan, entity, name, parts, shards=count)
+
+
+def _index_sort(
+    plan: ItemPlan,
+    drafts: Drafts,
+    names: dict[str, str],
+    own: RenderedKey,
+    entity: str,
+    index: IndexPlan,
+    is_shared: bool,
+) -> Attribute | None:
+    refs = index.key.sort
+    parts: list[str | Ref] = _with_prefixes(plan, names, entity, refs) if refs else [ROOT_SORT_KEY]
+    if is_shared:
+        return composed_attribute(plan, entity, f"{index.name}{SK}", parts)
+    if not refs:
+        return None
+    if refs == own.key.partition:
+        return own.partition
+    plain = _plain(plan, drafts, entity, refs)
+    if plain is not None:
+        return plain
+    name = joined_name(plan, drafts.fullest(entity), entity, refs)
+    return composed_attribute(plan, entity, name, parts)
+
+
+def _plain(plan: ItemPlan, drafts: Drafts, entity: str, refs: tuple[Ref, ...]) -> Attribute | None:
+    """A column that names no row needs no prefix, in an index of one type of items."""
+    if len(refs) > 1 or _is_identity(plan, refs[0]):
+        return None
+    return plain_attribute(plan, drafts.fullest(entity), entity, refs[0])
+
+
+def _is_taken(
+    plan: ItemPlan, drafts: Drafts, taken: dict[str, set[str]], entity: str, index: IndexPlan
+) -> bool:
+    """Whether other items have an attribute of that name: the index would hold them too."""
+    if entity in drafts.latest and index.name in plan.latest_only(entity):
+        return True
+    draft = drafts.fullest(entity)
+    names = {
+        joined_name(plan, draft, entity, refs) for refs in (index.key.partition, index.key.sort)
+    }
+    return any(names & found for other, found in taken.items() if other != entity)
+
+
+def index_start(keys: OverloadedKeys, entity: str, name: str) -> str:
+    """How a type's sort keys in an index begin, where others share its partition keys."""
+    own = keys.index_keys[entity, name]
+    is_shared = any(
+        rendered.partition == own.partition
+        for (user, index), rendered in keys.index_keys.items()
+        if index == name and user != entity
+    )
+    return first_prefix(own.sort) if is_shared else ""

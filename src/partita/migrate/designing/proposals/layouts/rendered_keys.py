@@ -1,0 +1,128 @@
+"""Keys as the attributes that hold them: a column as it is, or several in one text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from partita.migrate.designing.naming import of_table, styled
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.column_sources import column_source, template_source
+from partita.migrate.designing.proposals.items.drafts import Draft
+from partita.migrate.designing.proposals.keys.key_plan import Key
+from partita.migrate.model.design import Attribute, KeyAttribute, KeyType
+from partita.migrate.model.templates import SEPARATOR, SHARD
+from partita.migrate.understanding.schema.column_refs import Ref
+
+LATEST = "0"
+"""The version that no row has: the copy of the latest lies there."""
+KEY_TYPES = ("S", "N", "B")
+
+
+@dataclass(frozen=True)
+class RenderedKey:
+    """A key with the attributes that hold it."""
+
+    key: Key
+    partition: Attribute
+    sort: Attribute | None = None
+    latest: str = LATEST
+    """The sort key of the item that copies the latest version."""
+    why: str = ""
+
+    @property
+    def attributes(self) -> list[Attribute]:
+        return [self.partition, *([self.sort] if self.sort else [])]
+
+
+def key_attribute(attribute: Attribute) -> KeyAttribute:
+    kind: KeyType = attribute.type if attribute.type in KEY_TYPES else "S"  # type: ignore[assignment]
+    return KeyAttribute(name=attribute.name, type=kind)
+
+
+def plain_attribute(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> Attribute | None:
+    """The attribute that already holds a column, if a key can be of its type."""
+    column, through = column_source(plan.inputs, entity, ref)
+    for attribute in draft.attributes.values():
+        is_same = attribute.column == str(column) and attribute.through == through
+        if is_same and attribute.type in KEY_TYPES:
+            return attribute
+    return None
+
+
+def composed_attribute(
+    plan: ItemPlan, entity: str, name: str, parts: list[str | Ref], *, shards: int = 1
+) -> Attribute:
+    """Texts and columns, separated; numbers that patterns sort by are padded."""
+    ordered = plan.ordered(entity)
+    texts: list[str] = []
+    through: list[str] = []
+    for part in parts:
+        if isinstance(part, Ref):
+            source = template_source(plan.inputs, entity, part, is_ordered=part in ordered)
+            texts.append(source.field)
+            through += [join for join in source.through if join not in through]
+        else:
+            texts.append(part)
+    if shards > 1:
+        texts.append(f"{{{SHARD}}}")
+    return Attribute(
+        name=name, type="S", template=SEPARATOR.join(texts), through=through, shards=shards
+    )
+
+
+def attribute_name(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> str:
+    found = plain_attribute(plan, draft, entity, ref)
+    if found is not None:
+        return found.name
+    own = (entity, plan.title(entity))
+    ref = Ref(ref.table, ref.column.replace(":", "_"))
+    name = ref.column if ref.table in own else of_table(ref.table, ref.column)
+    return styled(name, plan.inputs.settings.names)
+
+
+def joined_name(plan: ItemPlan, draft: Draft, entity: str, refs: tuple[Ref, ...]) -> str:
+    return SEPARATOR.join(attribute_name(plan, draft, entity, ref) for ref in refs)
+
+
+# Tables of the same form.
+
+
+def constants(plan: ItemPlan, entity: str, source: str) -> list[str]:
+    """What tells the rows of one source from those of its twins."""
+    stated = plan.inputs.settings.constants.get(source)
+    if stated:
+        return list(stated.values())
+    sources = plan.sources(entity)
+    if len(sources) == 1:
+        return []
+    return [source[len(common_start(sources)) :].strip("_") or source]
+
+
+def attribute_of_twin(plan: ItemPlan, attribute: Attribute, entity: str, source: str) -> Attribute:
+    """The same attribute of a twin's rows."""
+    if source == entity:
+        return attribute
+
+    def renamed(name: str | None) -> str | None:
+        ref = Ref.parse(name or "")
+        return str(Ref(source, ref.column)) if ref.table == entity else name
+
+    expires = renamed(attribute.expires)
+    seconds = plan.inputs.settings.expire.get(expires or "", attribute.after_seconds)
+    return replace(
+        attribute, column=renamed(attribute.column), expires=expires, after_seconds=seconds
+    )
+
+
+def common_start(names: list[str]) -> str:
+    """The words that all names begin with, as the first one writes them."""
+    shared = 0
+    for letters in zip(*names, strict=False):
+        if len(set(letters)) > 1:
+            break
+        shared += 1
+    start = names[0][:shared]
+    # Half a word is none: page_hit_h of page_hit_hour and page_hit_hits.
+    return start if start.endswith("_") else start[: start.rfind("_") + 1] or start

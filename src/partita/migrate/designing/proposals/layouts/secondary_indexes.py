@@ -1,0 +1,56 @@
+"""Indexes as a model file writes them: keys, projection, and the reason."""
+
+from __future__ import annotations
+
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.keys.key_plan import IndexPlan
+from partita.migrate.designing.proposals.layouts.rendered_keys import RenderedKey, key_attribute
+from partita.migrate.model.design import Entity, SecondaryIndex, columns_of
+from partita.migrate.understanding.schema.column_refs import Ref
+
+SPARSE_SHARE = 0.5
+"""Of the rows without a value, from which on an index is called sparse."""
+
+
+def secondary_index(
+    plan: ItemPlan, index: IndexPlan, rendered: RenderedKey, entities: list[Entity], keys: set[str]
+) -> SecondaryIndex:
+    """`keys`: the names of the table's own key attributes, which every index has."""
+    include = _projected(index, entities, keys | {one.name for one in rendered.attributes})
+    why = " ".join(filter(None, [index.why, rendered.why, _sparse(plan, entities, rendered)]))
+    return SecondaryIndex(
+        name=index.name,
+        kind=index.kind,
+        partition_key=key_attribute(rendered.partition),
+        sort_key=key_attribute(rendered.sort) if rendered.sort else None,
+        projection="ALL" if include is None else ("INCLUDE" if include else "KEYS_ONLY"),
+        include=include or [],
+        why=why,
+    )
+
+
+def _projected(index: IndexPlan, entities: list[Entity], keys: set[str]) -> list[str] | None:
+    """Only what is read through the index, when every pattern says what it reads."""
+    if not index.reads or not all(read.pattern.columns for read in index.reads):
+        return None
+    wanted = {Ref.parse(name) for read in index.reads for name in read.pattern.columns}
+    include = {
+        attribute.name
+        for entity in entities
+        for attribute in entity.attributes
+        if set(columns_of(entity, attribute)) & wanted
+    }
+    names = {attribute.name for entity in entities for attribute in entity.attributes}
+    return None if names <= include | keys else sorted(include - keys)
+
+
+def _sparse(plan: ItemPlan, entities: list[Entity], rendered: RenderedKey) -> str:
+    shares = [
+        plan.inputs.volumes.absent_share(entity, attribute)
+        for entity in entities[:1]
+        for attribute in rendered.attributes
+    ]
+    share = max(shares, default=0.0)
+    if share < SPARSE_SHARE:
+        return ""
+    return f"A sparse index: {share:.0%} of the rows have no value and are not in it."

@@ -1,0 +1,96 @@
+"""The passes that make a design, in order.
+
+Each is a plain function: it takes what the passes before it gave, and changes none of it.
+"""
+
+from __future__ import annotations
+
+from partita.migrate.designing.naming import database_name
+from partita.migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
+from partita.migrate.designing.proposals.explanations.choices import choices
+from partita.migrate.designing.proposals.explanations.left_out import left_out
+from partita.migrate.designing.proposals.explanations.risks import risks
+from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.drafted import DraftedItems
+from partita.migrate.designing.proposals.items.drafts import draft_items
+from partita.migrate.designing.proposals.items.large_columns import find_large_columns
+from partita.migrate.designing.proposals.items.unique_values import keep_unique
+from partita.migrate.designing.proposals.keys.natural_keys import with_natural_keys
+from partita.migrate.designing.proposals.keys.plan_keys import plan_keys
+from partita.migrate.designing.proposals.layouts.denormalized import (
+    denormalized_keys,
+    denormalized_requests,
+    denormalized_tables,
+)
+from partita.migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
+from partita.migrate.designing.proposals.layouts.single_table import (
+    item_collections,
+    overloaded_requests,
+    overloaded_table,
+    root_entities,
+)
+from partita.migrate.designing.proposals.roles.assign import assign_roles
+from partita.migrate.designing.proposals.workload import read_workload
+from partita.migrate.designing.settings import ModelSettings
+from partita.migrate.model.design import Access, Design, TableDesign
+from partita.migrate.model.volumes import Volumes
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+
+
+def denormalized(
+    volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings
+) -> Design:
+    """A table for each type of item, with all that is read with it."""
+    plan = plan_items(design_inputs("denormalized", volumes, patterns, settings))
+    items = DraftedItems(
+        plan=plan,
+        drafts=draft_items(plan),
+        large=find_large_columns(plan, plan.entities),
+        unique=keep_unique(plan),
+    )
+    keys = denormalized_keys(items)
+    entity_tables, tables = denormalized_tables(items, keys)
+    requests = denormalized_requests(items, entity_tables)
+    return explained(items, tables, requests)
+
+
+def single_table(
+    volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings
+) -> Design:
+    """One overloaded table with root items, and what belongs to them in the same collection."""
+    plan = plan_items(design_inputs("single-table", volumes, patterns, settings))
+    items = DraftedItems(
+        plan=plan,
+        drafts=draft_items(plan, item_collections(plan)),
+        large=find_large_columns(plan, root_entities(plan)),
+        unique=keep_unique(plan),
+    )
+    keys = overloaded_keys(plan, items.drafts)
+    table = overloaded_table(items, keys)
+    requests = overloaded_requests(items, keys, table.name)
+    return explained(items, [table], requests)
+
+
+def plan_items(inputs: DesignInputs) -> ItemPlan:
+    """Which items there are, what is asked of them, and by which keys they are found."""
+    inputs = with_natural_keys(inputs)
+    roles = assign_roles(inputs)
+    workload = read_workload(inputs, roles)
+    keys = plan_keys(inputs, roles, workload)
+    return ItemPlan(inputs, roles, workload, keys)
+
+
+def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Access]) -> Design:
+    """The finished design: requests in the order of the patterns, and the reasons."""
+    plan = items.plan
+    order = {pattern.name: place for place, pattern in enumerate(plan.inputs.patterns)}
+    return Design(
+        name=database_name(plan.inputs.schema.database),
+        kind=plan.inputs.kind,
+        choices=choices(plan),
+        risks=risks(plan),
+        tables=tables,
+        access=sorted(requests, key=lambda one: order[one.pattern]),
+        unique=items.unique,
+        left_out=left_out(plan, items.drafts, tables),
+    )

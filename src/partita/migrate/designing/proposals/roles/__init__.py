@@ -1,0 +1,4 @@
+"""What becomes of each table: items of its own, or a part of another table's items.
+
+Each rule is a function in a file of its own; `assign` has them in order.
+"""

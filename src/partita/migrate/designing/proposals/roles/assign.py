@@ -1,0 +1,32 @@
+"""Gives every table its role, the most particular one first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.roles.bypassed import find_bypassed
+from partita.migrate.designing.proposals.roles.collected import find_collected
+from partita.migrate.designing.proposals.roles.embedded import find_embedded
+from partita.migrate.designing.proposals.roles.folded import find_folded
+from partita.migrate.designing.proposals.roles.merged import find_merged
+from partita.migrate.designing.proposals.roles.roles import Roles
+from partita.migrate.designing.proposals.roles.twins import find_twins
+from partita.migrate.designing.proposals.roles.versions import find_versions
+
+RULES: tuple[Callable[[DesignInputs, Roles], Roles], ...] = (
+    find_twins,
+    find_bypassed,
+    find_versions,
+    find_merged,
+    find_collected,
+    find_embedded,
+    find_folded,
+)
+
+
+def assign_roles(inputs: DesignInputs) -> Roles:
+    roles = Roles()
+    for rule in RULES:
+        roles = rule(inputs, roles)
+    return roles

@@ -1,0 +1,62 @@
+"""Tables that only connect others are left out, and the others are connected directly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.roles.roles import Roles
+from partita.migrate.understanding.schema.graph import SchemaGraph
+from partita.migrate.understanding.schema.join_paths import Link
+
+SAMPLING_ERROR_MAX = 0.05
+"""Sampled counts are estimates: this much off is still the same."""
+
+
+def find_bypassed(inputs: DesignInputs, roles: Roles) -> Roles:
+    schema, usage = inputs.schema, inputs.usage
+    bypassed: dict[str, str] = {}
+    for table in schema.tables:
+        links = schema.children(table)
+        crossings = [link for link in links if schema.sides(link.child)]
+        owners = [link for link in links if link not in crossings]
+        if len(owners) != 1 or not crossings or usage.patterns_of(table):
+            continue
+        children = {link.child for link in crossings}
+        if schema.parents(table) or any(map(usage.patterns_of, children)):
+            continue
+        owner = owners[0]
+        measure = _one_to_one(inputs, owner)
+        if measure:
+            others = ", ".join(_other_side(schema, link, table) for link in crossings)
+            bypassed[table] = (
+                f"{table} goes: it only connects {owner.child} with {others}, no pattern asks"
+                f" for it, and {measure}; {owner.child} is connected directly instead."
+            )
+    return replace(roles, bypassed=bypassed)
+
+
+def _one_to_one(inputs: DesignInputs, link: Link) -> str:
+    """In words, when each row of the parent has one child, with one exception at most."""
+    columns = link.key.columns
+    if any(set(columns) == set(key) for key in inputs.schema.unique_keys(link.child)):
+        return f"each of its rows belongs to one of {link.child}"
+    skew = inputs.volumes.skew(link.child, columns)
+    measured = inputs.volumes.analysis.table(link.child)
+    if skew is None or measured is None or skew.distinct < 2:
+        return ""
+    alone = measured.rows - skew.rows_per_value_max
+    if abs(alone - (skew.distinct - 1)) > SAMPLING_ERROR_MAX * skew.distinct:
+        return ""
+    if skew.rows_per_value_max == 1:
+        return f"each of its rows has one of {link.child}"
+    return (
+        f"each of its rows but one has one of {link.child}"
+        f" (the exception has {skew.rows_per_value_max})"
+    )
+
+
+def _other_side(schema: SchemaGraph, link: Link, table: str) -> str:
+    sides = schema.sides(link.child)
+    assert sides is not None
+    return next((side.parent for side in sides if side.parent != table), table)

@@ -1,0 +1,172 @@
+"""Rows of a child become a set or list in the items of its owner: whose, of what, and when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from partita.limits import KB
+from partita.migrate.designing.naming import role
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.roles.roles import Collected, Roles
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.join_paths import Link
+from partita.migrate.understanding.schema.words import name_parts, plural, singular
+
+COLLECTED_BYTES_MAX = 64 * KB
+"""Of a set or list in an item: beyond it, every read and write of the item pays for it."""
+
+
+def find_collected(inputs: DesignInputs, roles: Roles) -> Roles:
+    collected: dict[str, Collected] = {}
+    for table in inputs.schema.tables:
+        is_free = roles.is_free(table) and not inputs.usage.is_asked_for(table)
+        if is_free and not inputs.schema.children(table):
+            found = _collect(inputs, roles, table)
+            if found is not None:
+                collected[table] = found
+    return replace(roles, collected=collected)
+
+
+def _collect(inputs: DesignInputs, roles: Roles, table: str) -> Collected | None:
+    """The attribute that a table's rows become; None when they had better stay items."""
+    sides = inputs.schema.sides(table)
+    if sides is None:
+        parents = inputs.schema.parents(table)
+        return _collected(inputs, roles, table, parents[0], None) if parents else None
+    first, second = sides
+    if inputs.usage.crosses(table, {first.parent, second.parent}):
+        # No set has keys.
+        return None
+    owning = _owning_side(inputs, roles, first, second)
+    other = next((side for side in sides if side != owning), None)
+    return _collected(inputs, roles, table, owning, other)
+
+
+def _owning_side(inputs: DesignInputs, roles: Roles, first: Link, second: Link) -> Link:
+    """The side of an intersection that gets the set: the one that is read with the other."""
+    if second.parent in roles.bypassed:
+        return second
+    named = {name for pattern in inputs.patterns for name in pattern.through}
+    for link in (first, second):
+        if named & set(link.columns):
+            return link
+    for link, other in ((first, second), (second, first)):
+        named = {link.child, other.parent}
+        if any(named & set(one.joins) for one in inputs.usage.patterns_of(link.parent)):
+            return link
+    return first
+
+
+def _collected(
+    inputs: DesignInputs, roles: Roles, table: str, link: Link, other: Link | None
+) -> Collected | None:
+    most = _members_max(inputs, table, link)
+    if not _is_wanted(inputs, table, other) or not _is_small(inputs, table, most):
+        return None
+    owner, way = _owner(inputs, roles, link)
+    if owner is None:
+        return None
+    columns, through = _members(inputs, table, link, other, way)
+    if not columns:
+        return None
+    kind = inputs.volumes.kind(columns[0])
+    is_set = len(columns) == 1 and kind in ("string", "enum", "uuid", "integer", "decimal")
+    name = _name(table, other)
+    return Collected(
+        owner=owner,
+        name=inputs.settings.rename.get(f"{owner}.{name}", name),
+        type=("NS" if kind in ("integer", "decimal") else "SS") if is_set else "L",
+        columns=columns,
+        through=through,
+        why=(
+            f"A {'set' if is_set else 'list'}, because no pattern asks for {table} alone and"
+            f" one of {owner} has at most {most:.0f} of them."
+        ),
+    )
+
+
+def _is_wanted(inputs: DesignInputs, table: str, other: Link | None) -> bool:
+    usage = inputs.usage
+    return usage.is_joined(table) or (other is not None and usage.is_joined(other.parent))
+
+
+def _members_max(inputs: DesignInputs, table: str, link: Link) -> float:
+    skew = inputs.volumes.skew(table, link.key.columns)
+    if skew is not None:
+        return skew.rows_per_value_max
+    return inputs.volumes.rows_per_value(table, link.key.columns, link.parent)
+
+
+def _is_small(inputs: DesignInputs, table: str, most: float) -> bool:
+    size = most * inputs.volumes.row_bytes(table)
+    return most <= inputs.settings.collect_rows_max and size <= COLLECTED_BYTES_MAX
+
+
+def _owner(inputs: DesignInputs, roles: Roles, link: Link) -> tuple[str | None, list[str]]:
+    """The table that gets the set, with the joins down from it, around what is bypassed."""
+    if link.parent not in roles.bypassed:
+        return link.parent, [link.downwards()]
+    for above in inputs.schema.children(link.parent):
+        if inputs.schema.sides(above.child) is None:
+            return above.child, [above.upwards(), link.downwards()]
+    return None, []
+
+
+def _members(
+    inputs: DesignInputs, table: str, link: Link, other: Link | None, through: list[str]
+) -> tuple[list[Ref], list[str]]:
+    """The columns of each member, and the joins that lead to them."""
+    own = _own_columns(inputs, table, link, other)
+    if other is None or len(other.key.columns) != 1:
+        return own, through
+    target = Ref(other.parent, other.key.referenced_columns[0])
+    value = inputs.schema.natural.get(target, target)
+    # A map has one member of a name: what both tables have is the nearer one's.
+    taken = {ref.column for ref in own}
+    if value != target and value.column in taken:
+        return [], through
+    details = [ref for ref in _details(inputs, link, other, value) if ref.column not in taken]
+    if value != target:
+        return [value, *own, *details], [*through, other.upwards()]
+    beyond = [other.upwards()] if details else []
+    return [Ref(table, other.key.columns[0]), *own, *details], [*through, *beyond]
+
+
+def _own_columns(inputs: DesignInputs, table: str, link: Link, other: Link | None) -> list[Ref]:
+    """What a row says itself, without its foreign keys and its generated number."""
+    found = inputs.schema.table(table)
+    return [
+        Ref(table, column.name)
+        for column in found.columns
+        if column.name not in link.key.columns
+        and (other is None or column.name not in other.key.columns)
+        and not (column.is_auto_increment and column.name in found.primary_key)
+    ]
+
+
+def _details(inputs: DesignInputs, link: Link, other: Link, value: Ref) -> list[Ref]:
+    """What else is read of the other side, when a pattern joins it by name."""
+    if other.parent == link.parent or not inputs.usage.is_joined(other.parent):
+        return []
+    schema = inputs.schema
+    columns = [Ref(other.parent, one.name) for one in schema.table(other.parent).columns]
+    keys = {Ref(other.parent, name) for name in other.key.referenced_columns}
+    references = {name for one in schema.parents(other.parent) for name in one.key.columns}
+    wanted = inputs.usage.columns_read(other.parent)
+    return [
+        ref
+        for ref in columns
+        if ref not in {value, *keys}
+        and ref.column not in references
+        and (wanted is None or ref in wanted)
+    ]
+
+
+def _name(table: str, other: Link | None) -> str:
+    """`consumed_metrics` by the column's own word, `related_dimensions` without one."""
+    if other is None:
+        return plural(table)
+    named = role(other.key.columns[0])
+    if name_parts(named) == name_parts(singular(other.parent)):
+        return f"related_{plural(other.parent)}"
+    return plural(named)

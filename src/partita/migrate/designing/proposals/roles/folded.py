@@ -1,0 +1,49 @@
+"""In the denormalised design, a side of a many-to-many relationship that is never written alone
+has its columns in every item of the association, and no items of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.roles.roles import Roles
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.graph import SchemaGraph
+from partita.migrate.understanding.schema.join_paths import Link
+
+
+def find_folded(inputs: DesignInputs, roles: Roles) -> Roles:
+    if inputs.kind != "denormalized":
+        return roles
+    folded: dict[str, Link] = {}
+    for table in inputs.schema.tables:
+        link = _association(inputs, roles, table)
+        if link is not None and _is_only_read_by_key(inputs, table):
+            folded[table] = link
+    return replace(roles, folded=folded)
+
+
+def _association(inputs: DesignInputs, roles: Roles, table: str) -> Link | None:
+    """The one foreign key to a table, when an intersection table has it."""
+    links = inputs.schema.children(table)
+    if len(links) != 1 or not roles.is_free(table) or not roles.is_free(links[0].child):
+        return None
+    has_versions = any(version.parent == table for version in roles.versions.values())
+    if has_versions or inputs.schema.sides(links[0].child) is None:
+        return None
+    return links[0]
+
+
+def _is_only_read_by_key(inputs: DesignInputs, table: str) -> bool:
+    usage = inputs.usage
+    patterns = usage.patterns_of(table)
+    if usage.is_written(table) or not (patterns or usage.is_joined(table)):
+        return False
+    return all(_is_by_key(inputs.schema, pattern, table) for pattern in patterns)
+
+
+def _is_by_key(schema: SchemaGraph, pattern: AccessPattern, table: str) -> bool:
+    asked = {schema.canonical(Ref.parse(name)) for name in pattern.equality}
+    key = {schema.canonical(Ref(table, name)) for name in schema.table(table).primary_key}
+    return bool(key) and asked == key

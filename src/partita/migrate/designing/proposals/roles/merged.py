@@ -1,0 +1,24 @@
+"""One-to-one children that are only read with their parent become part of its items."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.roles.roles import Roles
+from partita.migrate.understanding.schema.join_paths import Link
+
+
+def find_merged(inputs: DesignInputs, roles: Roles) -> Roles:
+    merged: dict[str, Link] = {}
+    for table in inputs.schema.tables:
+        if not roles.is_free(table) or inputs.usage.is_asked_for(table):
+            continue
+        if not inputs.usage.is_joined(table) or inputs.schema.children(table):
+            continue
+        for link in inputs.schema.parents(table):
+            keys = map(set, inputs.schema.unique_keys(table))
+            if link.parent != table and set(link.key.columns) in keys:
+                merged[table] = link
+                break
+    return replace(roles, merged=merged)

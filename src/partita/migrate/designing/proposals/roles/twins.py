@@ -1,0 +1,27 @@
+"""Tables of the same form, such as one for each period, become items of one table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.roles.roles import Roles
+from partita.migrate.understanding.schema.words import name_parts
+
+
+def find_twins(inputs: DesignInputs, roles: Roles) -> Roles:
+    schema = inputs.schema
+    first_of: dict[tuple[object, ...], str] = {}
+    twins: dict[str, str] = {}
+    for table in schema.tables.values():
+        if table.foreign_keys or len(table.columns) < 3 or schema.children(table.name):
+            continue
+        form = (
+            name_parts(table.name)[0],
+            tuple((column.name, column.type, column.kind) for column in table.columns),
+            tuple(map(tuple, schema.unique_keys(table.name))),
+        )
+        first = first_of.setdefault(form, table.name)
+        if first != table.name:
+            twins[table.name] = first
+    return replace(roles, twins=twins)

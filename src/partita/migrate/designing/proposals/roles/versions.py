@@ -1,0 +1,40 @@
+"""Tables with a row for every version of their parent become one collection with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.roles.roles import Roles, Version
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.schema.join_paths import Link
+
+_VERSION = re.compile(r"(?i)(^|_)(version|revision|rev|edition)(_?(no|nr|num|number|id))?$")
+
+
+def find_versions(inputs: DesignInputs, roles: Roles) -> Roles:
+    versions: dict[str, Version] = {}
+    for table in inputs.schema.tables.values():
+        for link in inputs.schema.parents(table.name):
+            if any(version.parent == link.parent for version in versions.values()):
+                continue
+            number = _version_column(inputs, table, link)
+            if number is not None:
+                versions[table.name] = Version(link.parent, number, link)
+    return replace(roles, versions=versions)
+
+
+def _version_column(inputs: DesignInputs, table: Table, link: Link) -> str | None:
+    """The number that tells the versions of one parent apart."""
+    rest = [name for name in table.primary_key if name not in link.key.columns]
+    if len(rest) != 1 or not set(link.key.columns) < set(table.primary_key):
+        return None
+    ref = Ref(table.name, rest[0])
+    column = inputs.schema.column(ref)
+    if column is None or column.kind != "integer" or inputs.schema.link_of(ref):
+        return None
+    if _VERSION.search(ref.column) or inputs.usage.wants_latest(*ref):
+        return ref.column
+    return None

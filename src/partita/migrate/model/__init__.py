@@ -1,0 +1,1 @@
+"""Models: which tables and items there will be, and where each attribute comes from."""

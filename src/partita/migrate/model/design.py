@@ -1,0 +1,189 @@
+"""The words of a model file: tables, items and indexes, and where each attribute comes from.
+
+A model is read and edited by people, verified by `model --check`, priced by `estimate`, and precise
+enough that a loader can make the items of a row and a verifier can find the row of an item.
+
+An attribute has exactly one origin: a `column`, a `constant`, a `template` whose fields are
+columns, the members that `collect` gathers from other rows, or the second at which an item
+`expires`. A column of another table is reached by `through`, the foreign keys that are followed in
+order. An attribute whose columns are all NULL is left out, an item without an index's keys is not
+in that index, and a guard is not written for values of which one is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+from msgspec import Struct, field
+
+from partita.migrate.model.templates import SHARD, template_fields, template_text
+from partita.migrate.understanding.schema.column_refs import Ref, qualified
+
+KeyType = Literal["S", "N", "B"]
+AttributeType = Literal["S", "N", "B", "BOOL", "SS", "NS", "BS", "L", "M"]
+DesignKind = Literal["denormalized", "single-table"]
+DESIGN_KINDS: tuple[DesignKind, ...] = get_args(DesignKind)
+"""In the order in which proposals are shown."""
+RequestName = Literal[
+    "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL", "none"
+]
+Comparison = Literal["=", "<", "<=", ">", ">=", "between", "begins_with"]
+
+
+class KeyAttribute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    type: KeyType
+
+
+class Attribute(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    name: str
+    type: AttributeType
+    column: str | None = None
+    constant: str | None = None
+    template: str | None = None
+    """Text with fields: `{column}` of the entity's own row, `{table.column}` of another, `{x:08}`
+    padded with zeros, `{x:%Y-%m}` a part of a date, `{x:path}` and `{x:root}` of a tree, and
+    `{shard}`."""
+    collect: list[str] = field(default_factory=list)
+    """One column gives a set of its values, several give a list of maps."""
+    expires: str | None = None
+    """A date column; the attribute is its second since 1970, and `after_seconds` more."""
+    after_seconds: int = 0
+    through: list[str] = field(default_factory=list)
+    """Foreign keys to follow, each "child.column = parent.column", in either direction."""
+    shards: int = 1
+    why: str = ""
+
+
+class Entity(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One type of item: what the rows of one table become."""
+
+    name: str
+    source: str
+    rows: Literal["each", "latest"] = "each"
+    """`latest`: one item for the row with the greatest `latest_by` among those equal in `per`."""
+    latest_by: str | None = None
+    per: list[str] = field(default_factory=list)
+    is_guard: bool = False
+    """Keeps a unique constraint: written in one transaction with the item that it guards."""
+    attributes: list[Attribute]
+    why: str = ""
+
+    def attribute(self, name: str) -> Attribute | None:
+        return next((one for one in self.attributes if one.name == name), None)
+
+
+class SecondaryIndex(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    name: str
+    kind: Literal["global", "local"] = "global"
+    partition_key: KeyAttribute
+    sort_key: KeyAttribute | None = None
+    projection: Literal["ALL", "KEYS_ONLY", "INCLUDE"] = "ALL"
+    include: list[str] = field(default_factory=list)
+    why: str = ""
+
+    @property
+    def keys(self) -> list[KeyAttribute]:
+        return [self.partition_key, *([self.sort_key] if self.sort_key else [])]
+
+
+class TableDesign(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    name: str
+    partition_key: KeyAttribute
+    sort_key: KeyAttribute | None = None
+    ttl: str | None = None
+    """The attribute with the second at which an item expires."""
+    why: str = ""
+    indexes: list[SecondaryIndex] = field(default_factory=list)
+    entities: list[Entity] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[KeyAttribute]:
+        return [self.partition_key, *([self.sort_key] if self.sort_key else [])]
+
+    def index(self, name: str) -> SecondaryIndex | None:
+        return next((one for one in self.indexes if one.name == name), None)
+
+    def entity(self, name: str) -> Entity | None:
+        return next((one for one in self.entities if one.name == name), None)
+
+
+class Condition(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    attribute: str
+    comparison: Comparison = "="
+    value: str = ""
+    """A template over what the caller passes, or the text itself."""
+
+
+class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How one access pattern is served."""
+
+    pattern: str
+    request: RequestName
+    table: str
+    index: str | None = None
+    entity: str
+    key: list[Condition] = field(default_factory=list)
+    filter: list[Condition] = field(default_factory=list)
+    """Applied after reading: what is filtered out is paid for."""
+    is_descending: bool = False
+    limit: int | None = None
+    requests: float = 1
+    why: str = ""
+
+
+class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What becomes of a unique constraint."""
+
+    table: str
+    columns: list[str]
+    kept_by: Literal["key", "item", "generated", "application"]
+    why: str = ""
+
+
+class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    column: str
+    """ "table.column", or "table.*" for all of a table."""
+    why: str
+
+
+class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    name: str
+    kind: DesignKind
+    choices: list[str] = field(default_factory=list)
+    """What was decided about the whole, a sentence each."""
+    risks: list[str] = field(default_factory=list)
+    tables: list[TableDesign] = field(default_factory=list)
+    access: list[Access] = field(default_factory=list)
+    unique: list[Unique] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    def table(self, name: str) -> TableDesign | None:
+        return next((one for one in self.tables if one.name == name), None)
+
+    def entities(self) -> Iterator[tuple[TableDesign, Entity]]:
+        for table in self.tables:
+            for entity in table.entities:
+                yield table, entity
+
+
+def template_shape(attribute: Attribute) -> str:
+    """What two values of an attribute have in common, with a mark where they differ."""
+    if attribute.constant is not None:
+        return attribute.constant
+    return template_text(attribute.template, "\0") if attribute.template else "\0"
+
+
+def columns_of(entity: Entity, attribute: Attribute) -> list[Ref]:
+    """The columns that an attribute is made of."""
+    named = [attribute.column, attribute.expires, *attribute.collect]
+    refs = [Ref.parse(name) for name in named if name]
+    for part in template_fields(attribute.template or ""):
+        if part.name != SHARD:
+            refs.append(qualified(entity.source, part.name))
+    return refs

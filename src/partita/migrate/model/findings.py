@@ -1,0 +1,47 @@
+"""What is wrong with a model: errors and warnings, each with its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from msgspec import Struct
+
+from partita.migrate.model.design import Design
+from partita.migrate.model.volumes import Volumes
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.graph import SchemaGraph
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    severity: Literal["error", "warning"]
+    place: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A design, and all that it is checked against."""
+
+    design: Design
+    patterns: dict[str, AccessPattern]
+    """By name."""
+    volumes: Volumes
+    schema: SchemaGraph
+
+
+def subject_of(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> Subject:
+    return Subject(
+        design=design,
+        patterns={pattern.name: pattern for pattern in patterns},
+        volumes=volumes,
+        schema=SchemaGraph(volumes.inventory),
+    )
+
+
+def error(place: str, message: str) -> Finding:
+    return Finding(severity="error", place=place, message=f"{message}.")
+
+
+def warning(place: str, message: str) -> Finding:
+    return Finding(severity="warning", place=place, message=f"{message}.")

@@ -1,0 +1,67 @@
+"""Items as they would look, made up from a model: for drawings, and for NoSQL Workbench."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from partita.database.item.values import AttributeValue, Item
+from partita.migrate.model.design import Attribute, Entity
+from partita.migrate.model.templates import SHARD, TemplateField, filled
+from partita.migrate.understanding.measuring.made_up import made_up
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.words import singular
+
+
+def sample_items(entity: Entity, count: int = 3) -> list[Item]:
+    return [sample_item(entity, number) for number in range(1, count + 1)]
+
+
+def sample_item(entity: Entity, number: int) -> Item:
+    """The `number`-th item: the same number gives the same row everywhere, so that items join."""
+    return {one.name: _value(one, number) for one in entity.attributes}
+
+
+def _value(attribute: Attribute, number: int) -> AttributeValue:
+    if attribute.constant is not None:
+        return _typed(attribute.type, attribute.constant, number)
+    if attribute.template is not None:
+        return {"S": filled(attribute.template, lambda part: _filled(part, number))}
+    if attribute.expires is not None:
+        return {"N": str(1_800_000_000 + number * 86_400)}
+    if attribute.collect:
+        return _members(attribute, number)
+    return _typed(attribute.type, made_up(Ref.parse(attribute.column or "").column, number), number)
+
+
+def _filled(part: TemplateField, number: int) -> str:
+    if part.name == SHARD:
+        return str(number % 10)
+    if part.format.startswith("0"):
+        return str(number).zfill(int(part.format))
+    return made_up(Ref.parse(part.name).column, number)
+
+
+def _typed(kind: str, text: str, number: int) -> AttributeValue:
+    if kind == "N":
+        return {"N": text if text.lstrip("-").isdigit() else str(number)}
+    if kind == "BOOL":
+        return {"BOOL": bool(number % 2)}
+    if kind == "B":
+        return {"B": b64encode(text.encode()).decode()}
+    if kind in ("SS", "NS", "BS"):
+        return {"SS": [text]} if kind == "SS" else {kind: [str(number)]}
+    if kind == "L":
+        return {"L": [{"S": text}]}
+    if kind == "M":
+        return {"M": {"value": {"S": text}}}
+    return {"S": text}
+
+
+def _members(attribute: Attribute, number: int) -> AttributeValue:
+    columns = [Ref.parse(name) for name in attribute.collect]
+    if attribute.type in ("SS", "NS", "BS"):
+        owner = singular(columns[0].table.rpartition(".")[2])
+        values = [f"{owner}{number}", f"{owner}{number + 1}"]
+        return {"SS": values} if attribute.type == "SS" else {"NS": [str(number), str(number + 1)]}
+    member = {ref.column: {"S": made_up(ref.column, number)} for ref in columns}
+    return {"L": [{"M": member}]}

@@ -1,0 +1,134 @@
+"""Names that do not exist: without them nothing else can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partita.migrate.model.design import Attribute, Entity, KeyAttribute, TableDesign, columns_of
+from partita.migrate.model.findings import Finding, Subject, error
+from partita.migrate.model.templates import PATH, ROOT, template_fields
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+
+
+def find_unknown_names(subject: Subject) -> Iterator[Finding]:
+    yield from _origins(subject)
+    yield from _keys_are_attributes(subject)
+    yield from _accesses_exist(subject)
+    yield from _left_out_exists(subject)
+
+
+def _origins(subject: Subject) -> Iterator[Finding]:
+    for table, entity in subject.design.entities():
+        place = f"{table.name}, {entity.name}"
+        if subject.volumes.inventory.table(entity.source) is None:
+            yield error(place, f"the source has no table {entity.source!r}")
+            continue
+        for attribute in entity.attributes:
+            yield from _origin(subject, f"{place}, {attribute.name}", entity, attribute)
+
+
+def _origin(
+    subject: Subject, place: str, entity: Entity, attribute: Attribute
+) -> Iterator[Finding]:
+    origins = (attribute.column, attribute.constant, attribute.template, attribute.expires)
+    count = sum(origin is not None for origin in origins) + bool(attribute.collect)
+    if count != 1:
+        yield error(
+            place,
+            "give exactly one of column, constant, template, collect and expires"
+            f" (there are {count})",
+        )
+    members = [Ref.parse(name).column for name in attribute.collect]
+    for name in sorted({one for one in members if members.count(one) > 1}):
+        yield error(place, f"collect has two columns named {name}; a map holds one of them")
+    reached = [entity.source]
+    for text in attribute.through:
+        join = parse_join(text)
+        if join is None:
+            yield error(place, f'through has {text!r}; write "table.column = table.column"')
+            return
+        yield from _columns_exist(subject, place, [*join.before, *join.after])
+        if join.before[0].table not in reached:
+            yield error(
+                place, f"through {text!r} does not start at {', '.join(dict.fromkeys(reached))}"
+            )
+        reached.append(join.after[0].table)
+    refs = columns_of(entity, attribute)
+    yield from _columns_exist(subject, place, refs)
+    is_of_itself = bool(attribute.through) and set(reached) == {entity.source}
+    for part in template_fields(attribute.template or ""):
+        if part.format in (PATH, ROOT) and not is_of_itself:
+            yield error(
+                place,
+                f"{part.format} needs the foreign key of {entity.source} to itself in through",
+            )
+    for ref in refs:
+        if ref.table not in reached and subject.volumes.inventory.table(ref.table):
+            yield error(
+                place,
+                f"{ref} is of another table; say in through which foreign keys lead to it",
+            )
+
+
+def _columns_exist(subject: Subject, place: str, refs: list[Ref]) -> Iterator[Finding]:
+    for ref in refs:
+        table = subject.volumes.inventory.table(ref.table)
+        if table is None:
+            yield error(place, f"the source has no table {ref.table!r}")
+        elif all(column.name != ref.column for column in table.columns):
+            yield error(place, f"the source has no column {str(ref)!r}")
+
+
+def _keys_are_attributes(subject: Subject) -> Iterator[Finding]:
+    for table in subject.design.tables:
+        for entity in table.entities:
+            for key in table.keys:
+                yield from _key_attribute(table, entity, key, is_required=True)
+            for index in table.indexes:
+                for key in index.keys:
+                    yield from _key_attribute(table, entity, key, is_required=False)
+        for index in table.indexes:
+            known = {one.name for entity in table.entities for one in entity.attributes}
+            for name in [key.name for key in index.keys] + index.include:
+                if name not in known:
+                    yield error(f"{table.name}, {index.name}", f"no item has {name!r}")
+
+
+def _key_attribute(
+    table: TableDesign, entity: Entity, key: KeyAttribute, *, is_required: bool
+) -> Iterator[Finding]:
+    place = f"{table.name}, {entity.name}"
+    attribute = entity.attribute(key.name)
+    if attribute is None:
+        if is_required:
+            yield error(place, f"the key {key.name!r} is not among its attributes")
+    elif attribute.type != key.type:
+        yield error(
+            place,
+            f"{key.name!r} is {attribute.type}, but the key of {table.name} says {key.type}",
+        )
+
+
+def _accesses_exist(subject: Subject) -> Iterator[Finding]:
+    for access in subject.design.access:
+        place = f"access {access.pattern!r}"
+        table = subject.design.table(access.table)
+        if table is None:
+            yield error(place, f"the model has no table {access.table!r}")
+        elif access.index and table.index(access.index) is None:
+            yield error(place, f"{table.name} has no index {access.index!r}")
+        elif table.entity(access.entity) is None:
+            yield error(place, f"{table.name} has no entity {access.entity!r}")
+
+
+def _left_out_exists(subject: Subject) -> Iterator[Finding]:
+    for one in subject.design.left_out:
+        ref = Ref.parse(one.column)
+        table = subject.volumes.inventory.table(ref.table)
+        is_known = table is not None and (
+            ref.column == "*" or any(column.name == ref.column for column in table.columns)
+        )
+        if not is_known:
+            yield error("left_out", f"the source has no column {one.column!r}")
+        if not one.why.strip():
+            yield error("left_out", f"{one.column} is left out without a reason")

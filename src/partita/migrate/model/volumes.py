@@ -1,0 +1,278 @@
+"""How many rows and how many bytes: measured by `analyze`, or as `[expect]` says they will be."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+
+from msgspec import Struct
+
+from partita.errors import PartitaError
+from partita.limits import KB
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import Attribute, Entity, SecondaryIndex, TableDesign, columns_of
+from partita.migrate.model.templates import PATH, SHARD, template_fields, template_text
+from partita.migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew, read_analysis
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join, qualified
+from partita.migrate.understanding.schema.inventory import ColumnKind, Inventory, read_inventory
+
+TYPICAL_BYTES: dict[ColumnKind, int] = {
+    "string": 24,
+    "integer": 4,
+    "decimal": 5,
+    "float": 9,
+    "boolean": 1,
+    "date": 10,
+    "time": 8,
+    "datetime": 19,
+    "binary": 100,
+    "json": 200,
+    "enum": 8,
+    "set": 16,
+    "uuid": 36,
+    "array": 50,
+    "geometry": 50,
+    "other": 24,
+}
+"""Of a value, where nothing was measured."""
+
+EPOCH_BYTES = 6
+SHARD_BYTES = 2
+CONTAINER_BYTES = 3
+TREE_LEVELS = 4
+"""Of a path, where nobody has counted."""
+PADDED_DIGITS = 8
+"""At least; with two more than the greatest value has, so that it can grow."""
+
+
+class Expectation(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """`[expect.TABLE]`: what a table will hold, instead of what it holds today."""
+
+    rows: float | None = None
+    item_kb: float | None = None
+    """Of the whole item, with all that a design copies into it, at the 95th percentile."""
+
+
+class Volumes:
+    """Rows and bytes of a source, and of the items that they would become."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        analysis: Analysis | None = None,
+        expect: dict[str, Expectation] | None = None,
+    ) -> None:
+        self.inventory = inventory
+        self.analysis = analysis or Analysis(tables=[])
+        self.expect = expect or {}
+        self._tables = {table.name: table for table in inventory.tables}
+        self._kinds = {
+            Ref(table.name, column.name): column.kind
+            for table in inventory.tables
+            for column in table.columns
+        }
+        self._measured = {table.table: table for table in self.analysis.tables}
+        self._figures = {
+            Ref(table.table, column.name): column
+            for table in self.analysis.tables
+            if table.sampled
+            for column in table.columns
+        }
+        self._skews = {
+            (table.table, frozenset(key.columns)): key
+            for table in reversed(self.analysis.tables)
+            for key in reversed(table.keys)
+        }
+        self._sizes: dict[int, tuple[Entity, float]] = {}
+        """By the entity's place in memory, which the entity itself keeps taken."""
+        self._rows_times: dict[str, float] = {}
+        self._bytes_times: dict[str, float] = {}
+
+    def scaled(self, table: str, *, rows: float = 1, size: float = 1) -> Volumes:
+        """The same, with more rows of a table or larger items from it."""
+        other = copy(self)
+        other._rows_times = {**self._rows_times, table: rows}
+        other._bytes_times = {**self._bytes_times, table: size}
+        return other
+
+    def rows(self, table: str) -> float:
+        return self._rows(table) * self._rows_times.get(table, 1)
+
+    def _rows(self, table: str) -> float:
+        expected = self.expect.get(table)
+        if expected is not None and expected.rows is not None:
+            return expected.rows
+        measured = self._measured.get(table)
+        if measured is not None:
+            return measured.rows
+        found = self._tables.get(table)
+        return found.row_count if found else 0
+
+    def row_bytes(self, table: str) -> float:
+        """Of a row as an item, at the 95th percentile."""
+        measured = self._measured.get(table)
+        if measured is not None and measured.sampled:
+            return measured.item_bytes.p95
+        found = self._tables.get(table)
+        return sum(
+            len(column.name.encode()) + self.value_bytes(Ref(table, column.name))
+            for column in (found.columns if found else [])
+        )
+
+    def value_bytes(self, ref: Ref) -> float:
+        """Of a column's value on average, absent ones counted as nothing."""
+        measured = self.column(ref)
+        if measured is not None:
+            return measured.bytes_mean * (1 - measured.null_share)
+        return TYPICAL_BYTES[self.kind(ref)]
+
+    def kind(self, ref: Ref) -> ColumnKind:
+        return self._kinds.get(ref, "other")
+
+    def column(self, ref: Ref) -> ColumnFigures | None:
+        return self._figures.get(ref)
+
+    def null_share(self, ref: Ref) -> float:
+        measured = self.column(ref)
+        return measured.null_share if measured else 0.0
+
+    def skew(self, table: str, columns: list[str]) -> KeySkew | None:
+        return self._skews.get((table, frozenset(columns)))
+
+    def rows_per_value(self, table: str, columns: list[str], parent: str | None = None) -> float:
+        """How many rows share a value; without a measure, as many as rows for one of the parent."""
+        skew = self.skew(table, columns)
+        if skew is not None:
+            return skew.rows_per_value
+        parents = self.rows(parent) if parent else 0
+        return self.rows(table) / parents if parents else 1.0
+
+    def padding(self, ref: Ref) -> int:
+        """Digits that a number is padded to, so that its text sorts as the number does."""
+        measured = self.column(ref)
+        try:
+            digits = len(str(abs(math.trunc(float(measured.most or ""))))) if measured else 0
+        except (ValueError, OverflowError):
+            digits = 0
+        return max(PADDED_DIGITS, digits + 2)
+
+    # Items.
+
+    def items(self, entity: Entity) -> float:
+        rows = self.rows(entity.source)
+        if entity.rows == "each":
+            return rows
+        skew = self.skew(entity.source, [Ref.parse(name).column for name in entity.per])
+        return skew.distinct * self._rows_times.get(entity.source, 1) if skew and rows else rows
+
+    def item_bytes(self, entity: Entity) -> float:
+        """Of an item, at the 95th percentile: what its row has, and what is added or left out."""
+        kept = self._sizes.get(id(entity))
+        if kept is None:
+            kept = self._sizes[id(entity)] = (entity, self._item_bytes(entity))
+        return kept[1] * self._bytes_times.get(entity.source, 1)
+
+    def _item_bytes(self, entity: Entity) -> float:
+        if entity.is_guard:
+            return sum(self.attribute_bytes(entity, one) for one in entity.attributes)
+        expected = self.expect.get(entity.source)
+        if expected is not None and expected.item_kb is not None:
+            return expected.item_kb * KB
+        own: set[str] = set()
+        added = 0.0
+        for attribute in entity.attributes:
+            column = Ref.parse(attribute.column or "")
+            if column.table == entity.source and column.column not in own:
+                own.add(column.column)
+                added += len(attribute.name.encode()) - len(column.column.encode())
+            else:
+                added += self.attribute_bytes(entity, attribute)
+        table = self._tables.get(entity.source)
+        absent = sum(
+            len(column.name.encode()) + self.value_bytes(Ref(entity.source, column.name))
+            for column in (table.columns if table else [])
+            if column.name not in own
+        )
+        return max(self.row_bytes(entity.source) - absent + added, 1.0)
+
+    def attribute_bytes(self, entity: Entity, attribute: Attribute) -> float:
+        name = len(attribute.name.encode())
+        if attribute.constant is not None:
+            return name + len(attribute.constant.encode())
+        if attribute.template is not None:
+            return name + self._template_bytes(entity, attribute.template)
+        if attribute.expires is not None:
+            return name + EPOCH_BYTES
+        values = sum(self.value_bytes(ref) for ref in columns_of(entity, attribute))
+        if not attribute.collect:
+            return name + values
+        if attribute.type == "L":
+            names = sum(len(Ref.parse(one).column.encode()) + 1 for one in attribute.collect)
+            values += names + CONTAINER_BYTES + 1
+        return name + CONTAINER_BYTES + values * self.members(attribute)
+
+    def members(self, attribute: Attribute) -> float:
+        """How many rows an attribute collects on average: the product of the steps downwards."""
+        count = 1.0
+        for text in attribute.through:
+            join = parse_join(text)
+            table = self._tables.get(join.after[0].table) if join else None
+            if join is None or table is None:
+                continue
+            columns = [ref.column for ref in join.after]
+            if set(columns) != set(table.primary_key):
+                count *= self.rows_per_value(table.name, columns, join.before[0].table)
+        return count
+
+    def _template_bytes(self, entity: Entity, template: str) -> float:
+        size = float(len(template_text(template).encode()))
+        for part in template_fields(template):
+            if part.name == SHARD:
+                size += SHARD_BYTES
+            elif part.format.startswith("0"):
+                size += int(part.format)
+            else:
+                ref = qualified(entity.source, part.name)
+                is_number = self.kind(ref) in ("integer", "decimal")
+                # A number counts half a byte a digit as N, and a whole one as text.
+                text = self.value_bytes(ref) * 2 if is_number else self.value_bytes(ref)
+                size += (text + 1) * TREE_LEVELS if part.format == PATH else text
+        return size
+
+    def index_bytes(self, table: TableDesign, index: SecondaryIndex, entity: Entity) -> float:
+        """Of one item in an index: all of it, or what is projected."""
+        if index.projection == "ALL":
+            return self.item_bytes(entity)
+        names = {key.name for key in [*table.keys, *index.keys]} | set(index.include)
+        present = [one for one in entity.attributes if one.name in names]
+        size = sum(self.attribute_bytes(entity, one) for one in present)
+        return size * self._bytes_times.get(entity.source, 1)
+
+    def index_share(self, index: SecondaryIndex, entity: Entity) -> float:
+        """Of an entity's items, those that are in an index: all its keys must be there."""
+        share = 1.0
+        for key in index.keys:
+            attribute = entity.attribute(key.name)
+            if attribute is None:
+                return 0.0
+            share *= 1 - self.absent_share(entity, attribute)
+        return share
+
+    def absent_share(self, entity: Entity, attribute: Attribute) -> float:
+        """Of an entity's rows, those that lack an attribute: all its columns are NULL."""
+        nulls = [self.null_share(ref) for ref in columns_of(entity, attribute)]
+        return min(nulls, default=0.0)
+
+
+def read_volumes(folder: Folder) -> Volumes:
+    inventory = read_inventory(folder)
+    analysis = read_analysis(folder)
+    expect = folder.section("expect", dict[str, Expectation])
+    for name in expect:
+        if inventory.table(name) is None:
+            raise PartitaError(
+                f"{folder.path / 'migration.toml'}, [expect.{name}] names no table of the source."
+            )
+    return Volumes(inventory, analysis, expect)

@@ -1,0 +1,93 @@
+"""`partita migrate model` in a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from partita.migrate.costing.comparison import Compared
+from partita.migrate.designing.model import COMPARISON, Models
+from partita.migrate.model.design import Access, Design
+from partita.migrate.model.findings import Finding
+from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, gigabytes, grid, more
+
+COMPARED: dict[str, Callable[[Compared], str]] = {
+    "a month": lambda one: f"{one.monthly:,.2f}",
+    "paid by": lambda one: one.paid_by,
+    "tables and indexes": lambda one: f"{one.tables} and {one.indexes}",
+    "read units": lambda one: f"{one.read_units:,.1f}",
+    "write units": lambda one: f"{one.write_units:,.1f}",
+    "writes for a row": lambda one: f"{one.write_amplification:.2f}",
+    "stored GB": lambda one: gigabytes(one.stored_gb),
+    "requests, most for a pattern": lambda one: f"{max(one.requests.values(), default=0):g}",
+    "patterns not served": lambda one: str(len(one.not_served)),
+}
+STYLES = {"error": "red", "warning": "yellow"}
+
+
+def summarize(models: Models) -> Iterator[RenderableType]:
+    for one in models.proposals:
+        yield Text(one.file, style="bold")
+        yield from bullets("Choices", one.design.choices)
+        if one.design.access:
+            yield _served(one.design)
+        if rest := more(len(one.design.access), one.file):
+            yield Text(rest)
+        yield from bullets("Risks", one.design.risks)
+        yield from _findings(one.findings)
+    kinds = [one.kind for one in models.comparison.designs]
+    yield grid(
+        "Compared",
+        ["", *kinds],
+        (
+            (name, *(value(one) for one in models.comparison.designs))
+            for name, value in COMPARED.items()
+        ),
+        numbers=kinds,
+    )
+    yield Text(models.chosen)
+    files = [proposed.file for proposed in models.proposals]
+    yield Text(f"Written: {', '.join([*files, COMPARISON])}")
+
+
+def summarize_check(name: str, findings: list[Finding]) -> Iterator[RenderableType]:
+    if not findings:
+        yield Text(f"{name} serves every pattern, and nothing is wrong with it.")
+    yield from _findings(findings)
+
+
+def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
+    for one in findings:
+        severity = (one.severity, STYLES[one.severity])
+        told = Text.assemble(severity, f" in {one.place}: {one.message}")
+        yield Padding(told, (0, 0, 0, 2))
+
+
+def _served(design: Design) -> RenderableType:
+    return grid(
+        "How each pattern is served",
+        ["pattern", "request", "served by", "key"],
+        (
+            (
+                access.pattern,
+                access.request,
+                f"{access.table}/{access.index}" if access.index else access.table,
+                _key(access),
+            )
+            for access in design.access[:ROWS_SHOWN_MAX]
+        ),
+    )
+
+
+def _key(access: Access) -> str:
+    """The key of a request as the whitepaper writes it: GameId=X, limit=1."""
+    parts = []
+    for condition in access.key:
+        sign = "=" if condition.comparison == "=" else f" {condition.comparison} "
+        parts.append(f"{condition.attribute}{sign.replace('_', ' ')}{condition.value}")
+    if access.limit:
+        parts.append(f"limit={access.limit}")
+    return ", ".join(parts)

@@ -1,0 +1,75 @@
+"""`partita migrate plan` in a screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from partita.migrate.folder import INVENTORY, PLAN, Folder
+from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, grid, more
+from partita.migrate.understanding.plan import PAGE
+from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
+from partita.migrate.understanding.planning.page import SEVERITY_TITLES, bytes_text, rows_text
+from partita.migrate.understanding.planning.plan import Plan
+from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
+
+
+def summarize(folder: Folder, plan: Plan) -> Iterator[RenderableType]:
+    inventory = read_inventory(folder)
+    yield Text(_source(inventory), style="bold")
+    yield _candidates(inventory, plan)
+    if rest := more(len(plan.candidates), PAGE):
+        yield Text(rest)
+    yield from bullets("Relationships", _relationships(inventory))
+    yield from bullets("Challenges", [one.what for one in plan.challenges])
+    yield from bullets("Difficulties", _difficulties(plan))
+    obstacles = [one.what for one in plan.difficulties if one.severity == "obstacle"]
+    yield from bullets("Obstacles", obstacles[:ROWS_SHOWN_MAX])
+    yield Text(f"Written: {INVENTORY}, {PLAN}, {PAGE}")
+
+
+def _source(inventory: Inventory) -> str:
+    rows = sum(table.row_count for table in inventory.tables)
+    data_bytes = sum(table.data_bytes or 0 for table in inventory.tables)
+    return (
+        f"{inventory.database}, {inventory.dialect} {inventory.server_version}:"
+        f" {number_of(len(inventory.tables), 'table')}, {number_of(rows, 'row')},"
+        f" {bytes_text(data_bytes)}"
+    )
+
+
+def _candidates(inventory: Inventory, plan: Plan) -> RenderableType:
+    tables = {table.name: table for table in inventory.tables}
+    return grid(
+        "Candidates",
+        ["table", "rows", "bytes", "score", "verdict", "looks like"],
+        (
+            (
+                one.table,
+                rows_text(tables[one.table]),
+                bytes_text(tables[one.table].data_bytes),
+                str(one.score),
+                one.verdict,
+                one.workload or "",
+            )
+            for one in plan.candidates[:ROWS_SHOWN_MAX]
+        ),
+        numbers=["rows", "bytes", "score"],
+    )
+
+
+def _relationships(inventory: Inventory) -> list[str]:
+    kinds = Counter(one.kind for one in inventory.relationships)
+    return [f"{count} {kind}" for kind, count in sorted(kinds.items())]
+
+
+def _difficulties(plan: Plan) -> list[str]:
+    found = Counter(one.severity for one in plan.difficulties)
+    return [
+        f"{found[severity]:>4} {SEVERITY_TITLES[severity].lower()}"
+        for severity in SEVERITIES
+        if found[severity]
+    ]

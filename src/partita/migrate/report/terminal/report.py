@@ -1,0 +1,25 @@
+"""`partita migrate report` in a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from partita.migrate.folder import Folder
+from partita.migrate.report import Report
+from partita.migrate.report.terminal.grid import bullets
+from partita.migrate.understanding.planning.page import bytes_text
+
+
+def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
+    summary = report.summary
+    told = [f"{one.label}: {one.value}, {one.detail}" for one in summary.headlines]
+    yield from bullets("Summary", told)
+    yield from bullets(
+        "The biggest risks", [f"{risk.kind}: {risk.what[0]}" for risk in summary.risks]
+    )
+    missing = [f"{one.why} Run `{one.command}`." for one in report.missing]
+    yield from bullets("Missing", missing)
+    yield Text(f"Written: {folder.path / report.file} ({bytes_text(report.bytes)})")

@@ -1,0 +1,95 @@
+"""What sampled rows tell about the items they would become."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from partita.database.item.values import Item
+from partita.migrate.folder import ANALYSIS, Folder
+
+
+class Distribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Of item sizes in bytes, by AWS's rules."""
+
+    mean: float
+    p50: int
+    p95: int
+    p99: int
+    max: int
+    p95_interval: tuple[int, int] | None = None
+    """Where the 95th percentile of all rows lies with 95% confidence; None when it is exact."""
+    histogram: list[tuple[int, int]] = field(default_factory=list)
+    """(upper bound in bytes, rows), in order."""
+
+
+class KeySkew(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the rows of a table spread over the values of some columns."""
+
+    columns: list[str]
+    distinct: int
+    """Estimated for the whole table."""
+    rows_per_value: float
+    rows_per_value_max: int
+    top_share: float
+    """Of the rows, those with the most frequent value."""
+    entropy_bits: float
+    top_value: str | None = None
+    """The most frequent one; only of numbers, dates, booleans and enums: a text may be personal."""
+    null_share: float = 0.0
+    """Of the rows, those that lack one of the columns; the other figures are of the rest."""
+    is_unique: bool = False
+    is_distinct_exact: bool = False
+    reads_per_second: float = 0.0
+    """Of all patterns that name a value of this key."""
+    writes_per_second: float = 0.0
+    is_hot: bool = False
+    reason: str = ""
+
+
+class ColumnFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str
+    null_share: float
+    bytes_mean: float
+    """Of the value when it is there, by AWS's rules."""
+    bytes_max: int
+    least: str | None = None
+    most: str | None = None
+
+
+class TableAnalysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    table: str
+    rows: int
+    sampled: int
+    confidence: str
+    """In words: how far the figures may be off, and how probably not."""
+    item_bytes: Distribution
+    columns: list[ColumnFigures]
+    keys: list[KeySkew] = field(default_factory=list)
+    growth_rows_per_day: float | None = None
+    growth_reason: str = ""
+
+
+class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part that could not be analyzed, and why; the others are not touched by it."""
+
+    subject: str
+    """A table, or "patterns"."""
+    reason: str
+
+
+class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    tables: list[TableAnalysis]
+    problems: list[Problem] = field(default_factory=list)
+    seed: int = 0
+    sample_rows: int = 0
+    """How many rows of the whole database were asked for."""
+    examples: dict[str, list[Item]] = field(default_factory=dict)
+    """A few rows of each table that belong together, for drawings."""
+
+    def table(self, name: str) -> TableAnalysis | None:
+        return next((one for one in self.tables if one.table == name), None)
+
+
+def read_analysis(folder: Folder) -> Analysis:
+    """Without tables when `analyze` has not been run."""
+    return folder.read_json(ANALYSIS, Analysis) if folder.has(ANALYSIS) else Analysis(tables=[])

@@ -1,0 +1,46 @@
+"""Which columns of a table could become a key: what names its rows, and what finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from partita.migrate.understanding.measuring.figures import TELLING_KINDS
+from partita.migrate.understanding.measuring.skew import KeyCounts
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.schema.relationships import is_unique
+
+
+def candidate_keys(table: Table, patterns: Iterable[AccessPattern]) -> list[KeyCounts]:
+    """Each set of columns once, in the order in which it was met."""
+    columns = {column.name: column for column in table.columns}
+    keys: dict[frozenset[str], KeyCounts] = {}
+    for names in _named(table, patterns):
+        if not names or not columns.keys() >= set(names):
+            continue
+        keys.setdefault(
+            frozenset(names),
+            KeyCounts(
+                names,
+                is_unique=is_unique(table, set(names)),
+                is_telling=all(columns[name].kind in TELLING_KINDS for name in names),
+            ),
+        )
+    return list(keys.values())
+
+
+def _named(table: Table, patterns: Iterable[AccessPattern]) -> Iterator[list[str]]:
+    yield table.primary_key
+    for name in table.primary_key:
+        yield [name]
+    for foreign_key in table.foreign_keys:
+        yield foreign_key.columns
+    for index in table.indexes:
+        yield index.columns
+        yield index.columns[:1]
+    for pattern in patterns:
+        own = [ref.column for ref in map(Ref.parse, pattern.equality) if ref.table == table.name]
+        yield own
+        for name in own:
+            yield [name]

@@ -1,0 +1,1 @@
+"""Access patterns: what an application asks of its data, written by people or mined."""

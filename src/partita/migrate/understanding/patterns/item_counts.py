@@ -1,0 +1,81 @@
+"""How many items a call touches, where neither people nor the server have counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Inventory
+
+
+def with_items(patterns: Patterns, inventory: Inventory, analysis: Analysis) -> Patterns:
+    """Patterns that do not say how many items they touch get what the sampled rows tell."""
+    counting = _Counting(inventory, analysis)
+    known = [
+        pattern if pattern.items else replace(pattern, items=counting.items(pattern))
+        for pattern in patterns.patterns
+    ]
+    return replace(patterns, patterns=known)
+
+
+class _Counting:
+    def __init__(self, inventory: Inventory, analysis: Analysis) -> None:
+        self._inventory = inventory
+        self._analysis = analysis
+
+    def items(self, pattern: AccessPattern) -> float:
+        if pattern.operation == "insert":
+            return 1.0
+        rows = self._found(pattern)
+        # Rows of a joined table lie beside the one that they belong to.
+        beside = [self._rows_for_one(table, pattern.table, pattern) for table in pattern.joins]
+        rows *= max([1.0, *beside])
+        if pattern.limit is not None:
+            rows = min(rows, pattern.limit)
+        return max(1.0, float(f"{rows:.4g}"))
+
+    def _found(self, pattern: AccessPattern) -> float:
+        """Rows of the table that the values of a call find."""
+        if not pattern.equality:
+            return float(self._rows(pattern.table))
+        asked: dict[str, set[str]] = {}
+        for name in pattern.equality:
+            ref = Ref.parse(name)
+            asked.setdefault(ref.table, set()).add(ref.column)
+        own = asked.pop(pattern.table, None)
+        found = [self._rows_per_value(pattern.table, own)] if own else []
+        found += [
+            self._rows_per_value(table, columns) * self._rows_for_one(pattern.table, table, pattern)
+            for table, columns in asked.items()
+        ]
+        return min(found)
+
+    def _rows(self, name: str) -> int:
+        measured, table = self._analysis.table(name), self._inventory.table(name)
+        return measured.rows if measured else table.row_count or 0 if table else 1
+
+    def _rows_for_one(self, table: str, other: str, pattern: AccessPattern) -> float:
+        """Rows of a table for one of another: of those that refer to it, or lead on to it."""
+        children = [table, *pattern.through, *(one.name for one in self._inventory.tables)]
+        for child in dict.fromkeys(children):
+            columns = self._reference(child, other)
+            if columns and (child == table or self._reference(child, table)):
+                return self._rows_per_value(child, set(columns))
+        return 1.0
+
+    def _reference(self, child: str, parent: str) -> list[str]:
+        """The columns by which one table refers to another."""
+        table = self._inventory.table(child)
+        keys = table.foreign_keys if table else []
+        return next((key.columns for key in keys if key.referenced_table == parent), [])
+
+    def _rows_per_value(self, name: str, columns: Iterable[str]) -> float:
+        """Of the key that narrows most among those that the call names."""
+        measured = self._analysis.table(name)
+        keys = measured.keys if measured else []
+        named = [key.rows_per_value for key in keys if set(columns).issuperset(key.columns)]
+        return min(named, default=1.0)

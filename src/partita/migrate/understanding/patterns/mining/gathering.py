@@ -1,0 +1,57 @@
+"""What is gathered from a SELECT and all that is inside it, before it is told as an access."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita.migrate.understanding.patterns.mining.names import Occurrence, Reference
+
+
+@dataclass
+class Query:
+    """What was gathered; subqueries add to the query around them."""
+
+    schema: SchemaLookup
+    occurrences: list[Occurrence] = field(default_factory=list)
+    narrowing: list[Occurrence] = field(default_factory=list)
+    """Those of subqueries in WHERE: never what is wanted."""
+    equality: list[Reference] = field(default_factory=list)
+    forms: dict[Reference, str] = field(default_factory=dict)
+    """Columns of `equality` that are compared in another form, such as lower case."""
+    range: list[Reference] = field(default_factory=list)
+    filters: list[Reference] = field(default_factory=list)
+    links: list[tuple[Reference, Reference]] = field(default_factory=list)
+    wanted: dict[Occurrence, set[str]] = field(default_factory=dict)
+    order: list[tuple[Reference, bool]] = field(default_factory=list)
+    hierarchy: Reference | None = None
+    """The column by which a recursive query goes down a tree."""
+    limit: int | None = None
+    is_among: bool = False
+    """One of `equality` is compared with a list of values."""
+    is_aggregate: bool = False
+    is_locking: bool = False
+    remarks: list[str] = field(default_factory=list)
+
+    def want(self, reference: Reference) -> None:
+        self.wanted.setdefault(reference.occurrence, set()).add(reference.column)
+
+    def want_all(self, occurrence: Occurrence) -> None:
+        columns = self.wanted.setdefault(occurrence, set())
+        columns.update(column.name for column in occurrence.table.columns)
+
+    def absorb(self, inner: Query) -> None:
+        """A subquery's tables and conditions; the order and limit of the outermost count."""
+        self.occurrences += inner.occurrences
+        self.narrowing += inner.narrowing
+        self.equality += inner.equality
+        self.forms |= inner.forms
+        self.range += inner.range
+        self.filters += inner.filters
+        self.links += inner.links
+        self.remarks += inner.remarks
+        self.hierarchy = self.hierarchy or inner.hierarchy
+        self.is_among = self.is_among or inner.is_among
+        self.is_aggregate = self.is_aggregate or inner.is_aggregate
+        self.order = self.order or inner.order
+        self.limit = self.limit if self.limit is not None else inner.limit

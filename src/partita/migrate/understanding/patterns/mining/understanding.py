@@ -1,0 +1,415 @@
+"""From a statement's shape to what it asks of each table, or the reason why that is not known."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+
+from partita.migrate.understanding.patterns.access_patterns import Operation
+from partita.migrate.understanding.patterns.mining.accesses import Access
+from partita.migrate.understanding.patterns.mining.conditions import Conditions
+from partita.migrate.understanding.patterns.mining.gathering import Query
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita.migrate.understanding.patterns.mining.names import (
+    Names,
+    Noise,
+    NotUnderstood,
+    Occurrence,
+    Reference,
+)
+from partita.migrate.understanding.patterns.mining.selects import (
+    add_ctes,
+    add_join,
+    add_source,
+    read,
+    unknown_table,
+)
+from partita.migrate.understanding.patterns.mining.texts import Shape
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.join_paths import told_apart
+from partita.migrate.understanding.schema.relationships import is_unique
+
+# It warns of what it cannot parse; here that is told as a reason.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+OWN_ALIASES = "partita_"
+"""Tables that Partita reads have an alias that begins so: digests keep it, comments not."""
+
+_NOISE = {
+    "transactions": "BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE END ABORT XA",
+    "settings": "SET RESET USE DISCARD",
+    "questions about the server": "SHOW DESCRIBE DESC EXPLAIN HELP PRAGMA",
+    "cursors and prepared statements": "FETCH CLOSE MOVE PREPARE EXECUTE DEALLOCATE DECLARE",
+    "changes of the schema": "CREATE ALTER DROP TRUNCATE RENAME COMMENT GRANT REVOKE REINDEX",
+    "upkeep": "VACUUM ANALYZE OPTIMIZE CHECK REPAIR FLUSH KILL CHECKPOINT CLUSTER REFRESH PURGE"
+    " LOCK UNLOCK LISTEN UNLISTEN NOTIFY INSTALL SHUTDOWN CHANGE STOP BINLOG CACHE HANDLER"
+    " SECURITY REASSIGN ATTACH DETACH",
+    "bulk copies": "COPY LOAD",
+}
+"""What the first word of a statement says about it."""
+_KIND_BY_WORD = {word: kind for kind, words in _NOISE.items() for word in words.split()}
+_STATEMENTS = (exp.Query, exp.DML, exp.Values)
+_OWN = re.compile(rf"\b{OWN_ALIASES}", re.IGNORECASE)
+_HIDDEN = re.compile(r"<\s*insufficient privilege\s*>")
+_FOREIGN_KEY_CHECK = re.compile(r"FROM ONLY .* FOR KEY SHARE OF x$", re.DOTALL)
+
+
+def understand(shape: Shape, schema: SchemaLookup) -> list[Access]:
+    """What a statement asks of the data; Noise when nothing, NotUnderstood with the reason."""
+    _refuse_noise(shape)
+    if shape.is_cut:
+        raise NotUnderstood("the server kept only its beginning; raise max_digest_length")
+    statement = _parse(shape.sql, schema.dialect)
+    if not isinstance(statement.unnest(), _STATEMENTS):
+        raise NotUnderstood(f"no statement on rows begins with {shape.sql.split()[0]!r}")
+    try:
+        accesses = _accesses(statement, schema)
+    except (Noise, NotUnderstood):
+        raise
+    except RecursionError:
+        raise NotUnderstood("it is nested too deeply") from None
+    except Exception as error:
+        # sqlglot has a thousand kinds of nodes: a form that nobody met yet must not end a stage.
+        raise NotUnderstood(f"its form is not known ({type(error).__name__}: {error})") from error
+    if not accesses:
+        own = {cte.alias for cte in statement.find_all(exp.CTE)}
+        named = {table.name for table in statement.find_all(exp.Table) if table.name} - own
+        known = sorted(name for name in named if schema.table(name))
+        if known:
+            raise NotUnderstood(f"how it reads {known[0]} is not known")
+        raise Noise("statements without a table")
+    return [access.settle() for access in accesses]
+
+
+def _refuse_noise(shape: Shape) -> None:
+    word = re.match(r"\W*(\w*)", shape.sql)
+    kind = _KIND_BY_WORD.get(word.group(1).upper()) if word else None
+    if kind:
+        raise Noise(kind)
+    if word and word.group(1).upper() in ("CALL", "DO"):
+        raise NotUnderstood("it runs code inside the server, whose statements are not in it")
+    if _HIDDEN.fullmatch(shape.text):
+        raise NotUnderstood(
+            "the server hides what other users ran; GRANT pg_read_all_stats to the user"
+        )
+    if _OWN.search(shape.text):
+        raise Noise("Partita's own reading")
+    if _FOREIGN_KEY_CHECK.search(shape.text):
+        raise Noise("the server's own checks of foreign keys")
+
+
+def _parse(sql: str, dialect: str) -> exp.Expr:
+    try:
+        try:
+            return sqlglot.parse_one(sql, dialect=dialect)
+        except SqlglotError as error:
+            # Digests fold the arguments of a function into one.
+            if not _lacks_an_argument(error):
+                raise
+            return sqlglot.parse_one(sql, dialect=dialect, error_level=ErrorLevel.IGNORE)
+    except RecursionError:
+        raise NotUnderstood("it does not parse: it is nested too deeply") from None
+    except ParseError as error:
+        raise NotUnderstood(f"it does not parse{_place(error)}") from None
+    except (SqlglotError, ValueError, AttributeError):
+        raise NotUnderstood("it does not parse; a quote or a bracket may be missing") from None
+
+
+def _lacks_an_argument(error: SqlglotError) -> bool:
+    found = re.match(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", str(error))
+    return found is not None and issubclass(getattr(exp, found.group(1), exp.Expr), exp.Func)
+
+
+def _place(error: ParseError) -> str:
+    told = error.errors[0] if error.errors else {}
+    before = str(told.get("start_context") or "").split()[-2:]
+    near = " ".join([*before, str(told.get("highlight") or "")]).strip()
+    return f" near {near!r}" if near else ""
+
+
+def _accesses(statement: exp.Expr, schema: SchemaLookup) -> list[Access]:
+    _refuse_system_tables(statement, schema)
+    accesses = []
+    for cte in statement.find_all(exp.CTE):
+        if isinstance(cte.this, exp.DML):
+            accesses += _accesses(cte.this, schema)
+    statement = statement.unnest()
+    if isinstance(statement, exp.SetOperation):
+        for branch in _branches(statement):
+            accesses += _reads(branch, schema, statement)
+    elif isinstance(statement, exp.Select):
+        accesses += _reads(statement, schema)
+    elif isinstance(statement, exp.Insert):
+        accesses += _inserts(statement, schema)
+    elif isinstance(statement, exp.Update):
+        accesses += _updates(statement, schema)
+    elif isinstance(statement, exp.Delete):
+        accesses += _deletes(statement, schema)
+    elif isinstance(statement, exp.Merge):
+        accesses.append(_insert_into(statement.this, schema, "an upsert"))
+    return accesses
+
+
+def _refuse_system_tables(statement: exp.Expr, schema: SchemaLookup) -> None:
+    tables = [table for table in statement.find_all(exp.Table) if table.name]
+    system = [table for table in tables if schema.is_system(table.name, table.db)]
+    if any(schema.table(table.name, table.db) is None for table in system):
+        raise Noise("questions about the server")
+
+
+def _branches(statement: exp.Expr) -> Iterable[exp.Expr]:
+    statement = statement.unnest()
+    if isinstance(statement, exp.SetOperation):
+        yield from _branches(statement.left)
+        yield from _branches(statement.right)
+    else:
+        yield statement
+
+
+def _reads(select: exp.Expr, schema: SchemaLookup, around: exp.Expr | None = None) -> list[Access]:
+    """What a SELECT reads; `around` is the UNION or INSERT whose WITH it may use."""
+    query = Query(schema)
+    names = Names(schema)
+    if around is not None:
+        add_ctes(around, query, names)
+    if isinstance(around, exp.SetOperation):
+        query.remarks.append("one part of a UNION")
+    read(select, query, names)
+    if not query.occurrences:
+        return []
+    return [_access("aggregate" if query.is_aggregate else "read", query)]
+
+
+def _access(operation: Operation, query: Query, target: Occurrence | None = None) -> Access:
+    """Told from the table that is wanted: its own columns instead of those they are joined to."""
+    main = target or _wanted_most(query)
+    access = Access(operation, main.table)
+    own = _OwnNames(query, main)
+    access.equality = _in_order(main, (own.of(reference) for reference in query.equality))
+    access.forms = {str(own.of(reference)): form for reference, form in query.forms.items()}
+    access.range = _in_order(main, (own.of(reference) for reference in query.range))
+    access.filters = [str(own.of(reference)) for reference in query.filters]
+    access.remarks = list(query.remarks)
+    access.references = _undeclared(query)
+    access.is_among = query.is_among
+    access.is_consistent = query.is_locking
+    if query.hierarchy is not None and query.hierarchy.occurrence.table is main.table:
+        access.hierarchy = str(query.hierarchy)
+    _tell_self_join(access, query, main, own)
+    if operation in ("read", "aggregate"):
+        _tell_wanted(access, query, main)
+        _tell_way(access, query, main)
+    if operation == "read":
+        access.order_by = [str(own.of(reference)) for reference, _ in query.order]
+        access.limit = query.limit
+        directions = [is_descending for _, is_descending in query.order]
+        access.is_descending = directions[:1] == [True]
+        if len(set(directions)) > 1:
+            access.remarks.append("in mixed order")
+    return access
+
+
+def _undeclared(query: Query) -> list[str]:
+    """Joins of a column with the key of another table that no foreign key goes."""
+    found = []
+    for link in query.links:
+        one, other = link
+        keys = [side for side in link if is_unique(side.occurrence.table, {side.column})]
+        if len(keys) != 1 or one.occurrence.table is other.occurrence.table:
+            continue
+        child, parent = link if keys == [other] else (other, one)
+        links = query.schema.ways.links
+        declared = (*links[child.occurrence.table.name], *links[parent.occurrence.table.name])
+        if not any(frozenset(map(str, link)) in known.pairs() for known in declared):
+            found.append(f"{child} = {parent}")
+    return found
+
+
+def _tell_self_join(access: Access, query: Query, main: Occurrence, own: _OwnNames) -> None:
+    """Columns of the same table where it is joined to itself are not those of the wanted rows."""
+    tested = {own.of(reference) for reference in (*query.equality, *query.range)}
+    mine = {str(one) for one in tested if one.occurrence is main}
+    others = {
+        str(one)
+        for one in tested
+        if one.occurrence is not main and one.occurrence.table is main.table
+    }
+    if others:
+        access.equality = [name for name in access.equality if name in mine or name not in others]
+        access.range = [name for name in access.range if name in mine or name not in others]
+        access.filters += sorted(others - mine)
+        access.remarks.append("of a table that is joined to itself")
+
+
+def _wanted_most(query: Query) -> Occurrence:
+    """The only table whose columns are wanted; of several, the one that is named first."""
+    wanted = [one for one in query.occurrences if query.wanted.get(one)]
+    return wanted[0] if len(wanted) == 1 else query.occurrences[0]
+
+
+class _OwnNames:
+    """The columns of one occurrence that are equal to others by the statement's joins."""
+
+    def __init__(self, query: Query, main: Occurrence) -> None:
+        self._main = main
+        self._groups: list[set[Reference]] = []
+        for link in query.links:
+            touched = [group for group in self._groups if group & set(link)]
+            merged = set(link).union(*touched)
+            self._groups = [group for group in self._groups if group not in touched] + [merged]
+
+    def of(self, reference: Reference) -> Reference:
+        group = next((group for group in self._groups if reference in group), {reference})
+        own = sorted(one.column for one in group if one.occurrence is self._main)
+        return Reference(self._main, own[0]) if own else reference
+
+
+def _in_order(main: Occurrence, references: Iterable[Reference]) -> list[str]:
+    """The table's own columns first, as it lists them; then the others by name."""
+    positions = {column.name: i for i, column in enumerate(main.table.columns)}
+
+    def place(reference: Reference) -> tuple[bool, int, str]:
+        is_own = reference.occurrence is main
+        return (not is_own, positions[reference.column] if is_own else 0, str(reference))
+
+    return [str(reference) for reference in sorted(set(references), key=place)]
+
+
+def _tell_wanted(access: Access, query: Query, main: Occurrence) -> None:
+    wanted = {one: query.wanted.get(one, set()) for one in query.occurrences}
+    others = [one for one in query.occurrences if one is not main and wanted[one]]
+    access.joins = sorted({one.table.name for one in others})
+    is_whole = all(len(wanted[one]) == len(one.table.columns) for one in (main, *others))
+    if not is_whole:
+        access.columns = sorted(
+            {str(Reference(one, name)) for one in (main, *others) for name in wanted[one]}
+        )
+    if not any(wanted.values()) and access.operation == "read":
+        access.columns = [str(Ref(main.table.name, name)) for name in main.table.primary_key]
+        access.remarks.append("only whether it is there")
+
+
+def _tell_way(access: Access, query: Query, main: Occurrence) -> None:
+    """Where several ways lead to a table that is named, those that the joins go."""
+    joined = {frozenset(str(side) for side in link) for link in query.links if len(set(link)) == 2}
+    tested = [Ref.parse(name).table for name in (*access.equality, *access.range)]
+    taken: set[str] = set()
+    for other in {*access.joins, *tested} - {main.table.name}:
+        ways = query.schema.ways.between(main.table.name, other)
+        if len(ways) > 1:
+            names = zip(told_apart(ways), ways, strict=True)
+            taken |= {name for name, way in names if all(link.pairs() <= joined for link in way)}
+    access.through = sorted(taken - set(tested) - set(access.joins))
+
+
+def _inserts(insert: exp.Insert, schema: SchemaLookup) -> list[Access]:
+    remark = ""
+    conflict = insert.args.get("conflict")
+    if conflict:
+        does_update = bool(conflict.expressions) or conflict.args.get("duplicate")
+        remark = "an upsert" if does_update else "only when it is not there yet"
+    elif insert.args.get("ignore"):
+        remark = "only when it is not there yet"
+    accesses = [_insert_into(insert.this, schema, remark)]
+    feeding = insert.expression
+    if isinstance(feeding, exp.Query):
+        for branch in _branches(feeding):
+            accesses += _reads(branch, schema, insert)
+    elif feeding is not None:
+        accesses += _inner_reads([feeding], schema, Names(schema))
+    return accesses
+
+
+def _insert_into(target: exp.Expr, schema: SchemaLookup, remark: str) -> Access:
+    table = target.this if isinstance(target, exp.Schema) else target
+    named = target.expressions if isinstance(target, exp.Schema) else []
+    occurrence = _occurrence(table, schema)
+    access = Access("insert", occurrence.table, remarks=[remark] if remark else [])
+    columns = [schema.column(occurrence.table, column.name) for column in named]
+    access.columns = sorted(str(Ref(occurrence.table.name, one.name)) for one in columns if one)
+    return access
+
+
+def _occurrence(table: exp.Expr, schema: SchemaLookup) -> Occurrence:
+    if not isinstance(table, exp.Table):
+        raise NotUnderstood("what it changes is not a table")
+    found = schema.table(table.name, table.db)
+    if found is None:
+        raise unknown_table(table, schema)
+    return Occurrence(found)
+
+
+def _updates(update: exp.Update, schema: SchemaLookup) -> list[Access]:
+    query, names = _changing(update, schema)
+    assigned = []
+    for one in update.expressions:
+        left = one.this if isinstance(one, exp.EQ) else one
+        columns = left.expressions if isinstance(left, exp.Tuple) else [left]
+        assigned += [names.resolve(column) for column in columns if isinstance(column, exp.Column)]
+    changed = [reference for reference in assigned if reference]
+    if not changed:
+        raise NotUnderstood("which columns it changes is not known")
+    # PostgreSQL writes them without a table: then the first one is meant.
+    target = changed[0].occurrence
+    access = _access("update", query, target)
+    access.columns = sorted({str(reference) for reference in changed})
+    return [access, *_inner_reads(update.expressions, schema, names)]
+
+
+def _inner_reads(parts: Iterable[exp.Expr], schema: SchemaLookup, names: Names) -> list[Access]:
+    """Subqueries that bring values to write."""
+    accesses = []
+    for part in parts:
+        for select in part.find_all(exp.Select):
+            query = Query(schema)
+            read(select, query, names)
+            if query.occurrences:
+                query.equality += _given_from_outside(query)
+                accesses.append(_access("aggregate" if query.is_aggregate else "read", query))
+    return accesses
+
+
+def _given_from_outside(query: Query) -> list[Reference]:
+    """Columns that must equal one of the statement around, whose row is at hand."""
+    inside = set(query.occurrences)
+    sides = [*query.links, *((other, one) for one, other in query.links)]
+    return [
+        one for one, other in sides if one.occurrence in inside and other.occurrence not in inside
+    ]
+
+
+def _deletes(delete: exp.Delete, schema: SchemaLookup) -> list[Access]:
+    query, names = _changing(delete, schema)
+    targets = []
+    for table in delete.args.get("tables") or []:
+        source = names.source(table.alias_or_name)
+        if isinstance(source, Occurrence):
+            targets.append(source)
+    return [_access("delete", query, target) for target in targets or query.occurrences[:1]]
+
+
+def _changing(statement: exp.Update | exp.Delete, schema: SchemaLookup) -> tuple[Query, Names]:
+    """The tables and conditions of an UPDATE or DELETE."""
+    query, names = Query(schema), Names(schema)
+    add_ctes(statement, query, names)
+    add_source(statement.this, query, names)
+    from_ = statement.args.get("from_")
+    for source in [from_.this] if from_ else statement.args.get("using") or []:
+        if source.alias_or_name.lower() not in names.sources:
+            add_source(source, query, names)
+        for join in source.args.get("joins") or []:
+            if join.this.alias_or_name.lower() not in names.sources:
+                add_join(join, query, names)
+            elif join.args.get("on"):
+                Conditions(query, names, read).add(join.args["on"])
+    where = statement.args.get("where")
+    if where:
+        Conditions(query, names, read).add(where.this)
+    if not query.occurrences:
+        raise NotUnderstood("what it changes is not a table")
+    return query, names

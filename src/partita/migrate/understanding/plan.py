@@ -1,0 +1,45 @@
+"""Stage `plan`: what is there, how it belongs together, what suits, what is in the way."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from partita.errors import PartitaError
+from partita.migrate.folder import INVENTORY, PLAN, Folder
+from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.planning.goals import Goals
+from partita.migrate.understanding.planning.page import plan_page
+from partita.migrate.understanding.planning.plan import Plan, plan_inventory
+from partita.migrate.understanding.schema.inventory import Inventory
+from partita.migrate.understanding.schema.relationships import relate
+from partita.migrate.understanding.sources import connect, reflect
+from partita.migrate.understanding.sources.connection import Ask
+
+PAGE = "plan.md"
+
+
+def plan(folder: Folder, *, ask: Ask | None = None, progress: Progress = silent) -> Plan:
+    """Read the source, and write `inventory.json`, `plan.json` and `plan.md`."""
+    goals = folder.section("goals", Goals)
+    with connect(folder, ask) as source:
+        found = reflect(source, progress)
+    if not found.tables:
+        raise PartitaError(_nothing(found))
+    inventory = replace(found, relationships=relate(found.tables))
+    folder.write_json(INVENTORY, inventory)
+    planned = plan_inventory(inventory, goals)
+    folder.write_json(PLAN, planned)
+    folder.write_text(PAGE, plan_page(inventory, planned))
+    return planned
+
+
+def _nothing(inventory: Inventory) -> str:
+    if inventory.skipped:
+        return (
+            f"{inventory.database} has no table to migrate:"
+            f" {inventory.skipped[0].name} is {inventory.skipped[0].reason}."
+        )
+    return (
+        f"{inventory.database} has no tables; check the database, and the schemas and rights of"
+        " its user."
+    )

@@ -1,0 +1,1 @@
+"""What `plan` finds in an inventory: candidates, difficulties, and the recovery plan."""

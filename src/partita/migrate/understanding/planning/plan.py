@@ -1,0 +1,60 @@
+"""The plan that an inventory and the goals lead to; nothing in it needs a connection."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from partita.migrate.understanding.planning.difficulties import find_difficulties
+from partita.migrate.understanding.planning.difficulties.challenges import (
+    find_challenges,
+    transfer_hours,
+)
+from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty
+from partita.migrate.understanding.planning.goals import Goals
+from partita.migrate.understanding.planning.recovery import Step, plan_recovery
+from partita.migrate.understanding.planning.suitability import Suitability, score
+from partita.migrate.understanding.schema.inventory import Inventory, Relationship
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What the other stages and the people who decide need to know first."""
+
+    goals: Goals
+    transfer_hours: float
+    candidates: list[Suitability]
+    groups: list[list[str]]
+    """Tables that belong together and are best moved together."""
+    challenges: list[Difficulty]
+    """Of the whitepaper's table 3."""
+    difficulties: list[Difficulty]
+    recovery: list[Step]
+
+
+def plan_inventory(inventory: Inventory, goals: Goals) -> Plan:
+    """All of the plan that needs no connection."""
+    difficulties = find_difficulties(inventory)
+    return Plan(
+        goals=goals,
+        transfer_hours=round(transfer_hours(inventory, goals), 3),
+        candidates=score(inventory, goals),
+        groups=group(inventory),
+        challenges=find_challenges(inventory, goals, difficulties),
+        difficulties=difficulties,
+        recovery=plan_recovery(inventory, goals),
+    )
+
+
+def group(inventory: Inventory) -> list[list[str]]:
+    """Tables connected by relationships, the largest group first; lookup tables connect nothing."""
+    groups = {table.name: {table.name} for table in inventory.tables}
+    for one in inventory.relationships:
+        if one.kind != "lookup":
+            _join(groups, one)
+    distinct = {min(members): sorted(members) for members in groups.values()}
+    return sorted(distinct.values(), key=lambda members: (-len(members), members))
+
+
+def _join(groups: dict[str, set[str]], one: Relationship) -> None:
+    joined = groups[one.parent] | groups[one.child]
+    for member in joined:
+        groups[member] = joined

@@ -1,0 +1,74 @@
+"""Columns of the source as people write them, and the joins between them.
+
+`table.column` is a column; `a.x = b.y` is a join, from the rows of one table to those of another.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+QUOTED = r'"(?:[^"]|"")*"'
+_REF = re.compile(rf'(?:({QUOTED})|(.*))\.(?:({QUOTED})|([^".]*))', re.DOTALL)
+_NEEDS_QUOTES = re.compile(r'[",={}:]|^\s|\s$|^$')
+
+
+class Ref(NamedTuple):
+    """A column of the source: `table.column`, with quotes around a name that would not end where
+    it does, such as `table."a.b"`."""
+
+    table: str
+    column: str
+
+    @classmethod
+    def parse(cls, text: str) -> Ref:
+        # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
+        found = _REF.fullmatch(text)
+        if found is None:
+            return cls("", _unquoted(text))
+        return cls(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
+
+    def __str__(self) -> str:
+        column = _quoted(self.column, is_column=True)
+        return f"{_quoted(self.table)}.{column}" if self.table else column
+
+
+def _quoted(name: str, *, is_column: bool = False) -> str:
+    if _NEEDS_QUOTES.search(name) or (is_column and "." in name):
+        return '"' + name.replace('"', '""') + '"'
+    return name
+
+
+def _unquoted(text: str) -> str:
+    if re.fullmatch(QUOTED, text, re.DOTALL):
+        return text[1:-1].replace('""', '"')
+    return text
+
+
+def qualified(table: str, name: str) -> Ref:
+    ref = Ref.parse(name)
+    return ref if ref.table else Ref(table, ref.column)
+
+
+class Join(NamedTuple):
+    """A foreign key, followed in either direction: rows of `after` that match one of `before`."""
+
+    before: list[Ref]
+    after: list[Ref]
+
+
+def parse_join(text: str) -> Join | None:
+    """ "a.x = b.y"; the columns of a longer key are separated by commas."""
+    sides = _outside_quotes(" = ", text)
+    if len(sides) != 2:
+        return None
+    before, after = ([Ref.parse(one) for one in _outside_quotes(", *", side)] for side in sides)
+    return Join(before, after) if len(before) == len(after) else None
+
+
+def _outside_quotes(separator: str, text: str) -> list[str]:
+    return re.split(rf'{separator}(?=(?:[^"]*"[^"]*")*[^"]*$)', text)
+
+
+def format_join(before: list[Ref], after: list[Ref]) -> str:
+    return f"{', '.join(map(str, before))} = {', '.join(map(str, after))}"

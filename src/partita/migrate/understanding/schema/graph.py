@@ -1,0 +1,183 @@
+"""The graph of foreign keys: who refers to whom, and which columns mean the same thing."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from copy import copy
+
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
+from partita.migrate.understanding.schema.join_paths import Link
+
+
+class SchemaGraph:
+    """An inventory with its foreign keys followed in both directions."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        exclude: list[str] | None = None,
+        preferred: Iterable[str] = (),
+    ) -> None:
+        """`preferred`: tables and columns; of several ways to a table, those through them first."""
+        kept = [
+            table
+            for table in inventory.tables
+            # PostgreSQL has tables without columns.
+            if table.columns and table.name not in (exclude or [])
+        ]
+        self.database = inventory.database
+        self.inventory = inventory
+        self.tables = {table.name: table for table in kept}
+        self.natural: Mapping[Ref, Ref] = {}
+        """A surrogate key's column, and the one that stands for it everywhere."""
+        self._columns = {
+            Ref(table.name, column.name): column for table in kept for column in table.columns
+        }
+        self._preferred = set(preferred)
+        self._parents = {table.name: self._links(table) for table in kept}
+        self._children: dict[str, list[Link]] = {table.name: [] for table in kept}
+        for links in self._parents.values():
+            for link in links:
+                if link.child != link.parent:
+                    self._children[link.parent].append(link)
+        self._origins: dict[Ref, Ref] = {}
+
+    def with_natural_keys(self, natural: Mapping[Ref, Ref]) -> SchemaGraph:
+        """The same graph, with natural keys in place of surrogate ones."""
+        other = copy(self)
+        other.natural = natural
+        return other
+
+    def table(self, name: str) -> Table:
+        return self.tables[name]
+
+    def column(self, ref: Ref) -> Column | None:
+        return self._columns.get(ref)
+
+    def parents(self, table: str) -> list[Link]:
+        """What a row belongs to: by its primary key first, and by what may be absent last."""
+        return self._parents[table]
+
+    def children(self, table: str) -> list[Link]:
+        return self._children[table]
+
+    def _links(self, table: Table) -> list[Link]:
+        links = [
+            Link(table.name, key)
+            for key in table.foreign_keys
+            # SQLite takes foreign keys that do not fit what they refer to.
+            if key.referenced_table in self.tables
+            and len(key.columns) == len(key.referenced_columns)
+        ]
+        return sorted(
+            links,
+            key=lambda link: (
+                not self._preferred & {link.child, link.parent, *link.columns},
+                not self.is_identifying(link),
+                self._may_lack(link),
+            ),
+        )
+
+    def is_identifying(self, link: Link) -> bool:
+        return set(link.key.columns) <= set(self.table(link.child).primary_key)
+
+    def _may_lack(self, link: Link) -> bool:
+        columns = [self.column(Ref(link.child, name)) for name in link.key.columns]
+        return any(column is not None and column.is_nullable for column in columns)
+
+    def path_up(self, child: str, parent: str) -> list[Link] | None:
+        """The fewest foreign keys from a row to the one row of `parent` that it belongs to."""
+        if child == parent:
+            return []
+        found: dict[str, list[Link]] = {child: []}
+        waiting = deque([child])
+        while waiting:
+            table = waiting.popleft()
+            for link in self.parents(table):
+                if link.parent not in found:
+                    found[link.parent] = [*found[table], link]
+                    waiting.append(link.parent)
+        return found.get(parent)
+
+    def sides(self, table: str) -> tuple[Link, Link] | None:
+        """The two foreign keys of an intersection table, in the order of its primary key."""
+        key = self.table(table).primary_key
+        within = [link for link in self.parents(table) if set(link.key.columns) <= set(key)]
+        if len(within) != 2 or {name for link in within for name in link.key.columns} != set(key):
+            return None
+        within.sort(key=lambda link: min(key.index(name) for name in link.key.columns))
+        return within[0], within[1]
+
+    def unique_keys(self, table: str) -> list[list[str]]:
+        """The primary key first, then every unique index that has no conditions."""
+        found = self.table(table)
+        keys = [found.primary_key] if found.primary_key else []
+        for index in found.indexes:
+            is_plain = index.is_unique and not index.expressions and not index.where
+            if is_plain and index.columns and sorted(index.columns) not in map(sorted, keys):
+                keys.append(index.columns)
+        return keys
+
+    def link_of(self, ref: Ref) -> Link | None:
+        """The foreign key of one column that this column is."""
+        if ref.table not in self.tables:
+            return None
+        return next(
+            (link for link in self.parents(ref.table) if link.key.columns == [ref.column]), None
+        )
+
+    def canonical(self, ref: Ref) -> Ref:
+        """The column that this one repeats; of a surrogate key, what stands for it."""
+        origin = self.origin(ref)
+        return self.natural.get(origin, origin)
+
+    def origin(self, ref: Ref) -> Ref:
+        """The column that this one repeats, as far up as there is only one way to go.
+
+        Of two columns that lead to the same one, the nearer repeats it; the other may differ.
+        """
+        if ref.table in self.tables and ref not in self._origins:
+            self._find_origins(ref.table)
+        return self._origins.get(ref, ref)
+
+    def _find_origins(self, table: str) -> None:
+        ways: dict[Ref, list[tuple[int, Ref]]] = {}
+        for column in self.table(table).columns:
+            own = Ref(table, column.name)
+            end, steps = self._walk(own)
+            ways.setdefault(end, []).append((steps, own))
+        for end, found in ways.items():
+            nearest = min(steps for steps, _ in found)
+            for position, (steps, own) in enumerate(found):
+                is_first = all(other != nearest for other, _ in found[:position])
+                self._origins[own] = end if steps == nearest and is_first else own
+
+    def _walk(self, ref: Ref) -> tuple[Ref, int]:
+        seen: set[Ref] = set()
+        while ref not in seen:
+            seen.add(ref)
+            ref = self._referenced(ref) or ref
+        return ref, len(seen)
+
+    def _referenced(self, ref: Ref) -> Ref | None:
+        if ref.table not in self.tables:
+            return None
+        for link in self.parents(ref.table):
+            if ref.column in link.key.columns and self._is_the_way(link):
+                position = link.key.columns.index(ref.column)
+                return Ref(link.parent, link.key.referenced_columns[position])
+        return None
+
+    def _is_the_way(self, link: Link) -> bool:
+        """Whether a link means the row that its table belongs to, and no other.
+
+        A table that refers twice to another means different rows; only one of the two may be a
+        part of its primary key.
+        """
+        if link.parent == link.child:
+            return False
+        others = [one for one in self.parents(link.child) if one.parent == link.parent]
+        identifying = [one for one in others if self.is_identifying(one)]
+        return len(others) == 1 or identifying == [link]

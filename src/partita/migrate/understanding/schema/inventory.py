@@ -1,0 +1,134 @@
+"""What a relational database holds: the words that all later stages share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from partita.migrate.folder import INVENTORY, Folder
+
+ColumnKind = Literal[
+    "string",
+    "integer",
+    "decimal",
+    "float",
+    "boolean",
+    "date",
+    "time",
+    "datetime",
+    "binary",
+    "json",
+    "enum",
+    "set",
+    "uuid",
+    "array",
+    "geometry",
+    "other",
+]
+
+RelationshipKind = Literal[
+    "one-to-one",
+    "one-to-many",
+    "many-to-many",
+    "hierarchy",
+    "lookup",
+    "entity-attribute-value",
+]
+
+
+class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str
+    type: str
+    """As the source writes it."""
+    kind: ColumnKind
+    is_nullable: bool = False
+    is_auto_increment: bool = False
+    is_generated: bool = False
+    """Computed from other columns by the database."""
+    is_case_insensitive: bool = False
+    """A text whose collation takes "a" and "A" for the same."""
+    length_max: int | None = None
+    default: str | None = None
+
+
+class ForeignKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    columns: list[str]
+    referenced_table: str
+    referenced_columns: list[str]
+    on_delete: str | None = None
+
+
+class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str
+    columns: list[str]
+    is_unique: bool = False
+    expressions: list[str] = field(default_factory=list)
+    """What an index over expressions computes, as the source writes it."""
+    where: str | None = None
+    """The condition of a partial index."""
+    kind: str | None = None
+    """When it is no B-tree: fulltext, spatial, gin, gist, hash ..."""
+
+
+class Table(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str
+    """Unique here: "schema.table" outside the default schema."""
+    schema: str | None = None
+    """When it is not the default one."""
+    columns: list[Column]
+    primary_key: list[str] = field(default_factory=list)
+    foreign_keys: list[ForeignKey] = field(default_factory=list)
+    indexes: list[Index] = field(default_factory=list)
+    """Unique constraints are unique indexes here."""
+    triggers: list[str] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
+    inherits: list[str] = field(default_factory=list)
+    """PostgreSQL: reading those tables reads the rows of this one too."""
+    is_inherited: bool = False
+    """PostgreSQL: others inherit from it, and only ONLY reads its own rows."""
+    is_readable: bool = True
+    """False when the user of the connection has no right to select."""
+    row_count: int = 0
+    is_row_count_exact: bool = False
+    data_bytes: int | None = None
+
+
+class Relationship(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    kind: RelationshipKind
+    parent: str
+    child: str
+    """For many-to-many the other side; for a hierarchy the same table."""
+    parent_columns: list[str]
+    child_columns: list[str]
+    """With a table between them, both are columns of that one."""
+    through: str | None = None
+    """The intersection table of many-to-many, or the closure table of a hierarchy."""
+    is_optional: bool = False
+
+
+class Skipped(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is in the source and not in the inventory, and why."""
+
+    name: str
+    reason: str
+
+
+class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    dialect: str
+    server_version: str
+    database: str
+    tables: list[Table]
+    views: list[str] = field(default_factory=list)
+    analytical_views: list[str] = field(default_factory=list)
+    """Those of the views that group or aggregate."""
+    routines: list[str] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    relationships: list[Relationship] = field(default_factory=list)
+
+    def table(self, name: str) -> Table | None:
+        return next((table for table in self.tables if table.name == name), None)
+
+
+def read_inventory(folder: Folder) -> Inventory:
+    return folder.read_json(INVENTORY, Inventory)

@@ -1,0 +1,217 @@
+"""How tables belong together, worked out from keys, unique indexes and shapes alone.
+
+Each foreign key is one relationship, and says how many rows may stand on its far side. What two
+foreign keys make together, a many-to-many or a closure of a hierarchy, comes on top.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from itertools import combinations
+
+from partita.migrate.understanding.schema.inventory import (
+    Column,
+    ForeignKey,
+    Index,
+    Relationship,
+    RelationshipKind,
+    Table,
+)
+from partita.migrate.understanding.schema.words import words
+
+LOOKUP_COLUMNS_MAX = 3
+"""A key and what it stands for, dates of change aside."""
+LOOKUP_ROWS_MAX = 1000
+LOOKUP_ROWS_PER_ENTRY_MIN = 10
+EAV_COLUMNS_MAX = 7
+"""Besides its values, of which it may have one for each type."""
+
+ATTRIBUTE_WORDS = {"attribute", "attr", "key", "property", "field", "param", "parameter", "option"}
+ATTRIBUTE_NAMES = {"name", "code"}
+"""An attribute only as the whole of a column's name: `customer_name` is a value like others."""
+VALUE_WORDS = {"value", "val"}
+ANCESTOR_WORDS = {"ancestor", "descendant", "descendent"}
+DEPTH_WORDS = {"depth", "distance", "level", "length", "hops"}
+CHANGE_WORDS = {"created", "updated", "modified", "update", "last", "timestamp", "deleted"}
+
+
+def relate(tables: list[Table]) -> list[Relationship]:
+    """All relationships, in the order of their tables."""
+    graph = _Graph(tables)
+    found = [graph.of_foreign_key(table, key) for table, key in graph.foreign_keys()]
+    found += [pair for table in tables for pair in graph.of_intersection(table)]
+    return sorted(
+        found,
+        key=lambda one: (one.parent, one.child, one.through or "", one.kind, one.child_columns),
+    )
+
+
+class _Graph:
+    def __init__(self, tables: list[Table]) -> None:
+        self.tables = {table.name: table for table in tables}
+        self.children: dict[str, list[tuple[Table, ForeignKey]]] = defaultdict(list)
+        for table, key in self.foreign_keys():
+            self.children[key.referenced_table].append((table, key))
+        self.intersections = {
+            table.name: pairs for table in tables if (pairs := self._pairs(table))
+        }
+        self.sides = {
+            key.referenced_table
+            for pairs in self.intersections.values()
+            for pair in pairs
+            for key in pair
+        }
+
+    def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
+        """Those whose both ends are in the inventory."""
+        for table in self.tables.values():
+            for key in table.foreign_keys:
+                if key.referenced_table in self.tables:
+                    yield table, key
+
+    def of_foreign_key(self, table: Table, key: ForeignKey) -> Relationship:
+        return Relationship(
+            kind=self._kind(table, key),
+            parent=key.referenced_table,
+            child=table.name,
+            parent_columns=key.referenced_columns,
+            child_columns=key.columns,
+            is_optional=is_nullable(table, key.columns),
+        )
+
+    def _kind(self, table: Table, key: ForeignKey) -> RelationshipKind:
+        parent = self.tables[key.referenced_table]
+        if parent is table:
+            return "hierarchy"
+        if is_unique(table, key.columns):
+            return "one-to-one"
+        attribute = eav_attribute(table)
+        if attribute is not None and attribute not in key.columns:
+            return "entity-attribute-value"
+        if self._is_lookup(parent):
+            return "lookup"
+        return "one-to-many"
+
+    def of_intersection(self, table: Table) -> Iterator[Relationship]:
+        for first, second in self.intersections.get(table.name, []):
+            yield Relationship(
+                kind="hierarchy" if _is_closure(table, first, second) else "many-to-many",
+                parent=first.referenced_table,
+                child=second.referenced_table,
+                parent_columns=first.columns,
+                child_columns=second.columns,
+                through=table.name,
+            )
+
+    def _pairs(self, table: Table) -> list[tuple[ForeignKey, ForeignKey]]:
+        """Foreign keys of a table that exists to bring their two sides together."""
+        keys = [key for key in table.foreign_keys if key.referenced_table in self.tables]
+        inside = _pairs_within(keys, table.primary_key)
+        if inside or self._is_referenced(table):
+            return inside
+        # With a number of its own, another key brings them together, or there is nothing else.
+        for index in table.indexes:
+            if is_plainly_unique(index) and (inside := _pairs_within(keys, index.columns)):
+                return inside
+        is_bare = len(keys) == 2 and not _payload(table) and len(table.primary_key) < 2
+        named = [name for key in keys for name in key.columns]
+        return _pairs_within(keys, named) if is_bare else []
+
+    def _is_referenced(self, table: Table) -> bool:
+        return bool(self.children[table.name])
+
+    def _is_lookup(self, table: Table) -> bool:
+        """Few short rows that many others point at: a status, a language, a country."""
+        if table.name in self.sides or len(table.primary_key) != 1:
+            return False
+        if any(key.referenced_table != table.name for key in table.foreign_keys):
+            return False
+        kept = [column for column in table.columns if not is_date_of_change(column)]
+        if len(kept) > LOOKUP_COLUMNS_MAX or table.row_count > LOOKUP_ROWS_MAX:
+            return False
+        pointing = self.children[table.name]
+        rows = sum(child.row_count for child, _ in pointing)
+        return len(pointing) >= 2 or rows >= LOOKUP_ROWS_PER_ENTRY_MIN * max(table.row_count, 1)
+
+
+def is_nullable(table: Table, columns: list[str]) -> bool:
+    return any(column.is_nullable for column in table.columns if column.name in columns)
+
+
+def is_unique(table: Table, columns: Collection[str]) -> bool:
+    """Whether no two rows can have the same values in these columns."""
+    keys = [
+        table.primary_key,
+        *(index.columns for index in table.indexes if is_plainly_unique(index)),
+    ]
+    return any(key and set(key) <= set(columns) for key in keys)
+
+
+def is_plainly_unique(index: Index) -> bool:
+    """Without conditions and expressions."""
+    return index.is_unique and index.where is None and not index.expressions
+
+
+def is_date_of_change(column: Column) -> bool:
+    return column.kind in ("datetime", "date") and bool(CHANGE_WORDS & set(words(column.name)))
+
+
+def eav_attribute(table: Table) -> str | None:
+    """The column that names the attribute, when rows are attributes of something else.
+
+    Such a table has the key of an entity, the name of an attribute, and a value.
+    """
+    columns = [column for column in table.columns if not is_date_of_change(column)]
+    values = [column.name for column in columns if VALUE_WORDS & set(words(column.name))]
+    attributes = [
+        column.name
+        for column in columns
+        if column.name not in values and _names_attribute(column.name)
+    ]
+    if len(columns) - len(values) > EAV_COLUMNS_MAX or not values or len(attributes) != 1:
+        return None
+    (attribute,) = attributes
+    entities = [key.columns for key in table.foreign_keys if attribute not in key.columns]
+    entities += [
+        [column.name]
+        for column in columns
+        if column.name != attribute
+        and words(column.name)[-1:] == ["id"]
+        and [column.name] != table.primary_key
+    ]
+    return attribute if entities else None
+
+
+def _names_attribute(name: str) -> bool:
+    return name.lower() in ATTRIBUTE_NAMES or bool(ATTRIBUTE_WORDS & set(words(name)))
+
+
+def _pairs_within(
+    keys: list[ForeignKey], columns: list[str]
+) -> list[tuple[ForeignKey, ForeignKey]]:
+    inside = [key for key in keys if set(key.columns) <= set(columns)]
+    return [pair for pair in combinations(inside, 2) if _are_apart(*pair)]
+
+
+def _are_apart(first: ForeignKey, second: ForeignKey) -> bool:
+    return not set(first.columns) & set(second.columns)
+
+
+def _payload(table: Table) -> list[Column]:
+    """What a table holds besides its keys and dates of change."""
+    keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
+    return [
+        column
+        for column in table.columns
+        if column.name not in keys and not is_date_of_change(column)
+    ]
+
+
+def _is_closure(table: Table, first: ForeignKey, second: ForeignKey) -> bool:
+    """Each ancestor with each descendant, and how far apart they are."""
+    if first.referenced_table != second.referenced_table:
+        return False
+    ends = {word for name in (*first.columns, *second.columns) for word in words(name)}
+    depth = {word for column in _payload(table) for word in words(column.name)}
+    return bool(ends & ANCESTOR_WORDS or depth & DEPTH_WORDS)

@@ -1,0 +1,107 @@
+"""How many items a call touches, and how a sample is shared out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partita.migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
+from partita.migrate.understanding.measuring.candidates import candidate_keys
+from partita.migrate.understanding.measuring.sampling import shares
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
+from partita.migrate.understanding.patterns.item_counts import with_items
+from partita.migrate.understanding.schema.inventory import Table
+
+from ...shop import orders, shop
+
+ANALYSIS = Analysis(
+    tables=[
+        TableAnalysis(
+            table="orders",
+            rows=1000,
+            sampled=1000,
+            confidence="",
+            item_bytes=Distribution(mean=1, p50=1, p95=1, p99=1, max=1),
+            columns=[],
+            keys=[
+                KeySkew(
+                    columns=["customer_id"],
+                    distinct=40,
+                    rows_per_value=25,
+                    rows_per_value_max=50,
+                    top_share=0.05,
+                    entropy_bits=5,
+                )
+            ],
+        )
+    ]
+)
+
+
+def pattern(**members: Any) -> AccessPattern:
+    usual: dict[str, Any] = {
+        "name": "x",
+        "category": "range of items",
+        "operation": "read",
+        "table": "orders",
+        "calls_per_second": 1.0,
+        "items": 0.0,
+    }
+    return AccessPattern(**(usual | members))
+
+
+@pytest.mark.parametrize(
+    ("members", "items"),
+    [
+        ({"equality": ["orders.customer_id"]}, 25),
+        ({"equality": ["orders.customer_id"], "limit": 10}, 10),
+        ({"equality": ["orders.customer_id", "orders.status"]}, 25),
+        ({"equality": ["orders.customer_id"], "operation": "delete"}, 25),
+        ({}, 1000),
+        ({"limit": 3}, 3),
+        ({"operation": "aggregate"}, 1000),
+        ({"operation": "insert"}, 1),
+        ({"equality": ["customer.email"]}, 25),
+        ({"table": "customer", "equality": ["customer.id"], "joins": ["orders"]}, 25),
+        ({"equality": ["orders.customer_id"], "items": 4.5}, 4.5),
+    ],
+)
+def test_what_nobody_counted_is_told_by_the_sampled_rows(
+    members: dict[str, Any], items: float
+) -> None:
+    known = with_items(Patterns(patterns=[pattern(**members)]), shop("mysql"), ANALYSIS)
+    assert known.patterns[0].items == items
+
+
+tables = st.lists(st.integers(0, 10**9), min_size=1, max_size=40).map(
+    lambda counts: [
+        Table(name=f"t{i}", columns=[], row_count=count) for i, count in enumerate(counts)
+    ]
+)
+
+
+@given(tables, st.integers(1000, 10**6))
+def test_a_sample_is_shared_by_all_and_small_tables_leave_theirs_to_others(
+    found: list[Table], total: int
+) -> None:
+    given_rows = shares(found, total)
+    assert sum(given_rows.values()) <= total + len(found)
+    assert min(given_rows.values()) >= 1
+    largest = max(found, key=lambda table: table.row_count)
+    assert given_rows[largest.name] >= max(given_rows.values()) - 1
+    if sum(max(table.row_count, 1000) for table in found) <= total:
+        assert all(given_rows[table.name] >= table.row_count for table in found)
+
+
+def test_wide_rows_are_sampled_less() -> None:
+    wide = Table(name="wide", columns=[], row_count=10**6, data_bytes=10**12)
+    assert shares([wide], 10**6)["wide"] < 3000
+
+
+def test_every_column_that_names_or_finds_rows_is_a_candidate() -> None:
+    by_status = pattern(equality=["orders.status", "orders.customer_id"])
+    keys = [key.columns for key in candidate_keys(orders(), [by_status])]
+    assert keys == [["id"], ["customer_id"], ["status", "customer_id"], ["status"]]
