@@ -104,7 +104,7 @@ def serve(
 ) -> None:
     """Serve the HTTP API of the catalogue until SIGTERM or Ctrl-C."""
     from partita.apps.metrics import service
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     run(
         lambda: service.serve(
@@ -159,7 +159,7 @@ def rollback(mysql: str, endpoint: str, table: str) -> None:
 def _shown(move: Move[T], mysql: str, endpoint: str, table: str) -> T:
     """The result of a move, of which a person sees how far it is."""
     from partita.apps.metrics.migration.display import shown
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     with shown() as display:
         return run(lambda: move(mysql, endpoint, Tables(table), display))

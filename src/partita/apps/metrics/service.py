@@ -19,10 +19,10 @@ from partita.apps.metrics.mariadb import MariaDB, parse_address
 from partita.apps.metrics.migrating import MigratingCatalogue, MirroredCatalogue
 from partita.apps.metrics.modes import Mode, Modes, Watch
 from partita.apps.metrics.tables import Tables, create_tables
-from partita.apps.web import Web
 from partita.client import Client
 from partita.client.client import REGION
 from partita.errors import PartitaError
+from partita.server.http.web import Web
 
 
 class Limits(TypedDict):

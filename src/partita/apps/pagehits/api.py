@@ -15,8 +15,8 @@ from partita.apps.pagehits.closed_windows import ClosedWindows, Key
 from partita.apps.pagehits.lists import Lists
 from partita.apps.pagehits.questions import Question, WrongQuestion, read_question
 from partita.apps.pagehits.settings import Settings
-from partita.apps.web import Request, Response, Web, json_response, problem
 from partita.client import Client, ClientError
+from partita.server.http.web import Request, Response, Web, json_response, problem
 
 CORS = {"access-control-allow-origin": "*"}
 TRAFFIC_SECONDS = 86_400

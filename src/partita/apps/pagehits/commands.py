@@ -81,7 +81,7 @@ def serve(
 ) -> None:
     """Run the page hit counter until SIGTERM or Ctrl-C."""
     from partita.apps.pagehits import settings
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     loaded = settings.load(config)
@@ -134,7 +134,7 @@ def import_command(logs: tuple[Path, ...], config: Path | None, endpoint: str) -
     """
     from partita.apps.pagehits import settings
     from partita.apps.pagehits.service import import_logs
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     loaded = settings.load(config)
     run(lambda: import_logs(logs, loaded, endpoint, click.echo))

@@ -160,7 +160,7 @@ _postgresql = click.option(
 def serve_old(postgresql: str, host: str, port: int) -> None:
     """Serve the old relational counter: POST /pagehits, and GET / for lists."""
     from partita.apps.pagehits.relational_service import serve
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     run(lambda: serve(postgresql, host, port, lambda url: click.echo(f"old pagehits at {url}")))
 

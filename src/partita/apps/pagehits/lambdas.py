@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
-from partita.apps.messages import Request, Response
 from partita.apps.pagehits.settings import Settings, load
 from partita.client import Client
+from partita.server.http.web_messages import Request, Response
 
 Answer = TypeVar("Answer")
 Part = TypeVar("Part")

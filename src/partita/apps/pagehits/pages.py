@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from partita.apps.pagehits.access import Access
-from partita.apps.web import Request, Response, Web
+from partita.server.http.web import Request, Response, Web
 
 FOLDER = Path(__file__).parent / "browser"
 HTML = "text/html; charset=utf-8"

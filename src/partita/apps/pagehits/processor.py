@@ -32,10 +32,10 @@ from partita.apps.pagehits.visits import (
     encode,
     settle_time,
 )
-from partita.apps.web import Request, Response, Web, problem
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
+from partita.server.http.web import Request, Response, Web, problem
 
 EVENTS_MAX = 1_000
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
