@@ -21,10 +21,10 @@ from partita.errors import (
 from partita.limits import KB, MB
 from partita.server.http.encodings import PACKERS, chosen
 from partita.server.http.messages import (
+    CONNECTION_LINES,
     HttpRequest,
     HttpResponse,
     Responses,
-    connection_line,
     date_line,
 )
 from partita.server.protocol.envelope import error_body
@@ -55,7 +55,7 @@ _next_request_id: Final = map(_REQUEST_ID.__mod__, count()).__next__
 class AwsResponses(Responses):
     def encode(self, response: HttpResponse, request: HttpRequest) -> bytes:
         body = response.body
-        more = response.headers + request.answer_headers
+        more = response.headers
         checksum = response.checksum
         size = len(body)
         if PACKED_BYTES_MIN < size <= PACKED_BYTES_MAX and response.content_type not in OF_KINESIS:
@@ -67,7 +67,7 @@ class AwsResponses(Responses):
                 checksum = None
         head = (
             b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n"
-            b"x-amzn-requestid: %b\r\nx-amz-crc32: %d\r\n%b%b\r\n"
+            b"x-amzn-requestid: %b\r\nx-amz-crc32: %d\r\n%b%b%b\r\n"
         ) % (
             _STATUS_LINES[response.status],
             date_line(int(time())),
@@ -76,7 +76,8 @@ class AwsResponses(Responses):
             _next_request_id(),
             crc32(body) if checksum is None else checksum,
             more,
-            connection_line(request),
+            request.answer_headers,
+            CONNECTION_LINES[request.keep_alive, request.is_http_1_0],
         )
         return head if request.method == b"HEAD" else head + body
 

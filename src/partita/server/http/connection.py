@@ -36,7 +36,7 @@ class Exchange:
 
     def __call__(self, response: HttpResponse) -> None:
         connection = self.connection
-        if connection.ends_with(self):
+        if connection.listener.is_stopping and connection.ends_with(self):
             self.request.keep_alive = False
         self.answer = connection.responses.encode(response, self.request)
         connection.answered(len(self.answer))
@@ -46,7 +46,7 @@ class Connection:
     """Callbacks of the transport, and the order of the answers."""
 
     def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+        self.listener = listener
         self._limits = listener.limits
         self.responses = listener.responses
         self._reader = RequestReader(self, listener)
@@ -62,6 +62,7 @@ class Connection:
         self._host: bytes | None = None
         """That was answered to last."""
         # How it ends.
+        self.takes_more = True
         self.is_refused = False
         self._is_last_taken = False
         self._is_closing = False
@@ -75,13 +76,14 @@ class Connection:
         # uvloop's transports are not registered as asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BYTES_MAX)
-        self._listener.add(self)
+        self.listener.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.takes_more = False
         self._is_last_taken = self._is_closing = True
         self._waiting.clear()
         self._reader.drop_body()
-        self._listener.remove(self)
+        self.listener.remove(self)
 
     def data_received(self, data: bytes) -> None:
         if self._is_discarding:
@@ -93,11 +95,12 @@ class Connection:
 
     def eof_received(self) -> bool:
         """A client that has sent its last request may still wait for the answer."""
+        self.takes_more = False
         self._is_last_taken = self._is_closing = True
         return bool(self._exchanges or self._waiting) and not self._is_discarding
 
     def pause_writing(self) -> None:
-        self._unread_since = self._listener.now
+        self._unread_since = self.listener.now
         self._pace_reading()
 
     def resume_writing(self) -> None:
@@ -106,12 +109,11 @@ class Connection:
 
     # Requests to answers.
 
-    def takes_more(self) -> bool:
-        return not self.is_refused and not self._is_last_taken
-
     def take(self, request: HttpRequest) -> None:
         """A request that is complete."""
-        self._is_last_taken = not request.keep_alive
+        if not request.keep_alive:
+            self.takes_more = False
+            self._is_last_taken = True
         if self._waiting or self._is_busy():
             self._waiting.append(request)
             self._pace_reading()
@@ -126,34 +128,45 @@ class Connection:
         self._unhandled.append(exchange)
         if not self._is_queued:
             self._is_queued = True
-            self._listener.queue(self)
+            self.listener.queue(self)
 
     def handle_next(self) -> bool:
         """Answer one request, or begin to; says whether there is another."""
         exchange = self._unhandled.popleft()
         request = exchange.request
-        try:
-            response = self._early_answer(request)
-        except TooLarge:
-            self._refuse_from(exchange)
+        headers = request.headers
+        if (
+            b"origin" in headers
+            or b"content-encoding" in headers
+            or headers.get(b"host") != self._host
+        ):
+            self._handle_if_allowed(exchange)
         else:
-            if response is None:
-                self._listener.handle(request, exchange)
-            else:
-                exchange(response)
+            self.listener.handle(request, exchange)
         self._is_queued = bool(self._unhandled)
         return self._is_queued
+
+    def _handle_if_allowed(self, exchange: Exchange) -> None:
+        try:
+            response = self._early_answer(exchange.request)
+        except TooLarge:
+            self._refuse_from(exchange)
+            return
+        if response is None:
+            self.listener.handle(exchange.request, exchange)
+        else:
+            exchange(response)
 
     def _early_answer(self, request: HttpRequest) -> HttpResponse | None:
         """To what is not handed on: another host's, a page's that may not, what is not readable."""
         headers = request.headers
         host = headers.get(b"host")
         if host != self._host:
-            if host is not None and not self._listener.hosts.allows(host):
-                return self.responses.refusal(421, self._listener.hosts.refusal(host))
+            if host is not None and not self.listener.hosts.allows(host):
+                return self.responses.refusal(421, self.listener.hosts.refusal(host))
             self._host = host
-        if b"origin" in headers and self._listener.origins is not None:
-            response = self._listener.origins.early_answer(request, self.responses)
+        if b"origin" in headers and self.listener.origins is not None:
+            response = self.listener.origins.early_answer(request, self.responses)
             if response is not None:
                 return response
         if b"content-encoding" in headers:
@@ -181,8 +194,8 @@ class Connection:
             self.flush()
 
     def ends_with(self, exchange: Exchange) -> bool:
-        """Whether this is the last answer before a stop that came after its request."""
-        return self._listener.is_stopping and exchange is self._exchanges[-1]
+        """Whether this is the last answer before a stop."""
+        return exchange is self._exchanges[-1]
 
     def _is_busy(self) -> bool:
         return (
@@ -193,7 +206,7 @@ class Connection:
 
     def answered(self, size: int) -> None:
         self._held_bytes += size
-        if not self._listener.sends_later(self, size):
+        if not (self.listener.is_in_round and self.listener.sends_later(self, size)):
             self.flush()
 
     def flush(self) -> None:
@@ -205,26 +218,29 @@ class Connection:
             ready.append(answer)
         if ready:
             self._held_bytes = 0
-            self.since = self._listener.now
-            self._send(ready[0] if len(ready) == 1 else b"".join(ready))
+            self.since = self.listener.now
+            if not self._transport.is_closing():
+                self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
         if self._waiting:
             if not self._is_busy():
                 # Later, so that the transport can say that the client does not read.
                 asyncio.get_running_loop().call_soon(self._handle_waiting)
-        elif not exchanges:
+        elif not exchanges and (
+            self._is_closing or not self.takes_more or self._reader.owes_continue
+        ):
             self._rest()
         if self._is_reading_paused:
             self._pace_reading()
 
     def _rest(self) -> None:
-        """Everything is answered."""
+        """Everything is answered, and something else is left to do."""
         if self.is_refused:
             self._send_final()
         elif self._is_closing and (self._reader.request is None or self._is_last_taken):
             self._transport.close()
         elif self._reader.owes_continue:
             self._reader.owes_continue = False
-            self._send(CONTINUE)
+            self._transport.write(CONTINUE)
 
     def _pace_reading(self) -> None:
         should_pause = (bool(self._waiting) or self._is_busy()) and not self._is_discarding
@@ -236,15 +252,12 @@ class Connection:
         else:
             self._transport.resume_reading()
 
-    def _send(self, content: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(content)
-
     # Endings.
 
     def refuse(self, status: int, detail: str) -> None:
         """Nothing more is read from this client: what came before is answered, then this."""
         if not self.is_refused:
+            self.takes_more = False
             self.is_refused = True
             self._final = self.responses.final(status, detail)
             self._reader.drop_body()
@@ -257,8 +270,8 @@ class Connection:
         if self._is_discarding or self._transport.is_closing():
             return
         self._is_discarding = True
-        self.since = self._listener.now
-        self._send(self._final)
+        self.since = self.listener.now
+        self._transport.write(self._final)
         if self._is_last_taken:
             self._transport.close()
         elif self._transport.can_write_eof():

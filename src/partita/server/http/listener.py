@@ -72,7 +72,8 @@ class Listener:
         self.is_stopping = False
         self._count = count
         self._queue: deque[Connection] = deque()
-        self._is_answering = False
+        self.is_in_round = False
+        """Whether a round of requests is being answered."""
         self._answered: list[Connection] = []
         self._answered_bytes = 0
         self._call_soon = call_soon
@@ -137,7 +138,7 @@ class Listener:
         queue = self._queue
         now = monotonic()
         ends, sends = now + TURN_SECONDS_MAX, now + BATCH_SECONDS_MAX
-        self._is_answering = True
+        self.is_in_round = True
         while queue and now <= ends:
             connection = queue.popleft()
             try:
@@ -151,7 +152,7 @@ class Listener:
             if now > sends:
                 self._send_answered()
                 sends = now + BATCH_SECONDS_MAX
-        self._is_answering = False
+        self.is_in_round = False
         self._send_answered()
         if queue:
             self._call_soon(self._answer_queued)
@@ -161,7 +162,7 @@ class Listener:
 
         To wake a client between any two requests would cost as much as answering them does.
         """
-        if not self._is_answering or self._answered_bytes + size > BATCH_BYTES_MAX:
+        if self._answered_bytes + size > BATCH_BYTES_MAX:
             return False
         self._answered.append(connection)
         self._answered_bytes += size

@@ -19,6 +19,13 @@ _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
 _BODILESS: Final = (204, 304)
+CONNECTION_LINES: Final = {
+    (True, False): b"",
+    (True, True): b"connection: keep-alive\r\n",
+    (False, False): b"connection: close\r\n",
+    (False, True): b"connection: close\r\n",
+}
+"""By whether the connection is kept, and whether the client speaks HTTP/1.0."""
 
 
 class HttpRequest:
@@ -81,24 +88,23 @@ class Responses:
 
     def encode(self, response: HttpResponse, request: HttpRequest) -> bytes:
         """The bytes of a response to a request."""
+        body = response.body
         if response.status in _BODILESS:
             content = b""
         else:
             content = b"content-type: %b\r\ncontent-length: %d\r\n" % (
                 response.content_type,
-                len(response.body),
+                len(body),
             )
-        head = b"%b%b%b%b%b%b\r\n" % (
+        return b"%b%b%b%b%b%b\r\n%b" % (
             _STATUS_LINES[response.status],
             date_line(int(time())),
             content,
             response.headers,
             request.answer_headers,
-            connection_line(request),
+            CONNECTION_LINES[request.keep_alive, request.is_http_1_0],
+            body if content and request.method != b"HEAD" else b"",
         )
-        if content and request.method != b"HEAD":
-            return head + response.body
-        return head
 
     def refusal(self, status: int, detail: str) -> HttpResponse:
         """The answer to a request that is not handed on, with the reason in a sentence."""
@@ -117,12 +123,6 @@ def problem_body(status: int, detail: str, **members: Any) -> bytes:
     return orjson.dumps(
         {"type": "about:blank", "title": title, "status": status, "detail": detail, **members}
     )
-
-
-def connection_line(request: HttpRequest) -> bytes:
-    if not request.keep_alive:
-        return b"connection: close\r\n"
-    return b"connection: keep-alive\r\n" if request.is_http_1_0 else b""
 
 
 @lru_cache(maxsize=1)

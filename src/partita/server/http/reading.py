@@ -54,29 +54,38 @@ class RequestReader:
         # Measured only when it can be too long: it comes in pieces, or in a large one.
         self._is_header_long = self.request is not None or len(data) > REQUEST_HEADER_BYTES_MAX
         self._has_advanced = False
-        self._parse(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_on(memoryview(data)[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            self._refuse(error)
         if self.request is not None and not self._has_advanced:
             # A header, or what follows a chunked body, that does not end counts by what is read.
             self._unfinished_bytes += len(data)
             if self._unfinished_bytes > REQUEST_HEADER_BYTES_MAX:
                 self._connection.refuse(431, LONG_HEADER)
 
-    def _parse(self, data: bytes) -> None:
-        pieces: list[bytes | memoryview] = [data]
+    def _read_on(self, rest: memoryview) -> None:
+        """Behind an offer of HTTP/2, of which there may be more."""
+        pieces: list[bytes | memoryview] = [rest, self._head_without_upgrade()]
         while pieces and not self._connection.is_refused:
             piece = pieces.pop()
             try:
                 self._parser.feed_data(piece)
             except httptools.HttpParserUpgrade as upgrade:
-                rest = memoryview(piece)[upgrade.args[0] :]
-                pieces += (rest, self._head_without_upgrade())
-            except httptools.HttpParserCallbackError:
-                # A bug of ours: which of the answers are still to come is not known any more.
-                logger.exception("A request could not be taken")
-                self._connection.abort()
+                pieces += (memoryview(piece)[upgrade.args[0] :], self._head_without_upgrade())
+            except httptools.HttpParserError as error:
+                self._refuse(error)
                 return
-            except httptools.HttpParserError:
-                self._connection.refuse(400, NOT_HTTP)
+
+    def _refuse(self, error: Exception) -> None:
+        if isinstance(error, httptools.HttpParserCallbackError):
+            # A bug of ours: which of the answers are still to come is not known any more.
+            logger.error("A request could not be taken", exc_info=error)
+            self._connection.abort()
+        else:
+            self._connection.refuse(400, NOT_HTTP)
 
     def _head_without_upgrade(self) -> bytes:
         """Java's and other clients offer HTTP/2 with a request, which is declined: a new parser
@@ -124,7 +133,7 @@ class RequestReader:
             self.owes_continue = headers[b"expect"].lower() == b"100-continue"
 
     def on_body(self, part: bytes) -> None:
-        if not self._connection.takes_more():
+        if not self._connection.takes_more:
             return
         self._has_advanced = True
         self._unfinished_bytes = 0
@@ -148,7 +157,7 @@ class RequestReader:
         request = self.request
         self.request = None
         self.owes_continue = False
-        if request is None or not self._connection.takes_more():
+        if request is None or not self._connection.takes_more:
             return
         if self._body:
             request.body = bytes(self._body)

@@ -23,7 +23,7 @@ from partita.server.http.limits import Limits
 from partita.server.http.listener import Listener
 from partita.server.http.messages import HttpRequest, Reply, Responses
 from partita.server.http.routes import Handler, Routes
-from partita.server.http.web_messages import Request, Response, json_response, problem, to_wire
+from partita.server.http.web_messages import Request, Response, json_response, problem
 
 __all__ = ["Request", "Response", "Web", "json_response", "problem"]
 
@@ -49,13 +49,7 @@ class Web:
 
     async def answer(self, request: Request) -> Response:
         handler = self._routes.find(request)
-        if isinstance(handler, Response):
-            return handler
-        try:
-            return await handler(request)
-        except Exception:
-            logger.exception("%s %s could not be answered", request.method, request.path)
-            return problem(500, "Something unexpected happened; the log of the service has more.")
+        return handler if isinstance(handler, Response) else await handler(request)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""
@@ -72,11 +66,19 @@ class Web:
     def _handle(self, received: HttpRequest, reply: Reply) -> None:
         request = Request(received.method, received.target, received.headers)
         request.body = received.body
+        handler = self._routes.find(request)
+        if isinstance(handler, Response):
+            reply(handler.on_wire)
+            return
         # Kept until it ends, also when its client leaves: it could be half way through two writes.
-        task = asyncio.get_running_loop().create_task(self._answer(request, reply))
-        self._tasks[reply] = task
+        answering = self._answer(handler, request, reply)
+        self._tasks[reply] = asyncio.get_running_loop().create_task(answering)
 
-    async def _answer(self, request: Request, reply: Reply) -> None:
-        response = await self.answer(request)
+    async def _answer(self, handler: Handler, request: Request, reply: Reply) -> None:
+        try:
+            response = await handler(request)
+        except Exception:
+            logger.exception("%s %s could not be answered", request.method, request.path)
+            response = problem(500, "Something unexpected happened; the log has more.")
         del self._tasks[reply]
-        reply(to_wire(response))
+        reply(response.on_wire)

@@ -66,7 +66,9 @@ class Request:
 
 
 class Response:
-    __slots__ = ("body", "content_type", "headers", "status")
+    """Not to be changed once it is sent: it may be sent again, and is not encoded again."""
+
+    __slots__ = ("_on_wire", "body", "content_type", "headers", "status")
 
     def __init__(
         self,
@@ -79,6 +81,19 @@ class Response:
         self.body = body
         self.content_type = content_type
         self.headers = headers
+        self._on_wire: HttpResponse | None = None
+
+    @property
+    def on_wire(self) -> HttpResponse:
+        if self._on_wire is None:
+            lines = ""
+            if self.headers:
+                for name, value in self.headers.items():
+                    lines += f"{name}: {value}\r\n"
+            self._on_wire = HttpResponse(
+                self.status, self.body, self.content_type.encode(), lines.encode("latin-1")
+            )
+        return self._on_wire
 
 
 def json_response(
@@ -102,10 +117,3 @@ def decoded(segment: str) -> str | None:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
         return None
-
-
-def to_wire(response: Response) -> HttpResponse:
-    lines = "".join(f"{name}: {value}\r\n" for name, value in (response.headers or {}).items())
-    return HttpResponse(
-        response.status, response.body, response.content_type.encode(), lines.encode("latin-1")
-    )
