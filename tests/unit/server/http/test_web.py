@@ -1,8 +1,9 @@
-"""The small HTTP service, asked over sockets."""
+"""The small web service, asked over sockets."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -327,3 +328,69 @@ def test_a_client_that_sends_ahead_and_never_reads_is_given_up() -> None:
         writer.close()
 
     serving(story, unread_seconds_max=0.2, sweep_seconds=0.1)
+
+
+def test_a_name_of_another_site_is_not_answered_to() -> None:
+    async def story(port: int) -> None:
+        request = last("/echo/a").replace(b"localhost", b"evil.example")
+        status, _, body = parsed(await exchange(port, request))
+        assert (status, body["title"]) == (421, "Misdirected Request")
+        assert body["detail"] == (
+            "This server does not answer to the name 'evil.example': ask for localhost, or set "
+            "PARTITA_ALLOW_HOST=evil.example."
+        )
+
+    serving(story)
+
+
+def test_unless_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTITA_ALLOW_HOST", "other.example hits.example")
+
+    async def story(port: int) -> None:
+        request = last("/echo/a").replace(b"localhost", b"hits.example:80")
+        assert parsed(await exchange(port, request))[0] == 200
+
+    serving(story)
+
+
+def test_handlers_say_whose_pages_may_send_requests() -> None:
+    async def story(port: int) -> None:
+        status, head, _ = parsed(await exchange(port, last("/echo/a", "Origin: http://a.example")))
+        assert (status, "access-control" in head) == (200, False)
+
+    serving(story)
+
+
+def test_requests_may_be_packed() -> None:
+    async def story(port: int) -> None:
+        packed = gzip.compress(b"hi")
+        encoding = ("Content-Encoding: gzip", f"Content-Length: {len(packed)}")
+        answer = await exchange(port, last("/echo/a", *encoding, method="PUT") + packed)
+        assert parsed(answer)[2]["body"] == "hi"
+        answer = await exchange(port, last("/echo/a", "Content-Encoding: br", method="PUT"))
+        assert parsed(answer)[0] == 415
+
+    serving(story)
+
+
+def test_a_client_reads_what_it_has_written_on_the_same_connection() -> None:
+    async def check() -> None:
+        written: list[str] = []
+
+        async def write(request: Request) -> Response:
+            await asyncio.sleep(0.05)
+            written.append(request.parameters["name"])
+            return Response(204)
+
+        async def read(request: Request) -> Response:
+            return json_response(written)
+
+        web = Web()
+        web.add("PUT", "/things/{name}", write)
+        web.add("GET", "/things", read)
+        port = await web.start("127.0.0.1", 0)
+        requests = [get("/things/a", method="PUT"), get("/things/b", method="PUT"), last("/things")]
+        assert (await exchange(port, b"".join(requests))).endswith(b'["a","b"]')
+        await web.stop()
+
+    asyncio.run(check())
