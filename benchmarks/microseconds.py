@@ -23,10 +23,12 @@ from partita.compiled import is_used
 from partita.database.database import Database
 from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.dispatch import Dispatcher
-from partita.server.http.listener import Connection, Listener
-from partita.server.http.messages import HttpResponse
+from partita.server.http.connection import Connection
+from partita.server.http.listener import Listener
+from partita.server.http.messages import Handle, HttpResponse
 from partita.server.protocol import codec
 from partita.server.protocol.validation import compile_validators
+from partita.server.responses import AwsResponses
 
 NAMES = ("GetItem", "Query", "QueryFiltered", "PutItem", "UpdateItem", "TransactWriteItems")
 ROUNDS, PER_ROUND = 60, 50
@@ -65,10 +67,10 @@ class Bench:
         dispatcher = Dispatcher(
             self.database, READS, WRITES, ONLY_READS, response_caches=response_caches
         )
-        return self.listen(dispatcher.handle, dispatcher)
+        return self.listen(dispatcher.handle)
 
-    def listen(self, handle: Callable[..., None], dispatcher: Dispatcher) -> Connection:
-        listener = Listener(handle, dispatcher.metrics, self.later.append)
+    def listen(self, handle: Handle) -> Connection:
+        listener = Listener(handle, AwsResponses(), call_soon=self.later.append)
         connection = Connection(listener)
         connection.connection_made(_Transport())
         return connection
@@ -138,8 +140,7 @@ def measure(bench: Bench, name: str) -> tuple[dict[str, float], float]:
         return work
 
     answer = HttpResponse(200, b"x" * 1000)
-    dispatcher = Dispatcher(bench.database, READS, WRITES, ONLY_READS)
-    alone = bench.listen(lambda request, reply: reply(answer), dispatcher)
+    alone = bench.listen(lambda request, reply: reply(answer))
     validate = bench.validators[operation.target]
 
     def nothing() -> None:

@@ -19,12 +19,15 @@ from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
 from partita.registry import ONLY_READS, READS, WRITES
-from partita.server import lifecycle
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Told
+from partita.server.http import lifecycle
+from partita.server.http.hosts import Hosts
 from partita.server.http.listener import Listener
+from partita.server.http.origins import Origins
 from partita.server.monitoring.pages import PAGES
+from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.settings import Function, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
@@ -52,14 +55,19 @@ def serve(
     functions: Sequence[Function] = (),
     time_scale: float = 1.0,
     settings_folder: Path = Path(),
+    allowed_origins: Sequence[str] = (),
+    allowed_hosts: Sequence[str] = (),
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
     `say` gets a line when requests are accepted. `response_cache_bytes` bounds the response cache;
     0 switches it off, without it there is a default. Functions are looked for in the folder of the
     settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
-    creates tables that the service refuses and clients of DynamoDB Local ask for.
+    creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
+    allowed origins may use the server from a browser; it answers to the allowed hosts besides the
+    local ones.
     """
+    origins, hosts = Origins(allowed_origins, EXPOSED_HEADERS), Hosts(allowed_hosts)
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -100,7 +108,13 @@ def serve(
             say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
 
         try:
-            listener = Listener(dispatcher.handle, dispatcher.metrics)
+            listener = Listener(
+                dispatcher.handle,
+                AwsResponses(),
+                hosts=hosts,
+                origins=origins,
+                count=dispatcher.metrics.count_connections,
+            )
             await lifecycle.serve(listener, host, port, ready, workflows.stop)
         finally:
             await workflows.stop()

@@ -96,8 +96,16 @@ def _read_config(
         for name in options:
             if name not in known:
                 raise PartitaError(f"There is no setting {name} under [serve] in {path}.")
-        context.default_map = options
+        lists = {option.name for option in context.command.params if _is_repeatable(option)}
+        context.default_map = {
+            name: [value] if name in lists and isinstance(value, str) else value
+            for name, value in options.items()
+        }
     return path
+
+
+def _is_repeatable(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, click.Option) and parameter.multiple
 
 
 @commands.command()
@@ -146,6 +154,18 @@ def _read_config(
     type=click.FloatRange(0, min_open=True),
     help="Seconds that pass in workflows in one of ours: for test suites.",
 )
+@click.option(
+    "--allow-origin",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Whose pages may use the server from a browser: http://localhost:3000, or * for all.",
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name that is answered to besides localhost, or * for all.",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -156,6 +176,8 @@ def serve(
     capacity: str,
     response_cache: int | None,
     time_scale: float | None,
+    allow_origin: tuple[str, ...],
+    allow_host: tuple[str, ...],
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -177,6 +199,8 @@ def serve(
         functions=loaded.functions,
         time_scale=loaded.workflows.time_scale if time_scale is None else time_scale,
         settings_folder=Path() if config is None else config.absolute().parent,
+        allowed_origins=allow_origin,
+        allowed_hosts=allow_host,
     )
 
 
@@ -264,7 +288,14 @@ def local(flags: tuple[str, ...]) -> None:
         click.echo(choice.page)
         return
     data = None if choice.in_memory else choice.data
-    _serve(choice.host, choice.port, data, choice.transient_seconds, is_lenient=True)
+    _serve(
+        choice.host,
+        choice.port,
+        data,
+        choice.transient_seconds,
+        is_lenient=True,
+        allowed_origins=choice.origins,
+    )
 
 
 def _serve(
@@ -295,6 +326,7 @@ class Local:
     data: Path = DATA
     in_memory: bool = False
     transient_seconds: float = 0.0
+    origins: tuple[str, ...] = ()
     page: str | None = None
     """A text to print instead of serving."""
 
@@ -313,6 +345,10 @@ def _port(choice: Local, value: str) -> Local:
     return replace(choice, port=int(value))
 
 
+def _listed(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
 LOCAL_FLAGS: dict[str, Flag] = {
     "-inMemory": Flag(
         "Keep nothing after the server stops.", lambda choice, _: replace(choice, in_memory=True)
@@ -324,7 +360,11 @@ LOCAL_FLAGS: dict[str, Flag] = {
     ),
     "-port": Flag(f"Port to listen on ({PORT}); 0 takes a free one.", _port, "N"),
     "-sharedDb": Flag("One database for all keys and regions: always so here."),
-    "-cors": Flag("Origins that browsers may call from: all of them here.", value="ORIGINS"),
+    "-cors": Flag(
+        "Whose pages may use the server from a browser, or * for all.",
+        lambda choice, value: replace(choice, origins=_listed(value)),
+        "ORIGINS",
+    ),
     "-delayTransientStatuses": Flag(
         "Let tables be CREATING, UPDATING and DELETING for a while.",
         lambda choice, _: replace(choice, transient_seconds=TRANSIENT_SECONDS),

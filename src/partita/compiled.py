@@ -91,9 +91,13 @@ MODULES = (
     "database/operations/partiql/statements.py",
     "database/operations/data_plane/transactions.py",
     "server/dispatch.py",
+    "server/http/connection.py",
+    "server/http/limits.py",
     "server/http/listener.py",
     "server/http/messages.py",
+    "server/http/reading.py",
     "server/metrics.py",
+    "server/responses.py",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,32 @@ def test_db_path_keeps_the_data(serve: Any, tmp_path: Path) -> None:
 def test_the_other_flags_are_understood(serve: Any, flags: tuple[str, ...]) -> None:
     server = serve("local", "-inMemory", "-port", "0", *flags)
     assert server.client().list_tables()["TableNames"] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "allowed", "refused"),
+    [
+        ((), [], ["http://example.com", "http://localhost", "null"]),
+        (("-cors", "*"), ["http://example.com", "null"], []),
+        # DynamoDB Local compares whole origins; its guide speaks of domains.
+        (
+            ("-cors", "http://example.com:3000, localhost"),
+            ["http://example.com:3000", "http://localhost:8080", "https://localhost"],
+            ["http://example.com", "https://example.com:3000", "http://a.example", "null"],
+        ),
+    ],
+    ids=["none", "all", "a list"],
+)
+def test_cors_lists_whose_pages_may_use_the_server(
+    serve: Any, flags: tuple[str, ...], allowed: list[str], refused: list[str]
+) -> None:
+    server = serve("local", "-inMemory", "-port", "0", *flags)
+    for origin in (*allowed, *refused):
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("GET", "/", headers={"Origin": origin})
+        answer = connection.getresponse()
+        assert (answer.status, origin) == (200 if origin in allowed else 403, origin)
+        connection.close()
 
 
 def test_transient_statuses_are_delayed(serve: Any) -> None:
@@ -98,6 +125,7 @@ def test_version_prints_it(run: Any, flag: str) -> None:
         (("-port", "http"), "-port takes a number"),
         (("-port", "70000"), "-port takes a number"),
         (("-dbPath",), "-dbPath needs a value"),
+        (("-cors", "a b"), "'a b' is not an origin"),
         # DynamoDB Local refuses this pair too.
         (("-inMemory", "-dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),
         (("--inMemory", "--dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),

@@ -11,11 +11,14 @@ import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
+
+from .. import processes
 
 TABLE = "table"
 FORMAT_KEY = b"\x00format"
@@ -290,6 +293,47 @@ def test_a_request_half_sent_does_not_hold_up_the_end(serve: Any) -> None:
         started = time.monotonic()
         assert server.terminate()[0] == 0
         assert time.monotonic() - started < 8
+
+
+# Whose pages may use the server, and what it is called: told like all options.
+
+
+def status(server: processes.Server, **headers: str) -> int:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", "/health", headers=headers)
+    answered = connection.getresponse().status
+    connection.close()
+    return answered
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'allow_origin = ["http://a.example", "http://b.example"]\nallow_host = ["db.test"]',
+        'allow_origin = "http://a.example"\nallow_host = "db.test"',
+    ],
+    ids=["lists", "single names"],
+)
+def test_origins_and_hosts_stand_in_the_settings(serve: Any, tmp_path: Path, written: str) -> None:
+    path = tmp_path / "partita.toml"
+    path.write_text(f"[serve]\nport = 0\nin_memory = true\n{written}\n")
+    server = serve("serve", "--config", path)
+    assert status(server, Origin="http://a.example") == 200
+    assert status(server, Origin="http://c.example") == 403
+    assert status(server, Host="db.test") == 200
+    assert status(server, Host="other.test") == 421
+
+
+def test_origins_and_hosts_stand_in_the_environment(serve: Any) -> None:
+    names = {
+        "PARTITA_SERVE_ALLOW_ORIGIN": "http://a.example http://b.example",
+        "PARTITA_SERVE_ALLOW_HOST": "db.test other.test",
+    }
+    server = serve("serve", "--port", "0", "--in-memory", env={**processes.ENVIRONMENT, **names})
+    assert status(server, Origin="http://b.example") == 200
+    assert status(server, Origin="http://c.example") == 403
+    assert status(server, Host="other.test") == 200
+    assert status(server, Host="a.test") == 421
 
 
 # What is refused: one sentence, exit code 1, no traceback.

@@ -7,14 +7,13 @@ data in memory.
 
 from __future__ import annotations
 
-import http.client
 import itertools
-import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any, NamedTuple
+from contextlib import ExitStack, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
@@ -22,29 +21,11 @@ import pytest
 from botocore.config import Config
 
 from .. import processes
+from .raw_http import Connect, Raw, raw_requests
 
 TABLE_SECONDS_MAX = 60
 REGION = "us-east-1"
 
-SIGNED: Mapping[str, str] = {
-    "Content-Type": "application/x-amz-json-1.0",
-    "Authorization": (
-        "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
-        "SignedHeaders=host;x-amz-date, Signature=0"
-    ),
-    "X-Amz-Date": "20260101T000000Z",
-}
-
-
-class Answer(NamedTuple):
-    """A raw response: `status, headers, body = raw(...)`; header names are in lower case."""
-
-    status: int
-    headers: dict[str, str]
-    body: Any
-
-
-Raw = Callable[..., Answer]
 TableFactory = Callable[..., str]
 
 
@@ -115,47 +96,20 @@ def _client(service: str, endpoint: str) -> Any:
 @pytest.fixture(scope="session")
 def raw(endpoint: str) -> Raw:
     """`raw("PutItem", {...})`: the body as given (text and bytes untouched), the answer parsed."""
+    return raw_requests(endpoint)
+
+
+@pytest.fixture
+def connect(endpoint: str) -> Iterator[Connect]:
+    """A socket, for what no client would send."""
     address = urlsplit(endpoint)
+    with ExitStack() as opened:
 
-    def post(
-        operation: str,
-        body: object = None,
-        headers: Mapping[str, str | None] | None = None,
-        method: str = "POST",
-        path: str = "/",
-    ) -> Answer:
-        sent = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", **SIGNED, **(headers or {})}
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
-        try:
-            connection.request(
-                method,
-                path,
-                body=_encoded(body),
-                headers={name: value for name, value in sent.items() if value is not None},
-            )
-            response = connection.getresponse()
-            content = response.read()
-        finally:
-            connection.close()
-        received = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, received, _parsed(content))
+        def connected() -> socket.socket:
+            target = (address.hostname or "", address.port or 80)
+            return opened.enter_context(socket.create_connection(target, timeout=30))
 
-    return post
-
-
-def _encoded(body: object) -> bytes:
-    if isinstance(body, bytes):
-        return body
-    if isinstance(body, str):
-        return body.encode()
-    return b"" if body is None else json.dumps(body).encode()
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return content
+        yield connected
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,10 @@ from collections.abc import Callable
 from itertools import count
 
 from partita.server import frames
-from partita.server.http.messages import JSON_1_0, HttpResponse
+from partita.server.http.messages import HttpResponse, Reply
+from partita.server.responses import JSON_1_0
 
 logger = logging.getLogger(__name__)
-
-Reply = Callable[[HttpResponse], None]
 
 REST_SECONDS, REST_SECONDS_MAX = 0.2, 30.0
 """Before a companion is started again that ended by itself: longer if it never answered."""

@@ -25,20 +25,13 @@ from partita.errors import (
     SerializationException,
     UnknownOperationException,
 )
-from partita.server.http.listener import Reply
-from partita.server.http.messages import (
-    CBOR_1_1,
-    JSON,
-    JSON_1_0,
-    JSON_1_1,
-    HttpRequest,
-    HttpResponse,
-)
+from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
 from partita.server.protocol import codec
 from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.server.protocol.validation import Request, Validator, compile_validators
+from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +67,6 @@ UNKNOWN_PATH: Final = HttpResponse(404, b"<UnknownOperationException/>\n", b"tex
 UNKNOWN_NAME: Final = "Unknown"
 KINESIS_TARGET: Final = TARGET_PREFIXES[KINESIS].encode()
 """How the targets of Kinesis begin, the only service here that speaks JSON 1.1."""
-PREFLIGHT_SECONDS: Final = 172_800
 INTERNAL_ERROR: Final = (
     "The request processing has failed because of an unknown error, exception or failure."
 )
@@ -141,6 +133,8 @@ class Dispatcher:
             for name in {**reads, **writes}
         }
         self._pages: dict[bytes, Callable[[], HttpResponse]] = {
+            b"/": lambda: HttpResponse(200, HEALTHY, b"text/plain"),
+            b"/ping": lambda: HttpResponse(200, HEALTHY, b"text/plain"),
             b"/health": lambda: HttpResponse(200, b'{"status":"ok"}', JSON),
             b"/metrics": lambda: HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE),
         }
@@ -225,8 +219,6 @@ class Dispatcher:
         return done
 
     def _without_operation(self, request: HttpRequest) -> HttpResponse:
-        if request.method == b"OPTIONS" and b"origin" in request.headers:
-            return _preflight(request)
         if request.method in (b"GET", b"HEAD"):
             return self._page(request.target)
         return UNKNOWN_PATH
@@ -235,7 +227,7 @@ class Dispatcher:
         path = target.partition(b"?")[0]
         own, of_database = self._pages.get(path), self._database_pages.get(path)
         if of_database is None:
-            return own() if own else HttpResponse(200, HEALTHY, b"text/plain")
+            return own() if own else UNKNOWN_PATH
         try:
             content = self._database.read(of_database, _query(target))
         except Exception as error:
@@ -267,18 +259,6 @@ def _error_response(error: BaseException, content_type: bytes) -> HttpResponse:
         error = InternalServerError(INTERNAL_ERROR)
     body = error_body(error, is_qualified=content_type != JSON_1_1)
     return HttpResponse(error.status, body, content_type)
-
-
-def _preflight(request: HttpRequest) -> HttpResponse:
-    """What a browser asks before it sends a request to another origin."""
-    lines = [b"access-control-max-age: %d\r\n" % PREFLIGHT_SECONDS]
-    for asked, allowed in (
-        (b"access-control-request-headers", b"access-control-allow-headers"),
-        (b"access-control-request-method", b"access-control-allow-methods"),
-    ):
-        if asked in request.headers:
-            lines.append(b"%b: %b\r\n" % (allowed, request.headers[asked]))
-    return HttpResponse(200, b"", JSON, b"".join(lines))
 
 
 def check_credentials(request: HttpRequest) -> None:

@@ -51,6 +51,9 @@ class Metrics:
         self._started = monotonic()
         self._observed: dict[str, Observed] = {}
 
+    def count_connections(self, change: int) -> None:
+        self.connections += change
+
     def observe(self, operation: str, status: int, seconds: float) -> None:
         observed = self._observed.get(operation)
         if observed is None:

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from partita.errors import PartitaError
 from partita.limits import REQUEST_BODY_BYTES_MAX
-from partita.server.http.messages import HttpRequest, HttpResponse, encode
+from partita.server.http.messages import HttpRequest, HttpResponse
+from partita.server.responses import AwsResponses
 
 Answer = Callable[[HttpRequest], HttpResponse]
 
@@ -32,6 +33,7 @@ TARGETS = (b"DynamoDB", b"Kinesis_")
 
 # boto3's sessions are not made for several threads; its clients are.
 _making = Lock()
+_responses = AwsResponses()
 
 
 class Hook:
@@ -53,7 +55,7 @@ class Hook:
             response = HttpResponse(413)
         else:
             response = self.answer(asked)
-        head, _, body = encode(response, asked).partition(b"\r\n\r\n")
+        head, _, body = _responses.encode(response, asked).partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")[1:]
         headers = dict(line.split(": ", 1) for line in lines)
         return AWSResponse(request.url, response.status, headers, _Body(body))

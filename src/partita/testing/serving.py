@@ -8,10 +8,11 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread
 
-from partita.errors import PartitaError
-from partita.server import lifecycle
-from partita.server.http.listener import Listener, Reply
-from partita.server.http.messages import HttpRequest
+from partita.server.http import lifecycle
+from partita.server.http.listener import Listener
+from partita.server.http.messages import HttpRequest, Reply
+from partita.server.http.origins import Origins
+from partita.server.responses import AwsResponses
 from partita.testing.embedded import Database
 
 SWEEP_SECONDS = 1.0
@@ -45,12 +46,13 @@ async def _serve(
         reply(database.answer(request))
 
     loop = asyncio.get_running_loop()
-    listener = Listener(handle, database.metrics)
+    count = database.metrics.count_connections
+    listener = Listener(handle, AwsResponses(), origins=Origins(), count=count)
     try:
         chosen = await listener.start(host, port)
     except Exception as error:
-        # Whatever it was, the one who waits for the start must hear of it.
-        started.set_exception(PartitaError(f"Cannot listen on {host}:{port}: {error}."))
+        # Whatever it was, the one who waits for the start must know.
+        started.set_exception(error)
         return
     stop = asyncio.Event()
     started.set_result((chosen, lambda: loop.call_soon_threadsafe(stop.set)))

@@ -7,8 +7,8 @@ from base64 import b64encode
 
 import pytest
 
-from partita.apps.messages import Request, Response
 from partita.apps.pagehits.authorization import NOBODY, Access
+from partita.server.http.web_messages import Request, Response
 
 TOKEN = "s3cret: with a colon"
 BASIC = b"Basic " + b64encode(f"anyone:{TOKEN}".encode())

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pytest
 
 from benchmarks.visits import START, MadeVisit, visits
-from partita.apps.messages import Request, Response
 from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.commands import spam as spam_commands
 from partita.apps.pagehits.spam.adjustments import Adjustment
@@ -22,8 +21,9 @@ from partita.apps.pagehits.spam.quarantine import Quarantine
 from partita.apps.pagehits.spam.routes import add_quarantine_routes
 from partita.apps.pagehits.spam.screen import Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.web import Web
 from partita.client import Client
+from partita.server.http.web import Web
+from partita.server.http.web_messages import Request, Response
 
 from ... import processes
 

@@ -104,7 +104,7 @@ def serve(
 ) -> None:
     """Serve the HTTP API of the catalogue until SIGTERM or Ctrl-C."""
     from partita.apps.metrics import service
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     run(
         lambda: service.serve(
@@ -159,7 +159,7 @@ def rollback(mysql: str, endpoint: str, table: str) -> None:
 def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
     """Run a stage of the migration, with progress bars."""
     from partita.apps.metrics.migration.display import progress_bars
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     with progress_bars() as display:
         return run(lambda: stage(mysql, endpoint, Tables(table), display))

@@ -19,10 +19,10 @@ from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_sche
 from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
 from partita.apps.metrics.migration.dual_writes import MigratingCatalogue, MirroredCatalogue
 from partita.apps.metrics.modes import Mode, Modes, ModeWatch
-from partita.apps.web import Web
 from partita.client import Client
 from partita.client.client import REGION
 from partita.errors import PartitaError
+from partita.server.http.web import Web
 
 
 class Limits(TypedDict):

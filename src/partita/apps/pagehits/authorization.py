@@ -13,8 +13,8 @@ from base64 import b64decode
 from hmac import compare_digest
 from ipaddress import ip_address
 
-from partita.apps.messages import Request, Response, problem
-from partita.apps.routes import Handler
+from partita.server.http.routes import Handler
+from partita.server.http.web_messages import Request, Response, problem
 
 PROXY_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
 CHALLENGE = {"www-authenticate": 'Basic realm="Page hits", charset="UTF-8"'}

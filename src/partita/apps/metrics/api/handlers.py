@@ -35,8 +35,8 @@ from partita.apps.metrics.metric import (
     Version,
 )
 from partita.apps.metrics.modes import Mode, ModeWatch
-from partita.apps.web import Request, Response, Web, json_response, problem
 from partita.clock import Clock, system_clock
+from partita.server.http.web import Request, Response, Web, json_response, problem
 
 PAGE_MAX = 100
 USER = "x-user"

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
-from partita.apps.messages import Request, Response
 from partita.apps.pagehits.lists.api import Api
 from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.settings import Settings, load
 from partita.apps.pagehits.storing.consumer import OK, deliver
 from partita.client import Client
+from partita.server.http.web_messages import Request, Response
 
 Event = dict[str, Any]
 Answer = TypeVar("Answer")

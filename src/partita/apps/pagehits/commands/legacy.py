@@ -28,7 +28,7 @@ _postgresql = click.option(
 def serve_old(postgresql: str, host: str, port: int) -> None:
     """Serve the old relational counter: POST /pagehits, and GET / for lists."""
     from partita.apps.pagehits.legacy.relational_service import serve
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     run(
         lambda: serve(

@@ -77,7 +77,7 @@ def serve(
 ) -> None:
     """Run the page hit counter until SIGTERM or Ctrl-C."""
     from partita.apps.pagehits import settings
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     loaded = settings.load(config)
@@ -124,7 +124,7 @@ def import_logs(logs: tuple[Path, ...], config: Path | None, endpoint: str) -> N
     """
     from partita.apps.pagehits import settings
     from partita.apps.pagehits.service import process
-    from partita.apps.web import run
+    from partita.server.http.lifecycle import run
 
     loaded = settings.load(config)
     run(lambda: process.import_logs(logs, loaded, endpoint, click.echo))

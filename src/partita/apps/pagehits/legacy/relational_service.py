@@ -17,10 +17,10 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from partita.apps.messages import Request, Response, json_response, problem
 from partita.apps.pagehits.legacy.relational_counter import OLD_PERIODS, PageHit, RelationalCounter
-from partita.apps.web import Web
 from partita.clock import Clock, system_clock
+from partita.server.http.web import Web
+from partita.server.http.web_messages import Request, Response, json_response, problem
 
 DELETE_SECONDS = 60.0
 PARAMETERS = ("period", "resourceType", "section", "paidType")

@@ -14,9 +14,9 @@ from partita.apps.pagehits.lists.most_popular import Lists
 from partita.apps.pagehits.lists.queries import InvalidQuery, ListQuery, read_query
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
-from partita.apps.web import Request, Response, Web, json_response, problem
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
+from partita.server.http.web import Request, Response, Web, json_response, problem
 
 CORS = {"access-control-allow-origin": "*"}
 TRAFFIC_SECONDS = 86_400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from partita.apps.pagehits.authorization import Access
-from partita.apps.web import Request, Response, Web
+from partita.server.http.web import Request, Response, Web
 
 PAGE = Path(__file__).with_name("dashboard.html")
 HTML = "text/html; charset=utf-8"

@@ -30,10 +30,10 @@ from partita.apps.pagehits.processing.visits import (
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.quarantine import Quarantine
 from partita.apps.pagehits.spam.screen import Judgement, Screen
-from partita.apps.web import Request, Response, Web, problem
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
+from partita.server.http.web import Request, Response, Web, problem
 
 EVENTS_MAX = 1_000
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from partita.apps.web import Request, Response, Web
+from partita.server.http.web import Request, Response, Web
 
 SCRIPT = Path(__file__).with_name("pagehits.js")
 JAVASCRIPT = "text/javascript; charset=utf-8"

@@ -24,8 +24,8 @@ from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.quarantine import Quarantine
 from partita.apps.pagehits.spam.routes import add_quarantine_routes
 from partita.apps.pagehits.storing.paced_writer import PacedWriter
-from partita.apps.web import Request, Response, Web, json_response
 from partita.client import Client, ClientError
+from partita.server.http.web import Request, Response, Web, json_response
 
 logger = logging.getLogger(__name__)
 

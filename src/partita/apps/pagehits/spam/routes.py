@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from partita.apps.messages import Request, Response, json_response, problem
 from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.settings import BRAND
 from partita.apps.pagehits.spam.cases import STATUSES, Case, Status
 from partita.apps.pagehits.spam.quarantine import AlreadyReleased, NoSuchCase, Quarantine
 from partita.apps.pagehits.spam.screen import Screen
-from partita.apps.routes import Handler
-from partita.apps.web import Web
 from partita.client import ClientError
 from partita.errors import PartitaError
+from partita.server.http.routes import Handler
+from partita.server.http.web import Web
+from partita.server.http.web_messages import Request, Response, json_response, problem
 
 LIMIT = 100
 LIMIT_MAX = 1_000

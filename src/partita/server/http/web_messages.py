@@ -1,42 +1,31 @@
-"""Requests and responses of the apps, and the bytes of a response on the wire."""
+"""Requests and responses as the handlers of a `Web` see them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from email.utils import formatdate
-from functools import lru_cache
-from http import HTTPStatus
-from time import time
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import orjson
 
+from partita.server.http.messages import HttpResponse, problem_body
+
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 TEXT = "text/plain; charset=utf-8"
 
-_STATUS_LINES = {
-    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
-}
-_BODILESS = {204, 304}
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-
 
 class Request:
-    """One request. Of a repeated header, the last counts."""
+    """One request. Of a repeated header, the first counts."""
 
     __slots__ = (
         "_headers",
         "_raw_headers",
         "_raw_query",
         "body",
-        "is_http_1_0",
-        "keep_alive",
         "method",
         "parameters",
         "path",
-        "refusal",
     )
 
     def __init__(self, method: bytes, target: bytes, headers: dict[bytes, bytes]) -> None:
@@ -46,10 +35,6 @@ class Request:
         """As it was sent: `parameters` are decoded."""
         self.parameters: dict[str, str] = {}
         self.body = b""
-        self.keep_alive = True
-        self.is_http_1_0 = False
-        self.refusal: Response | None = None
-        """The answer to what could not be read."""
         self._raw_query = query
         self._raw_headers = headers
         self._headers: dict[str, str] | None = None
@@ -81,7 +66,9 @@ class Request:
 
 
 class Response:
-    __slots__ = ("body", "content_type", "headers", "status")
+    """Not to be changed once it is sent: it may be sent again, and is not encoded again."""
+
+    __slots__ = ("_on_wire", "body", "content_type", "headers", "status")
 
     def __init__(
         self,
@@ -94,6 +81,19 @@ class Response:
         self.body = body
         self.content_type = content_type
         self.headers = headers
+        self._on_wire: HttpResponse | None = None
+
+    @property
+    def on_wire(self) -> HttpResponse:
+        if self._on_wire is None:
+            lines = ""
+            if self.headers:
+                for name, value in self.headers.items():
+                    lines += f"{name}: {value}\r\n"
+            self._on_wire = HttpResponse(
+                self.status, self.body, self.content_type.encode(), lines.encode("latin-1")
+            )
+        return self._on_wire
 
 
 def json_response(
@@ -106,9 +106,7 @@ def problem(
     status: int, detail: str, headers: Mapping[str, str] | None = None, **members: Any
 ) -> Response:
     """An error in words (RFC 9457)."""
-    title = HTTPStatus(status).phrase
-    body = {"type": "about:blank", "title": title, "status": status, "detail": detail, **members}
-    return Response(status, orjson.dumps(body), PROBLEM, headers)
+    return Response(status, problem_body(status, detail, **members), PROBLEM, headers)
 
 
 def decoded(segment: str) -> str | None:
@@ -119,29 +117,3 @@ def decoded(segment: str) -> str | None:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
         return None
-
-
-def encode(response: Response, request: Request) -> bytes:
-    """The bytes of a response to a request."""
-    lines = ""
-    if response.status not in _BODILESS:
-        lines = f"content-type: {response.content_type}\r\ncontent-length: {len(response.body)}\r\n"
-    if response.headers:
-        for name, value in response.headers.items():
-            lines += f"{name}: {value}\r\n"
-    if not request.keep_alive:
-        lines += "connection: close\r\n"
-    elif request.is_http_1_0:
-        lines += "connection: keep-alive\r\n"
-    has_body = response.status not in _BODILESS and request.method != "HEAD"
-    return b"%b%b%b\r\n%b" % (
-        _STATUS_LINES[response.status],
-        _date_line(int(time())),
-        lines.encode("latin-1"),
-        response.body if has_body else b"",
-    )
-
-
-@lru_cache(maxsize=1)
-def _date_line(second: int) -> bytes:
-    return f"date: {formatdate(second, usegmt=True)}\r\n".encode()

@@ -9,15 +9,15 @@ from contextlib import suppress
 import pytest
 
 from partita.limits import MB
-from partita.server.http.listener import Handle, Listener, Reply
-from partita.server.http.messages import HttpRequest, HttpResponse
-from partita.server.metrics import Metrics
+from partita.server.http.limits import Limits
+from partita.server.http.listener import Listener
+from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Reply, Responses
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 
 
 async def connected(handle: Handle) -> tuple[Listener, asyncio.StreamReader, asyncio.StreamWriter]:
-    listener = Listener(handle, Metrics())
+    listener = Listener(handle, Responses())
     port = await listener.start("127.0.0.1", 0)
     # A small buffer, so that most of a large answer stays with the listener.
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
@@ -44,16 +44,16 @@ def test_an_answer_that_is_being_read_is_sent_whole_before_the_end() -> None:
     assert asyncio.run(received()).count(b"x") >= size
 
 
-def test_large_unfinished_requests_shut_out_large_ones_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("partita.server.http.listener.BODIES_BYTES_MAX", 3 * MB)
-
+def test_large_unfinished_requests_shut_out_large_ones_only() -> None:
     def post(length: int, sent: int) -> bytes:
         return b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length + b"x" * sent
 
     async def statuses() -> list[bytes]:
-        listener = Listener(lambda request, reply: reply(HttpResponse(200)), Metrics())
+        listener = Listener(
+            lambda request, reply: reply(HttpResponse(200)),
+            Responses(),
+            limits=Limits(bodies_bytes_max=3 * MB),
+        )
         port = await listener.start("127.0.0.1", 0)
         _, unfinished = await asyncio.open_connection("127.0.0.1", port)
         unfinished.write(post(4 * MB, 3 * MB))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
-from partita.errors import PartitaError
 from partita.server.http.listener import Listener
+
+T = TypeVar("T")
 
 GC_OBJECTS = 10_000
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a server's main coroutine on the fastest loop there is."""
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a main coroutine on the fastest loop there is."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(main())
+        return runner.run(main())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -36,7 +36,7 @@ async def serve(
     host: str,
     port: int,
     ready: Callable[[str], None],
-    before_stop: Callable[[], Coroutine[Any, Any, None]],
+    before_stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted.
 
@@ -46,11 +46,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    try:
-        chosen = await listener.start(host, port)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise PartitaError(f"Cannot listen on {host}:{port}: {reason}.") from error
+    chosen = await listener.start(host, port)
     _allow_many_connections()
     # What there is by now stays: the collector of cycles need not look at it again. Requests leave
     # none behind, so it may come less often than it would.
@@ -58,7 +54,8 @@ async def serve(
     gc.set_threshold(GC_OBJECTS)
     ready(f"http://{_shown_host(host)}:{chosen}")
     await stop.wait()
-    await before_stop()
+    if before_stop is not None:
+        await before_stop()
     await listener.stop()
 
 

@@ -1,8 +1,9 @@
-"""The small HTTP service, asked over sockets."""
+"""The small web service, asked over sockets."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -10,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from partita.apps import web as web_module
-from partita.apps.web import Request, Response, Web, json_response
+from partita.server.http.limits import Limits
+from partita.server.http.web import Request, Response, Web, json_response
 
 Story = Callable[[int], Awaitable[None]]
 
@@ -21,16 +22,18 @@ class Held:
 
     def __init__(self) -> None:
         self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.count = 0
 
     async def __call__(self, request: Request) -> Response:
+        self.count += 1
         self.has_begun.set()
         await self.may_end.wait()
         return Response(204)
 
 
-def serving(story: Story, held: Held | None = None, **options: Any) -> None:
+def serving(story: Story, held: Held | None = None, **limits: Any) -> None:
     async def run() -> None:
-        web = Web(**options)
+        web = Web(Limits(pipelined_max=1, **limits) if limits else None)
         web.add("GET", "/held", held or Held())
         web.add("GET", "/echo/{name}", echo)
         web.add("PUT", "/echo/{name}", echo)
@@ -80,7 +83,7 @@ async def exchange(port: int, *parts: bytes) -> bytes:
 
 
 def get(path: str, *headers: str, method: str = "GET") -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "Host: here", *headers, "", ""]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers, "", ""]
     return "\r\n".join(lines).encode()
 
 
@@ -230,14 +233,11 @@ def test_an_offer_of_http_2_is_answered_in_http_1() -> None:
     serving(story)
 
 
-def test_a_request_that_does_not_end_is_given_up(monkeypatch: Any) -> None:
-    monkeypatch.setattr(web_module, "REQUEST_SECONDS_MAX", 0.1)
-    monkeypatch.setattr(web_module, "SWEEP_SECONDS", 0.1)
-
+def test_a_request_that_does_not_end_is_given_up() -> None:
     async def story(port: int) -> None:
         assert parsed(await exchange(port, b"GET /echo/a HTTP/1.1\r\n"))[0] == 408
 
-    serving(story)
+    serving(story, header_seconds_max=0.1, sweep_seconds=0.1)
 
 
 def test_a_stop_lets_the_answer_go_out_first() -> None:
@@ -304,7 +304,7 @@ def test_a_stop_lets_answers_go_out_that_wait_for_each_other() -> None:
         web.add("GET", "/held", held)
         port = await web.start("127.0.0.1", 0)
         answers = [asyncio.create_task(exchange(port, get("/held"))) for _ in range(20)]
-        while sum(connection.is_busy for connection in web.connections) < len(answers):
+        while held.count < len(answers):
             await asyncio.sleep(0.01)
         held.may_end.set()
         # One turn for the handlers, and the answers are made but not sent.
@@ -315,10 +315,7 @@ def test_a_stop_lets_answers_go_out_that_wait_for_each_other() -> None:
     asyncio.run(check())
 
 
-def test_a_client_that_sends_ahead_and_never_reads_is_given_up(monkeypatch: Any) -> None:
-    monkeypatch.setattr(web_module, "UNREAD_SECONDS_MAX", 0.2)
-    monkeypatch.setattr(web_module, "SWEEP_SECONDS", 0.1)
-
+def test_a_client_that_sends_ahead_and_never_reads_is_given_up() -> None:
     async def story(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         request = get("/echo/a", "Content-Length: 500000", method="PUT") + b"x" * 500_000
@@ -330,4 +327,70 @@ def test_a_client_that_sends_ahead_and_never_reads_is_given_up(monkeypatch: Any)
                 await reader.read()
         writer.close()
 
+    serving(story, unread_seconds_max=0.2, sweep_seconds=0.1)
+
+
+def test_a_name_of_another_site_is_not_answered_to() -> None:
+    async def story(port: int) -> None:
+        request = last("/echo/a").replace(b"localhost", b"evil.example")
+        status, _, body = parsed(await exchange(port, request))
+        assert (status, body["title"]) == (421, "Misdirected Request")
+        assert body["detail"] == (
+            "This server does not answer to the name 'evil.example': ask for localhost, or set "
+            "PARTITA_ALLOW_HOST=evil.example."
+        )
+
     serving(story)
+
+
+def test_unless_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTITA_ALLOW_HOST", "other.example hits.example")
+
+    async def story(port: int) -> None:
+        request = last("/echo/a").replace(b"localhost", b"hits.example:80")
+        assert parsed(await exchange(port, request))[0] == 200
+
+    serving(story)
+
+
+def test_handlers_say_whose_pages_may_send_requests() -> None:
+    async def story(port: int) -> None:
+        status, head, _ = parsed(await exchange(port, last("/echo/a", "Origin: http://a.example")))
+        assert (status, "access-control" in head) == (200, False)
+
+    serving(story)
+
+
+def test_requests_may_be_packed() -> None:
+    async def story(port: int) -> None:
+        packed = gzip.compress(b"hi")
+        encoding = ("Content-Encoding: gzip", f"Content-Length: {len(packed)}")
+        answer = await exchange(port, last("/echo/a", *encoding, method="PUT") + packed)
+        assert parsed(answer)[2]["body"] == "hi"
+        answer = await exchange(port, last("/echo/a", "Content-Encoding: br", method="PUT"))
+        assert parsed(answer)[0] == 415
+
+    serving(story)
+
+
+def test_a_client_reads_what_it_has_written_on_the_same_connection() -> None:
+    async def check() -> None:
+        written: list[str] = []
+
+        async def write(request: Request) -> Response:
+            await asyncio.sleep(0.05)
+            written.append(request.parameters["name"])
+            return Response(204)
+
+        async def read(request: Request) -> Response:
+            return json_response(written)
+
+        web = Web()
+        web.add("PUT", "/things/{name}", write)
+        web.add("GET", "/things", read)
+        port = await web.start("127.0.0.1", 0)
+        requests = [get("/things/a", method="PUT"), get("/things/b", method="PUT"), last("/things")]
+        assert (await exchange(port, b"".join(requests))).endswith(b'["a","b"]')
+        await web.stop()
+
+    asyncio.run(check())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from partita.apps.messages import Request, Response, decoded, problem
+from partita.server.http.web_messages import Request, Response, decoded, problem
 
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -1,0 +1,115 @@
+"""Whose pages may send requests from a browser (CORS): nobody's, unless they are named.
+
+A browser tells the origin of the page that sends a request. One of an origin that is not allowed is
+refused before anything is done: some requests are sent without asking first, and would write.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+
+from partita.errors import PartitaError
+from partita.server.http.messages import HttpRequest, HttpResponse, Responses
+
+logger = logging.getLogger(__name__)
+
+ALL = "*"
+OPAQUE = "null"
+"""What browsers send for files and sandboxed frames."""
+PREFLIGHT_SECONDS = 172_800
+LOGGED_MAX = 100
+_ORIGIN = re.compile(
+    r"(?:(?P<scheme>[a-z][a-z0-9+.-]*)://)?(?P<host>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?P<port>:\d+)?/?"
+)
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_ECHOED = (
+    (b"access-control-request-headers", b"access-control-allow-headers"),
+    (b"access-control-request-method", b"access-control-allow-methods"),
+)
+
+
+class Origins:
+    def __init__(self, allowed: Iterable[str] = (), exposed_headers: str = "") -> None:
+        """Each is an origin ("https://example.com"), a host with any scheme and port
+        ("localhost"), "null", or "*" for all. Pages may read the exposed headers of answers."""
+        self._origins: set[str] = set()
+        self._hosts: set[str] = set()
+        self._are_all_allowed = False
+        self._exposed = exposed_headers.encode()
+        self._logged: set[bytes] = set()
+        for text in allowed:
+            self._allow(text.strip().lower())
+
+    def _allow(self, text: str) -> None:
+        if text == ALL:
+            self._are_all_allowed = True
+            return
+        found = _ORIGIN.fullmatch(text)
+        if found is None:
+            raise PartitaError(
+                f"{text!r} is not an origin: give one such as http://localhost:3000, a host such "
+                "as localhost, or * for all."
+            )
+        scheme, host, port = found["scheme"], found["host"], found["port"] or ""
+        if scheme is not None:
+            port = "" if port == _DEFAULT_PORTS.get(scheme) else port
+            self._origins.add(f"{scheme}://{host}{port}")
+        elif text == OPAQUE:
+            self._origins.add(OPAQUE)
+        else:
+            self._hosts.add(host + port)
+
+    def early_answer(self, request: HttpRequest, responses: Responses) -> HttpResponse | None:
+        """To a request that comes from a page; None when it is to be handled."""
+        origin = request.headers[b"origin"]
+        if not self.allows(origin):
+            self._log(origin)
+            shown = origin.decode("latin-1")
+            return responses.refusal(
+                403, f"Pages of {shown} may not use this server; --allow-origin lets them."
+            )
+        request.answer_headers = self._answer_headers(origin)
+        return _preflight(request) if request.method == b"OPTIONS" else None
+
+    def allows(self, origin: bytes) -> bool:
+        if self._are_all_allowed:
+            return True
+        text = origin.decode("latin-1")
+        if text in self._origins:
+            return True
+        found = _ORIGIN.fullmatch(text) if self._hosts else None
+        if found is None or found["scheme"] is None:
+            return False
+        host, port = found["host"], found["port"] or ""
+        return host in self._hosts or host + port in self._hosts
+
+    def _answer_headers(self, origin: bytes) -> bytes:
+        lines = b"access-control-allow-origin: *\r\n"
+        if not self._are_all_allowed:
+            lines = b"access-control-allow-origin: %b\r\nvary: Origin\r\n" % origin
+        if self._exposed:
+            lines += b"access-control-expose-headers: %b\r\n" % self._exposed
+        return lines
+
+    def _log(self, origin: bytes) -> None:
+        """Once for each: the page itself is not told why its requests fail."""
+        if origin not in self._logged and len(self._logged) < LOGGED_MAX:
+            self._logged.add(origin)
+            logger.warning(
+                "A request of a page of %r was refused: --allow-origin lets it use this server.",
+                origin.decode("latin-1"),
+            )
+
+
+def _preflight(request: HttpRequest) -> HttpResponse:
+    """What a browser asks before it sends a request to another origin. (dynalite's and Alternator's
+    tests recorded from DynamoDB that whatever is asked for is allowed.)"""
+    lines = [b"access-control-max-age: %d\r\n" % PREFLIGHT_SECONDS]
+    for asked, allowed in _ECHOED:
+        if asked in request.headers:
+            lines.append(b"%b: %b\r\n" % (allowed, request.headers[asked]))
+    if request.headers.get(b"access-control-request-private-network") == b"true":
+        lines.append(b"access-control-allow-private-network: true\r\n")
+    return HttpResponse(200, headers=b"".join(lines))

@@ -1,0 +1,178 @@
+"""From bytes to requests: callbacks of the parser, and what a client may make us hold meanwhile.
+
+One unfinished header, one unfinished body, and what one read brings. A request that is complete
+goes to the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import httptools
+
+from partita.limits import KB, REQUEST_HEADER_BYTES_MAX
+from partita.server.http.messages import HttpRequest
+
+if TYPE_CHECKING:
+    from partita.server.http.connection import Connection
+    from partita.server.http.listener import Listener
+
+logger = logging.getLogger(__name__)
+
+LARGE_BODY_BYTES: Final = 64 * KB
+UPGRADE_HEADERS: Final = (b"connection", b"upgrade", b"http2-settings")
+NOT_HTTP: Final = "This is not a request of HTTP/1.1."
+LONG_HEADER: Final = f"A header may have {REQUEST_HEADER_BYTES_MAX} bytes."
+TOO_MANY_LARGE: Final = "Too many large requests at once: try again in a moment."
+
+
+class RequestReader:
+    """Callbacks of the parser, in the order in which they come."""
+
+    def __init__(self, connection: Connection, listener: Listener) -> None:
+        self._connection = connection
+        self._listener = listener
+        self._limits = listener.limits
+        # Headers are collected without a call into Python for each.
+        self._headers: dict[bytes, bytes] = {}
+        self.on_header: Callable[[bytes, bytes], object] = self._headers.setdefault
+        self._parser = httptools.HttpRequestParser(self)
+        self.request: HttpRequest | None = None
+        """What is being read."""
+        self.is_header_read = False
+        self.owes_continue = False
+        """The client waits for leave to send the body."""
+        self._has_advanced = False
+        self._unfinished_bytes = 0
+        self._is_header_long = False
+        self._body: bytes | bytearray = b""
+
+    def feed(self, data: bytes) -> None:
+        # Measured only when it can be too long: it comes in pieces, or in a large one.
+        self._is_header_long = self.request is not None or len(data) > REQUEST_HEADER_BYTES_MAX
+        self._has_advanced = False
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_on(memoryview(data)[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            self._refuse(error)
+        if self.request is not None and not self._has_advanced:
+            # A header, or what follows a chunked body, that does not end counts by what is read.
+            self._unfinished_bytes += len(data)
+            if self._unfinished_bytes > REQUEST_HEADER_BYTES_MAX:
+                self._connection.refuse(431, LONG_HEADER)
+
+    def _read_on(self, rest: memoryview) -> None:
+        """Behind an offer of HTTP/2, of which there may be more."""
+        pieces: list[bytes | memoryview] = [rest, self._head_without_upgrade()]
+        while pieces and not self._connection.is_refused:
+            piece = pieces.pop()
+            try:
+                self._parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                pieces += (memoryview(piece)[upgrade.args[0] :], self._head_without_upgrade())
+            except httptools.HttpParserError as error:
+                self._refuse(error)
+                return
+
+    def _refuse(self, error: Exception) -> None:
+        if isinstance(error, httptools.HttpParserCallbackError):
+            # A bug of ours: which of the answers are still to come is not known any more.
+            logger.error("A request could not be taken", exc_info=error)
+            self._connection.abort()
+        else:
+            self._connection.refuse(400, NOT_HTTP)
+
+    def _head_without_upgrade(self) -> bytes:
+        """Java's and other clients offer HTTP/2 with a request, which is declined: a new parser
+        reads on, for this one takes all that follows for HTTP/2."""
+        request = self.request
+        self._parser = httptools.HttpRequestParser(self)
+        if request is None or request.method == b"CONNECT":
+            self._connection.refuse(400, NOT_HTTP)
+            return b""
+        headers = (
+            b"%b: %b\r\n" % header
+            for header in request.headers.items()
+            if header[0] not in UPGRADE_HEADERS
+        )
+        return b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, b"".join(headers))
+
+    def on_message_begin(self) -> None:
+        self.request = HttpRequest()
+        self.is_header_read = False
+        self._unfinished_bytes = 0
+        self._connection.since = self._listener.now
+
+    def on_url(self, target: bytes) -> None:
+        assert self.request is not None
+        self.request.target += target
+
+    def on_headers_complete(self) -> None:
+        request = self.request
+        assert request is not None
+        # A copy: what follows a chunked body looks like headers too, and is not taken for them.
+        headers = {name.lower(): self._headers[name] for name in self._headers}
+        if len(headers) < len(self._headers):
+            headers = {name.lower(): self._headers[name] for name in reversed(self._headers)}
+        request.headers = headers
+        request.method = self._parser.get_method()
+        self.is_header_read = True
+        self._has_advanced = True
+        self._unfinished_bytes = 0
+        self._connection.since = self._listener.now
+        if self._is_header_long and _size(request) > REQUEST_HEADER_BYTES_MAX:
+            self._connection.refuse(431, LONG_HEADER)
+        if int(headers.get(b"content-length", 0)) > self._limits.body_bytes_max:
+            self._connection.refuse_large_body()
+        elif b"expect" in headers:
+            self.owes_continue = headers[b"expect"].lower() == b"100-continue"
+
+    def on_body(self, part: bytes) -> None:
+        if not self._connection.takes_more:
+            return
+        self._has_advanced = True
+        self._unfinished_bytes = 0
+        self._listener.bodies_bytes += len(part)
+        if not self._body:
+            self._body = part
+        elif type(self._body) is bytes:
+            self._body = bytearray(self._body + part)
+        else:
+            self._body += part
+        size = len(self._body)
+        if size > self._limits.body_bytes_max:
+            self._connection.refuse_large_body()
+        elif size > LARGE_BODY_BYTES and self._listener.are_bodies_too_large():
+            self._connection.refuse(503, TOO_MANY_LARGE)
+
+    def on_message_complete(self) -> None:
+        self._headers.clear()
+        if self._parser.should_upgrade():
+            return
+        request = self.request
+        self.request = None
+        self.owes_continue = False
+        if request is None or not self._connection.takes_more:
+            return
+        if self._body:
+            request.body = bytes(self._body)
+            self.drop_body()
+        if b"connection" in request.headers:
+            request.is_http_1_0 = self._parser.get_http_version() == "1.0"
+        request.keep_alive = self._parser.should_keep_alive() and not self._listener.is_stopping
+        self._connection.take(request)
+
+    def drop_body(self) -> None:
+        self._listener.bodies_bytes -= len(self._body)
+        self._body = b""
+
+
+def _size(request: HttpRequest) -> int:
+    """Bytes of a request's line and headers."""
+    names_and_values = chain.from_iterable(request.headers.items())
+    return len(request.target) + sum(map(len, names_and_values))
