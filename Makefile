@@ -9,6 +9,8 @@ INSTALLED := $(VENV)/.installed
 DOCUMENTED := $(VENV)/.documented
 # COMPILE=--require makes it an error that nothing can be compiled here.
 COMPILE ?=
+# Tests of one file share their servers, and stay together.
+WORKERS ?= -n 2 --dist loadfile
 
 .PHONY: run install compile check unit lint test compat soak bench wheel docs clean
 .DELETE_ON_ERROR:
@@ -56,8 +58,8 @@ lint: install
 
 test: install compile lint
 	@scripts/provision
-	$(BIN)/pytest tests -q
-	PARTITA_PURE=1 $(BIN)/pytest -q tests/unit/database tests/unit/server tests/storage
+	$(BIN)/pytest tests -q $(WORKERS)
+	PARTITA_PURE=1 $(BIN)/pytest -q $(WORKERS) tests/unit/database tests/unit/server tests/storage
 
 compat: install compile
 	@scripts/provision

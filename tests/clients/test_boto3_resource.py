@@ -197,7 +197,19 @@ def test_key_conditions(library: Any, condition: Any, count: int) -> None:
         (Attr("missing").not_exists() & ~Attr("genre").begins_with("r"), 66),
         (Attr("year").between(1950, 1959), 10),
     ],
-    ids=str,
+    ids=[
+        "=",
+        "<>",
+        "in",
+        "<",
+        "element",
+        "contains",
+        "size",
+        "type",
+        "exists",
+        "and not",
+        "between",
+    ],
 )
 def test_filter_conditions(library: Any, condition: Any, count: int) -> None:
     answer = library.scan(FilterExpression=condition)

@@ -19,8 +19,8 @@ from partita.apps.pagehits.spam.quarantine import Quarantine
 from partita.apps.pagehits.spam.screen import Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.client import Client
+from tests.browser import Browser, browsing, program
 
-from ...browser import Browser, browsing, program
 from .pipeline import Pipeline, asset_id, wait_for
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs Chromium (scripts/provision)")

@@ -18,8 +18,8 @@ from partita.migrate.report import report
 from partita.migrate.understanding.analysis import read_analysis
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.plan import plan
+from tests.browser import PROGRAMS, Browser, browsing, program
 
-from ...browser import PROGRAMS, Browser, browsing, program
 from ..conftest import MakeFolder
 from ..servers import DatabaseServer
 
