@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,6 +65,17 @@ def test_a_server_over_a_database_shows_the_same_data(
         address = resource_at(url).meta.client.describe_endpoints()["Endpoints"][0]["Address"]
     assert table.scan()["Items"] == [{"pk": "wire"}]
     assert address == urlsplit(url).netloc
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("http://localhost:3000", 200), ("http://evil.example", 403)]
+)
+def test_pages_of_allowed_origins_may_use_a_server(origin: str, status: int) -> None:
+    with testing.server(allowed_origins=["http://localhost:3000"]) as url:
+        connection = HTTPConnection(urlsplit(url).netloc)
+        connection.request("GET", "/health", headers={"Origin": origin})
+        assert connection.getresponse().status == status
+        connection.close()
 
 
 def test_a_port_that_is_taken_is_told_at_once() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from partita.migrate.folder import Folder
     from partita.migrate.progress import Progress
 
-EXTRA = ("jinja2", "psycopg", "pymysql", "rich", "sqlalchemy", "sqlglot", "tomli_w")
+PACKAGES = ("jinja2", "psycopg", "pymysql", "rich", "sqlalchemy", "sqlglot", "tomli_w")
 """The packages of `partita[migrate]`."""
 
 
@@ -51,11 +51,11 @@ def plan(path: Path, as_json: bool) -> None:
     Writes inventory.json, plan.json and plan.md: tables and their relationships, candidates with
     reasons, difficulties with what to do about them, and the backup and recovery plan.
     """
-    with _running(path) as (folder, progress):
+    with _stage_run(path) as (folder, progress):
         from partita.migrate.report.terminal.plan import summarize
         from partita.migrate.understanding.plan import plan as run
 
-        planned = run(folder, ask=_asking(), progress=progress)
+        planned = run(folder, ask=_password_prompt(), progress=progress)
     _show(as_json, planned, lambda: summarize(folder, planned))
 
 
@@ -67,11 +67,11 @@ def analyze(path: Path, as_json: bool) -> None:
     Writes analysis.json from sampled rows, and patterns.mined.toml from what the database has run;
     write patterns.toml to say it yourself.
     """
-    with _running(path) as (folder, progress):
+    with _stage_run(path) as (folder, progress):
         from partita.migrate.report.terminal.analysis import summarize
         from partita.migrate.understanding.analyze import analyze as run
 
-        analysis = run(folder, ask=_asking(), progress=progress)
+        analysis = run(folder, ask=_password_prompt(), progress=progress)
     _show(as_json, analysis, lambda: summarize(folder, analysis))
 
 
@@ -89,7 +89,7 @@ def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) ->
     if check:
         _check(path, as_json, name)
         return
-    with _running(path) as (folder, progress):
+    with _stage_run(path) as (folder, progress):
         from partita.migrate.designing.model import model as run
         from partita.migrate.report.terminal.model import summarize
 
@@ -98,7 +98,7 @@ def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) ->
 
 
 def _check(path: Path, as_json: bool, name: str) -> None:
-    with _running(path) as (folder, _):
+    with _stage_run(path) as (folder, _):
         from partita.migrate.designing.model import check as run
         from partita.migrate.report.terminal.model import summarize_check
 
@@ -122,7 +122,7 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
 
     Writes estimate.json and estimate.csv.
     """
-    with _running(path) as (folder, progress):
+    with _stage_run(path) as (folder, progress):
         from partita.migrate.costing.estimate import estimate as run
         from partita.migrate.report.terminal.estimate import summarize
 
@@ -138,7 +138,7 @@ def report(path: Path, as_json: bool) -> None:
     Writes report.html, which needs nothing else: diagram, sizes, models with example items, bill
     and risks. Where a stage has not been run, the page says so.
     """
-    with _running(path) as (folder, progress):
+    with _stage_run(path) as (folder, progress):
         from partita.migrate.report import report as run
         from partita.migrate.report.terminal.report import summarize
 
@@ -146,7 +146,7 @@ def report(path: Path, as_json: bool) -> None:
     _show(as_json, written, lambda: summarize(folder, written))
 
 
-def _asking() -> Callable[[str], str] | None:
+def _password_prompt() -> Callable[[str], str] | None:
     """A prompt for the password, where there is a person to answer it."""
     if not sys.stdin.isatty():
         return None
@@ -154,15 +154,15 @@ def _asking() -> Callable[[str], str] | None:
 
 
 @contextmanager
-def _running(path: Path) -> Iterator[tuple[Folder, Progress]]:
+def _stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
     """The migration folder, and bars that show how far a stage is."""
     try:
         from partita.migrate.folder import Folder
 
-        with _bars() as progress:
+        with _progress_bars() as progress:
             yield Folder.open(path), progress
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
+        if (error.name or "").partition(".")[0] not in PACKAGES:
             raise
         raise PartitaError(
             f"{error.name} is not installed; pip install 'partita[migrate]' has it."
@@ -170,7 +170,7 @@ def _running(path: Path) -> Iterator[tuple[Folder, Progress]]:
 
 
 @contextmanager
-def _bars() -> Iterator[Progress]:
+def _progress_bars() -> Iterator[Progress]:
     """On a terminal; where output is kept they would only be in the way."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn

@@ -5,7 +5,7 @@ Each makes a new database unless it is given one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -16,13 +16,21 @@ from partita.testing.embedded import database as new_database
 
 @contextmanager
 def server(
-    database: Database | None = None, *, host: str = "127.0.0.1", port: int = 0
+    database: Database | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allowed_origins: Sequence[str] = (),
 ) -> Iterator[str]:
     """Serve on a port, a free one by default, in a thread of its own; gives the endpoint's URL.
 
-    Like every server, it looks once a second for what has expired.
+    Like every server, it looks once a second for what has expired. Pages of the allowed origins
+    may use it from a browser.
     """
-    with _given_or_new(database) as served, serving.in_thread(served, host, port) as url:
+    with (
+        _given_or_new(database) as served,
+        serving.in_thread(served, host, port, allowed_origins) as url,
+    ):
         yield url
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread
@@ -12,7 +12,7 @@ from partita.server.http import lifecycle
 from partita.server.http.listener import Listener
 from partita.server.http.messages import HttpRequest, Reply
 from partita.server.http.origins import Origins
-from partita.server.responses import AwsResponses
+from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.testing.embedded import Database
 
 SWEEP_SECONDS = 1.0
@@ -21,11 +21,14 @@ Stop = Callable[[], object]
 
 
 @contextmanager
-def in_thread(database: Database, host: str, port: int) -> Iterator[str]:
+def in_thread(
+    database: Database, host: str, port: int, allowed_origins: Sequence[str] = ()
+) -> Iterator[str]:
+    listener = _listener(database, Origins(allowed_origins, EXPOSED_HEADERS))
     started: Future[tuple[int, Stop]] = Future()
 
     async def run() -> None:
-        await _serve(database, host, port, started)
+        await _serve(database, listener, host, port, started)
 
     thread = Thread(target=lifecycle.run, args=(run,), name="partita-server", daemon=True)
     thread.start()
@@ -39,15 +42,22 @@ def in_thread(database: Database, host: str, port: int) -> Iterator[str]:
         thread.join()
 
 
-async def _serve(
-    database: Database, host: str, port: int, started: Future[tuple[int, Stop]]
-) -> None:
+def _listener(database: Database, origins: Origins) -> Listener:
     def handle(request: HttpRequest, reply: Reply) -> None:
         reply(database.answer(request))
 
-    loop = asyncio.get_running_loop()
     count = database.metrics.count_connections
-    listener = Listener(handle, AwsResponses(), origins=Origins(), count=count)
+    return Listener(handle, AwsResponses(), origins=origins, count=count)
+
+
+async def _serve(
+    database: Database,
+    listener: Listener,
+    host: str,
+    port: int,
+    started: Future[tuple[int, Stop]],
+) -> None:
+    loop = asyncio.get_running_loop()
     try:
         chosen = await listener.start(host, port)
     except Exception as error:

@@ -93,7 +93,7 @@ class Bill(Struct, frozen=True, kw_only=True):
 
 
 def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
-    writer = _Writer(units, prices, settings)
+    writer = _BillWriter(units, prices, settings)
     return Bill(
         currency=prices.currency,
         region=prices.region,
@@ -106,12 +106,12 @@ def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
     )
 
 
-def _whole(resource: ResourceUnits, amount: float) -> int:
+def _whole_units(resource: ResourceUnits, amount: float) -> int:
     """What is provisioned has at least one unit; a local index uses those of its table."""
     return max(math.ceil(round(amount, 9)), 0 if resource.is_local else 1)
 
 
-class _Writer:
+class _BillWriter:
     def __init__(self, units: Units, prices: Prices, settings: EstimateSettings) -> None:
         self.units = units
         self.prices = prices
@@ -145,8 +145,8 @@ class _Writer:
 
     def _capacity(self, share: float) -> tuple[int, int]:
         """Read and write units to provision, whole ones for each table and index."""
-        read = sum(_whole(one, one.read_units * share) for one in self.units.resources)
-        write = sum(_whole(one, one.write_units * share) for one in self.units.resources)
+        read = sum(_whole_units(one, one.read_units * share) for one in self.units.resources)
+        write = sum(_whole_units(one, one.write_units * share) for one in self.units.resources)
         return read, write
 
     def _hourly(self, prices: ClassPrices, read: float, write: float) -> float:

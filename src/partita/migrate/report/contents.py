@@ -104,9 +104,9 @@ class _Reader:
             return read()
         except PartitaError as error:
             # Where the folder lies says nothing to those who read the page.
-            told = str(error).replace(f"{self.folder.path}/", "")
-            if told not in self.contents.problems:
-                self.contents.problems.append(told)
+            message = str(error).replace(f"{self.folder.path}/", "")
+            if message not in self.contents.problems:
+                self.contents.problems.append(message)
             return None
 
     def json(self, name: str, kind: type[Part]) -> Part | None:

@@ -51,13 +51,13 @@ def _of_model(model: Model) -> Iterator[Risk]:
         for risk in model.design.risks
         if NOT_SERVED in risk
     }
-    told = []
+    reported = []
     for severity, found in FINDINGS.items():
         findings = [one for one in model.findings if one.severity == found]
         what = [
             reasons.get(one.place) or f"{one.place}: {one.message.rstrip('.')}." for one in findings
         ]
-        told += what
+        reported += what
         if what:
             yield Risk(
                 severity=severity,
@@ -65,7 +65,7 @@ def _of_model(model: Model) -> Iterator[Risk]:
                 what=list(dict.fromkeys(what)),
                 strategy=f"Change {model.file}; `partita migrate model --check` verifies it.",
             )
-    others = [risk for risk in model.design.risks if risk not in told]
+    others = [risk for risk in model.design.risks if risk not in reported]
     if others:
         yield Risk(severity="care", kind="design", what=others)
 

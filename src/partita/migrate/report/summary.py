@@ -106,8 +106,8 @@ def _served(contents: Contents, model: Model) -> str:
 def _moves(contents: Contents) -> Iterator[str]:
     if contents.plan:
         verdicts = Counter(one.verdict for one in contents.plan.candidates)
-        told = [f"{count:,} {VERDICTS[verdict]}" for verdict, count in verdicts.items()]
-        yield f"Of the tables, {_listed(told)}."
+        counts = [f"{count:,} {VERDICTS[verdict]}" for verdict, count in verdicts.items()]
+        yield f"Of the tables, {_listed(counts)}."
         poor = [one.table for one in contents.plan.candidates if one.verdict == "poor candidate"]
         if poor:
             yield f"Better left where they are, or moved otherwise: {_some(poor)}."

@@ -30,8 +30,8 @@ from partita.migrate.understanding.patterns.file import MINED, WRITTEN, read_pat
 from partita.migrate.understanding.patterns.item_counts import with_items
 from partita.migrate.understanding.patterns.mining.logs import read_log
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import Mine, Ran
-from partita.migrate.understanding.patterns.mining.servers import is_of, kept_by
+from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
+from partita.migrate.understanding.patterns.mining.servers import is_of, kept_statements
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 from partita.migrate.understanding.sources import Source, SourceError
 from partita.migrate.understanding.sources.connection import Ask
@@ -89,12 +89,12 @@ def _mine(
     if not settings.mine:
         return Patterns(), []
     progress("reading statements", 0, 1)
-    mine = Mine(SchemaLookup(inventory))
+    mine = PatternMiner(SchemaLookup(inventory))
     try:
         if settings.logs:
             origin, seconds = _mine_logs(folder, settings.logs, source.database, mine)
         else:
-            kept = kept_by(source)
+            kept = kept_statements(source)
             origin, seconds = kept.origin, kept.window_seconds
             for ran in kept.statements:
                 mine.add(ran)
@@ -108,7 +108,9 @@ def _mine(
     return patterns, []
 
 
-def _mine_logs(folder: Folder, logs: Iterable[str], database: str, mine: Mine) -> tuple[str, float]:
+def _mine_logs(
+    folder: Folder, logs: Iterable[str], database: str, mine: PatternMiner
+) -> tuple[str, float]:
     """Where the statements come from, and over how many seconds they were logged."""
     first = last = None
     names: list[str] = []
@@ -123,7 +125,7 @@ def _mine_logs(folder: Folder, logs: Iterable[str], database: str, mine: Mine) -
                     first = min(first or entry.moment, entry.moment)
                     last = max(last or entry.moment, entry.moment)
                 if is_of(entry, database):
-                    mine.add(Ran(entry.statement, 1, entry.rows, entry.examined))
+                    mine.add(RanStatement(entry.statement, 1, entry.rows, entry.examined))
     seconds = max(1.0, last - first) if first is not None and last is not None else 1.0
     return f"the statement logs {', '.join(names)}; rates are means over them", seconds
 

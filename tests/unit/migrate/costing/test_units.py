@@ -14,7 +14,7 @@ from partita.migrate.model.design import Design
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import Mine, Ran
+from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
 
 from ..designing.test_rules import measured
 from ..games import ASSOCIATIONS, expected, games, pattern, table_4
@@ -178,9 +178,11 @@ def test_a_query_for_each_value_of_a_list() -> None:
         "notes", "id, user_id, text string", "id", foreign_keys=[foreign_key("user_id", "users.id")]
     )
     found = inventory(users, notes)
-    mine = Mine(SchemaLookup(found))
-    mine.add(Ran("SELECT * FROM notes WHERE user_id IN (1, 2, 3, 4, 5)", calls=60, rows=600))
-    mine.add(Ran("SELECT * FROM notes WHERE user_id = 1", calls=20, rows=40))
+    mine = PatternMiner(SchemaLookup(found))
+    mine.add(
+        RanStatement("SELECT * FROM notes WHERE user_id IN (1, 2, 3, 4, 5)", calls=60, rows=600)
+    )
+    mine.add(RanStatement("SELECT * FROM notes WHERE user_id = 1", calls=20, rows=40))
     patterns = mine.patterns(80, "a test").patterns
     assert [(one.values, one.items) for one in patterns] == [(4, 8)]
     volumes = Volumes(found, Analysis(tables=[measured("notes", size=100)]))

@@ -23,7 +23,7 @@ from partita.migrate.understanding.analysis import (
 )
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import Mine, Ran
+from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
 from partita.migrate.understanding.schema.inventory import Inventory, Relationship, Table
 
 from ..games import pattern
@@ -858,8 +858,8 @@ def test_of_many_tables_prefixes_are_whole_names() -> None:
 
 
 def test_a_key_in_another_form_than_the_column_is_a_risk() -> None:
-    mine = Mine(SchemaLookup(found := inventory(table("users", "id, name string", "id"))))
-    mine.add(Ran("SELECT * FROM users WHERE lower(name) = 'x'"))
+    mine = PatternMiner(SchemaLookup(found := inventory(table("users", "id, name string", "id"))))
+    mine.add(RanStatement("SELECT * FROM users WHERE lower(name) = 'x'"))
     patterns = mine.patterns(60, "a test").patterns
     for design in both(found, patterns):
         assert any("the key must hold lower(users.name)" in risk for risk in design.risks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from partita.migrate.designing.checks.keeping import check_keeping
+from partita.migrate.designing.checks.completeness import check_completeness
 from partita.migrate.designing.checks.limits import check_limits
 from partita.migrate.designing.checks.serving import check_serving
 from partita.migrate.model.design import Design
@@ -15,7 +15,7 @@ from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 
 RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     check_limits,
-    check_keeping,
+    check_completeness,
     check_serving,
 )
 

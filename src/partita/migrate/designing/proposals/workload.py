@@ -11,7 +11,7 @@ from partita.migrate.designing.proposals.usage import WRITES
 from partita.migrate.model.templates import PATH, ROOT
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.join_paths import Ways
+from partita.migrate.understanding.schema.join_paths import JoinPaths
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ def _refuse_unreachable(
 def _apart(inputs: DesignInputs, entity: str, table: str) -> str:
     """Two tables that nothing connects, as far as the schema says."""
     schema = inputs.schema
-    if table not in schema.tables or Ways(schema.inventory).between(entity, table):
+    if table not in schema.tables or JoinPaths(schema.inventory).between(entity, table):
         return ""
     return "; no foreign key connects them: name one under references in [source]"
 

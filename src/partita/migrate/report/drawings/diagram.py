@@ -111,9 +111,9 @@ def neighbourhoods(inventory: Inventory) -> list[tuple[str, list[str]]]:
             if group:
                 found.append((_title(table, group), group))
     alone = [name for _, group in found if len(group) == 1 for name in group]
-    together = sorted((one for one in found if len(one[1]) > 1), key=lambda one: -len(one[1]))
+    related = sorted((one for one in found if len(one[1]) > 1), key=lambda one: -len(one[1]))
     chunks = [alone[n : n + FIGURE_TABLES_MAX] for n in range(0, len(alone), FIGURE_TABLES_MAX)]
-    return together + [("Tables on their own", chunk) for chunk in chunks]
+    return related + [("Tables on their own", chunk) for chunk in chunks]
 
 
 def _title(table: str, group: list[str]) -> str:

@@ -62,8 +62,8 @@ def summarize_check(name: str, findings: list[Finding]) -> Iterator[RenderableTy
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
     for one in findings:
         severity = (one.severity, STYLES[one.severity])
-        told = Text.assemble(severity, f" in {one.place}: {one.message}")
-        yield Padding(told, (0, 0, 0, 2))
+        line = Text.assemble(severity, f" in {one.place}: {one.message}")
+        yield Padding(line, (0, 0, 0, 2))
 
 
 def _served(design: Design) -> RenderableType:

@@ -15,8 +15,8 @@ from partita.migrate.understanding.planning.page import bytes_text
 
 def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
     summary = report.summary
-    told = [f"{one.label}: {one.value}, {one.detail}" for one in summary.headlines]
-    yield from bullets("Summary", told)
+    lines = [f"{one.label}: {one.value}, {one.detail}" for one in summary.headlines]
+    yield from bullets("Summary", lines)
     yield from bullets(
         "The biggest risks", [f"{risk.kind}: {risk.what[0]}" for risk in summary.risks]
     )

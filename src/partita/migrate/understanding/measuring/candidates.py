@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from partita.migrate.understanding.measuring.figures import TELLING_KINDS
+from partita.migrate.understanding.measuring.figures import SHOWN_KINDS
 from partita.migrate.understanding.measuring.skew import KeyCounts
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -24,7 +24,7 @@ def candidate_keys(table: Table, patterns: Iterable[AccessPattern]) -> list[KeyC
             KeyCounts(
                 names,
                 is_unique=is_unique(table, set(names)),
-                is_telling=all(columns[name].kind in TELLING_KINDS for name in names),
+                is_shown=all(columns[name].kind in SHOWN_KINDS for name in names),
             ),
         )
     return list(keys.values())

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from partita.database.item.sizes import value_size
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.understanding.measuring.figures import TELLING_KINDS
+from partita.migrate.understanding.measuring.figures import SHOWN_KINDS
 from partita.migrate.understanding.measuring.made_up import made_up
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.graph import SchemaGraph
@@ -216,7 +216,7 @@ class _Shown:
 
 def _is_telling(kind: ColumnKind, value: AttributeValue) -> bool:
     """SQLite keeps any text in any column, whatever kind it was declared to be."""
-    if kind not in TELLING_KINDS:
+    if kind not in SHOWN_KINDS:
         return False
     return kind == "enum" or _MOMENT.fullmatch(value.get("S", "")) is not None
 

@@ -23,7 +23,7 @@ from partita.migrate.understanding.sources.reading import Reading
 KEY_HASHES_MAX = 16_000_000
 """Of all candidate keys of a table together, 128 MB; with more, keys look at fewer rows."""
 
-TELLING_KINDS: frozenset[ColumnKind] = frozenset(
+SHOWN_KINDS: frozenset[ColumnKind] = frozenset(
     ("integer", "decimal", "float", "boolean", "date", "time", "datetime", "enum")
 )
 """Kinds whose values are shown. A text may be a name, an address or a secret."""
@@ -58,7 +58,7 @@ class ColumnSums:
 
     def extend_range(self, value: Any) -> None:
         # NaN is neither less nor more than anything, itself included.
-        if self.reading.column.kind not in TELLING_KINDS or value != value:
+        if self.reading.column.kind not in SHOWN_KINDS or value != value:
             return
         try:
             if self.least is None or value < self.least:

@@ -56,10 +56,10 @@ def growth(
     patterns: Iterable[AccessPattern],
 ) -> tuple[float | None, str]:
     """Rows a day, and why; None when nothing tells. `numbers` are those of the same rows."""
-    is_told = column is not None and (
+    is_known = column is not None and (
         column.name.lower() in _CREATION_NAMES or _is_rising(numbers, moments)
     )
-    found = _by_moments(rows, moments) if is_told else None
+    found = _by_moments(rows, moments) if is_known else None
     if found is not None and column is not None:
         per_day, how = found
         return _rounded(per_day), f"{how} by {column.name}"

@@ -28,10 +28,10 @@ FREQUENT = 50
 class KeyCounts:
     """The values of some columns, as they come."""
 
-    def __init__(self, columns: Sequence[str], *, is_unique: bool, is_telling: bool) -> None:
+    def __init__(self, columns: Sequence[str], *, is_unique: bool, is_shown: bool) -> None:
         self.columns = list(columns)
         self.is_unique = is_unique
-        self._is_telling = is_telling
+        self._is_telling = is_shown
         self.seen = 0
         self.nulls = 0
         self._hashes = array("q")

@@ -11,15 +11,19 @@ from msgspec.structs import replace
 
 from partita.errors import PartitaError
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Operation
-from partita.migrate.understanding.patterns.mining.accesses import Access
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.names import Noise, NotUnderstood
-from partita.migrate.understanding.patterns.mining.texts import shapes_of
-from partita.migrate.understanding.patterns.mining.understanding import understand
+from partita.migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
+from partita.migrate.understanding.patterns.mining.shapes import shapes_of
+from partita.migrate.understanding.patterns.mining.statements import read_statement
+from partita.migrate.understanding.patterns.mining.table_access import TableAccess
 from partita.migrate.understanding.patterns.rates import rate_per_second
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.join_paths import named, self_reference, told_apart
+from partita.migrate.understanding.schema.join_paths import (
+    distinguishing_names,
+    paths_through,
+    self_reference,
+)
 
 _FIELDS = {
     "name": ("title",),
@@ -113,7 +117,7 @@ class WrittenPattern:
         if len(shapes) != 1:
             self._refuse("its sql must be one statement", "sql")
         try:
-            access = understand(shapes[0], self._schema)[0]
+            access = read_statement(shapes[0], self._schema)[0]
         except (Noise, NotUnderstood) as reason:
             self._refuse(f"its sql is not understood: {reason}", "sql")
         is_counted = access.is_by_distinct_value and not access.joins
@@ -124,7 +128,7 @@ class WrittenPattern:
     def _from_members(self) -> AccessPattern:
         if "table" not in self._members:
             self._refuse("it needs a table, or its sql")
-        return Access(self._operation(), self._table(self._members["table"])).pattern(0.0)
+        return TableAccess(self._operation(), self._table(self._members["table"])).pattern(0.0)
 
     def _operation(self) -> Operation:
         if "operation" in self._members:
@@ -158,11 +162,11 @@ class WrittenPattern:
         ]
         columns = self._column_reader(table, joins)
         order_by, is_descending = self._order(columns, start)
-        access = Access(
+        access = TableAccess(
             operation=self._operation() if "operation" in self._members else start.operation,
             table=table,
             joins=[join.name for join in joins],
-            through=[self._way(name) for name in self._texts("through")] or start.through,
+            through=[self._join_path(name) for name in self._texts("through")] or start.through,
             equality=columns("equality") or start.equality,
             range=columns("range") or start.range,
             filters=columns("filters") or start.filters,
@@ -177,14 +181,14 @@ class WrittenPattern:
         if not items and access.is_by_distinct_value and not access.joins:
             items = 1.0
         if "sql" not in self._members and self._members.get("source") != "mined":
-            self._refuse_several_ways(access)
+            self._refuse_several_paths(access)
         category = self._members.get("category")
         values = max(self._number("values"), 1.0) if "values" in self._members else start.values
         pattern = replace(access.settle().pattern(items), values=values)
         if category is not None:
             plain = str(category).lower().replace("-", " ").replace("_", " ")
             if plain not in _CATEGORIES:
-                self._refuse(f"{category!r} is no category; they are {_either(_CATEGORIES)}")
+                self._refuse(f"{category!r} is no category; they are {_listed(_CATEGORIES)}")
             pattern = replace(pattern, category=plain)
         return replace(pattern, calls_per_second=self._rate(), description=start.description)
 
@@ -207,24 +211,26 @@ class WrittenPattern:
             self._refuse(f"{tables[0].name} has no column {name}{advice}", field)
         return str(Ref(table.name, column.name))
 
-    def _way(self, written: str) -> str:
+    def _join_path(self, written: str) -> str:
         """A table that lies between, or the column of a foreign key."""
         ref = Ref.parse(written.strip())
         table = self._find(ref.table) if ref.table else None
         column = self._schema.column(table, ref.column) if table else None
         return str(Ref(table.name, column.name)) if table and column else self._table(written).name
 
-    def _refuse_several_ways(self, access: Access) -> None:
+    def _refuse_several_paths(self, access: TableAccess) -> None:
         named_columns = (*access.equality, *access.range, *access.order_by)
         others = [*access.joins, *(Ref.parse(name).table for name in named_columns)]
         for other in dict.fromkeys(others):
             if other == access.table.name:
                 continue
-            ways = named(self._schema.ways.between(access.table.name, other), access.through)
-            if len(ways) > 1:
+            paths = paths_through(
+                self._schema.join_paths.between(access.table.name, other), access.through
+            )
+            if len(paths) > 1:
                 self._refuse(
                     f"several ways lead from {access.table.name} to {other}"
-                    f" ({_either(told_apart(ways))}); name one in through"
+                    f" ({_listed(distinguishing_names(paths))}); name one in through"
                 )
 
     def _order(
@@ -316,6 +322,6 @@ class WrittenPattern:
         return start
 
 
-def _either(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     *first, last = (f'"{name}"' for name in names)
     return f"{', '.join(first)} and {last}"

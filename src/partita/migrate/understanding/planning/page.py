@@ -138,11 +138,11 @@ def _relationships(inventory: Inventory, plan: Plan) -> Iterator[str]:
     if not inventory.relationships:
         yield "None are declared."
     yield ""
-    together = [members for members in plan.groups if len(members) > 1]
-    if together:
+    related = [members for members in plan.groups if len(members) > 1]
+    if related:
         yield "Best moved together:"
         yield ""
-        yield from (f"- {_cell(', '.join(members))}" for members in together)
+        yield from (f"- {_cell(', '.join(members))}" for members in related)
         yield ""
 
 

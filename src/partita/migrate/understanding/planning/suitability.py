@@ -49,7 +49,7 @@ class Suitability(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasons: list[Reason]
 
 
-class Workload(NamedTuple):
+class SuitableWorkload(NamedTuple):
     """A workload that suits DynamoDB, and the words in a table's name that speak of it."""
 
     name: str
@@ -58,18 +58,18 @@ class Workload(NamedTuple):
 
 
 WORKLOADS = (
-    Workload(
+    SuitableWorkload(
         "session state",
         30,
         frozenset({"session", "sessions", "token", "tokens", "cookie", "cookies", "login"}),
     ),
-    Workload(
+    SuitableWorkload(
         "user preferences",
         25,
         frozenset({"preference", "preferences", "prefs", "setting", "settings", "option"})
         | {"options", "config", "configuration", "profile", "profiles"},
     ),
-    Workload(
+    SuitableWorkload(
         "log and event data",
         25,
         frozenset({"log", "logs", "event", "events", "audit", "history", "activity", "click"})
@@ -77,38 +77,40 @@ WORKLOADS = (
         | {"readings", "sensor", "sensors", "telemetry", "measurement"}
         | {"measurements", "notification", "notifications", "message", "messages"},
     ),
-    Workload(
+    SuitableWorkload(
         "game and application state",
         20,
         frozenset({"game", "games", "player", "players", "score", "scores", "state"})
         | {"leaderboard", "match", "matches"},
     ),
-    Workload("votes", 20, frozenset({"vote", "votes", "poll", "polls", "rating", "ratings"})),
-    Workload(
+    SuitableWorkload(
+        "votes", 20, frozenset({"vote", "votes", "poll", "polls", "rating", "ratings"})
+    ),
+    SuitableWorkload(
         "shopping carts and orders",
         15,
         frozenset({"cart", "carts", "basket", "baskets", "order", "orders", "invoice", "rental"})
         | {"invoices", "rentals", "booking", "bookings"},
     ),
-    Workload(
+    SuitableWorkload(
         "transactions of users",
         15,
         frozenset({"payment", "payments", "transaction", "transactions", "transfer"}),
     ),
-    Workload(
+    SuitableWorkload(
         "profiles of customers",
         15,
         frozenset({"customer", "customers", "user", "users", "account", "accounts", "member"})
         | {"members"},
     ),
-    Workload("inventory", 10, frozenset({"inventory", "stock", "stocks", "shipment"})),
-    Workload(
+    SuitableWorkload("inventory", 10, frozenset({"inventory", "stock", "stocks", "shipment"})),
+    SuitableWorkload(
         "access control",
         10,
         frozenset({"role", "roles", "permission", "permissions", "grant", "grants", "acl"}),
     ),
 )
-EAV = Workload("entity-attribute-value", 25, frozenset())
+EAV = SuitableWorkload("entity-attribute-value", 25, frozenset())
 
 
 def score(inventory: Inventory, goals: Goals) -> list[Suitability]:
@@ -172,7 +174,7 @@ def _score(table: Table, surroundings: Surroundings) -> Suitability:
     )
 
 
-def workload_of(table: Table) -> Workload | None:
+def workload_of(table: Table) -> SuitableWorkload | None:
     if eav_attribute(table) is not None:
         return EAV
     named = set(words(table.name))

@@ -53,11 +53,11 @@ def self_reference(table: Table, column: str) -> Link | None:
     )
 
 
-Way = list[Link]
+JoinPath = list[Link]
 
 
-class Ways:
-    """All shortest ways between the tables of an inventory."""
+class JoinPaths:
+    """All shortest paths between the tables of an inventory."""
 
     def __init__(self, inventory: Inventory) -> None:
         self.keys = {table.name: set(table.primary_key) for table in inventory.tables}
@@ -71,12 +71,12 @@ class Ways:
             for table in inventory.tables
         }
 
-    def between(self, table: str, other: str) -> list[Way]:
+    def between(self, table: str, other: str) -> list[JoinPath]:
         """Up, and down, else through the tables that refer to both."""
         direct = [*self._up(table, other), *self._up(other, table)]
         shortest = min(map(len, direct), default=0)
-        found = [way for way in direct if len(way) == shortest]
-        belonging = [way for way in found if all(map(self._is_identifying, way))]
+        found = [path for path in direct if len(path) == shortest]
+        belonging = [path for path in found if all(map(self._is_identifying, path))]
         # A row belongs to what its primary key names; other references are to other rows.
         return (belonging if len(belonging) == 1 else found) or [
             [first, second]
@@ -89,41 +89,41 @@ class Ways:
     def _is_identifying(self, link: Link) -> bool:
         return set(link.key.columns) <= self.keys[link.child]
 
-    def _up(self, child: str, parent: str) -> list[Way]:
-        """All ways with the fewest foreign keys."""
-        reached: list[Way] = [[link] for link in self.links[child]]
+    def _up(self, child: str, parent: str) -> list[JoinPath]:
+        """All paths with the fewest foreign keys."""
+        reached: list[JoinPath] = [[link] for link in self.links[child]]
         seen = {child}
         while reached:
-            found = [way for way in reached if way[-1].parent == parent]
+            found = [path for path in reached if path[-1].parent == parent]
             if found:
                 return found
-            seen |= {way[-1].parent for way in reached}
+            seen |= {path[-1].parent for path in reached}
             reached = [
-                [*way, link]
-                for way in reached
-                for link in self.links[way[-1].parent]
+                [*path, link]
+                for path in reached
+                for link in self.links[path[-1].parent]
                 if link.parent not in seen
             ]
         return []
 
 
-def named(ways: list[Way], through: list[str]) -> list[Way]:
+def paths_through(paths: list[JoinPath], through: list[str]) -> list[JoinPath]:
     """Those that go through a table or a column of a pattern; all when it names none of theirs."""
-    return [way for way in ways if _is_named(way, through)] or ways
+    return [path for path in paths if _goes_through(path, through)] or paths
 
 
-def _is_named(way: Way, through: list[str]) -> bool:
-    inner = {link.child for link in way} | {link.parent for link in way[:-1]}
-    return any(one in inner or any(one in link.columns for link in way) for one in through)
+def _goes_through(path: JoinPath, through: list[str]) -> bool:
+    inner = {link.child for link in path} | {link.parent for link in path[:-1]}
+    return any(one in inner or any(one in link.columns for link in path) for one in through)
 
 
-def told_apart(ways: list[Way]) -> list[str]:
-    """What each way has and no other: the table between, or the column that it begins with."""
-    tables = [way[0].child for way in ways]
+def distinguishing_names(paths: list[JoinPath]) -> list[str]:
+    """What each path has and no other: the table between, or the column that it begins with."""
+    tables = [path[0].child for path in paths]
     if len(set(tables)) == len(tables):
         return tables
-    shared = set.intersection(*({name for link in way for name in link.columns} for way in ways))
+    shared = set.intersection(*({name for link in path for name in link.columns} for path in paths))
     return [
-        next((name for link in way for name in link.columns if name not in shared), way[0].child)
-        for way in ways
+        next((name for link in path for name in link.columns if name not in shared), path[0].child)
+        for path in paths
     ]

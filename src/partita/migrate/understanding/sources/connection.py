@@ -36,7 +36,7 @@ class Server(Protocol):
 
     def read_catalog(self, connection: Connection, settings: SourceSettings) -> Catalog: ...
 
-    def words(self, cause: BaseException) -> str:
+    def error_text(self, cause: BaseException) -> str:
         """What the driver says, for people."""
 
     def advice(self, cause: BaseException) -> str | None:
@@ -220,6 +220,6 @@ def _sentence(address: Address, error: SQLAlchemyError) -> str:
     if cause is None:
         return f"{address} cannot be read: {address.scrub(str(error)).rstrip('.')}."
     server = SERVERS[address.url.get_backend_name()]
-    said = address.scrub(server.words(cause)).rstrip(".")
+    said = address.scrub(server.error_text(cause)).rstrip(".")
     advice = server.advice(cause)
     return f"{address} cannot be read: {said}{f'; {advice}' if advice else ''}."

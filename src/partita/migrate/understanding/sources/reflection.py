@@ -115,7 +115,7 @@ def _reflect(source: Source, schema: str | None, names: list[str]) -> _Reflected
         "scope": ObjectScope.ANY,
     }
     with warnings.catch_warnings():
-        # Types and index options that SQLAlchemy does not know: the catalog has told us.
+        # Types and index options that SQLAlchemy does not know: the catalog has known us.
         warnings.simplefilter("ignore", SAWarning)
         answers = (
             dict(ask(**chosen))
@@ -166,18 +166,18 @@ def _table(catalog: Catalog, place: Place, reflected: _Reflected) -> Table:
 
 def _column(column: dict[str, Any], facts: TableFacts) -> Column:
     name = column["name"]
-    told = facts.columns.get(name) or ColumnFacts(type=str(column["type"]), kind="other")
+    known = facts.columns.get(name) or ColumnFacts(type=str(column["type"]), kind="other")
     default = column.get("default")
     return Column(
         name=name,
-        type=told.type,
-        kind=told.kind,
-        is_nullable=bool(column.get("nullable", True)) and not told.is_auto_increment,
-        is_auto_increment=told.is_auto_increment,
-        is_generated=told.is_generated,
-        is_case_insensitive=told.is_case_insensitive,
-        length_max=told.length_max,
-        default=None if default is None or told.is_generated else str(default),
+        type=known.type,
+        kind=known.kind,
+        is_nullable=bool(column.get("nullable", True)) and not known.is_auto_increment,
+        is_auto_increment=known.is_auto_increment,
+        is_generated=known.is_generated,
+        is_case_insensitive=known.is_case_insensitive,
+        length_max=known.length_max,
+        default=None if default is None or known.is_generated else str(default),
     )
 
 

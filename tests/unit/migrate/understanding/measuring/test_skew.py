@@ -18,7 +18,7 @@ def skew(values: list[str | None], rows: int | None = None, **members: bool) -> 
     counts = KeyCounts(
         ["key"],
         is_unique=members.get("is_unique", False),
-        is_telling=members.get("is_telling", True),
+        is_shown=members.get("is_shown", True),
     )
     for value in values:
         counts.add([value])
@@ -75,7 +75,7 @@ def test_a_value_that_half_the_rows_have_is_found() -> None:
 
 
 def test_a_text_is_not_shown() -> None:
-    assert skew(["ann@example.org"] * 3, is_telling=False).top_value is None
+    assert skew(["ann@example.org"] * 3, is_shown=False).top_value is None
 
 
 def test_minus_one_and_minus_two_are_two_values() -> None:
@@ -87,7 +87,7 @@ def test_of_values_that_are_equally_frequent_the_first_is_told() -> None:
     for first, second in ((1, 2), (2, 1)):
         values: list[str | None] = [str(first), str(second), *map(str, range(100, 200))]
         values += [str(second), str(first)]
-        assert skew(values, is_telling=True).top_value == str(first)
+        assert skew(values, is_shown=True).top_value == str(first)
 
 
 def test_all_is_exact_beside_nulls_too() -> None:

@@ -13,12 +13,12 @@ from partita.errors import PartitaError
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
 from partita.migrate.understanding.patterns.file import parse, to_toml
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import Mine, Ran
+from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
 from partita.migrate.understanding.patterns.rates import rate_per_second
 
 from ...schemas import foreign_key, inventory, table
 from ...shop import shop
-from .mining.test_understanding import blocks
+from .mining.test_statements import blocks
 
 SHOP = shop("mariadb")
 
@@ -189,10 +189,10 @@ def test_members_outside_of_a_pattern_are_refused() -> None:
 
 
 def test_what_was_mined_reads_back_as_it_was() -> None:
-    mine = Mine(SchemaLookup(SHOP))
+    mine = PatternMiner(SchemaLookup(SHOP))
     for dialect, statement, _ in blocks():
         if dialect == "mysql":
-            mine.add(Ran(statement, calls=3, rows=7, examined=20))
+            mine.add(RanStatement(statement, calls=3, rows=7, examined=20))
     mined = mine.patterns(10, "a test")
     assert len(mined.patterns) > 20
     assert parse(tomli_w.dumps(to_toml(mined)), SHOP) == mined
@@ -242,8 +242,8 @@ def test_rates_as_people_write_them(written: object, rate: float | None) -> None
 
 
 def test_values_of_a_list_are_counted_and_read_back() -> None:
-    mined = Mine(SchemaLookup(SHOP))
-    mined.add(Ran("SELECT * FROM orders WHERE customer_id IN (1, 2, 3)"))
+    mined = PatternMiner(SchemaLookup(SHOP))
+    mined.add(RanStatement("SELECT * FROM orders WHERE customer_id IN (1, 2, 3)"))
     patterns = mined.patterns(60, "a test")
     assert patterns.patterns[0].values == 3
     assert parse(tomli_w.dumps(to_toml(patterns)), SHOP).patterns[0].values == 3

@@ -23,12 +23,12 @@ class Draft:
     """What the items of an entity hold."""
 
     attributes: dict[Ref, Attribute] = field(default_factory=dict)
-    extras: list[Attribute] = field(default_factory=list)
+    others: list[Attribute] = field(default_factory=list)
     """Sets, lists, expiry: what is no single column."""
     left_out: dict[Ref, str] = field(default_factory=dict)
 
     def names(self) -> set[str]:
-        return {one.name for one in [*self.attributes.values(), *self.extras]}
+        return {one.name for one in [*self.attributes.values(), *self.others]}
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _add_other_row(plan: ItemPlan, draft: Draft, link: Link, only: set[str] | No
             through=[link.upwards()],
         )
         if name not in draft.names():
-            draft.extras.append(held)
+            draft.others.append(held)
 
 
 def _version_key(plan: ItemPlan, entity: str) -> set[str]:
@@ -282,7 +282,7 @@ def _add_collected(plan: ItemPlan, draft: Draft, entity: str, *, is_all: bool) -
             continue
         if is_all or _is_read_with_versions(plan, entity, table, one):
             above = plan.inputs.schema.path_up(entity, one.owner) or []
-            draft.extras.append(
+            draft.others.append(
                 Attribute(
                     name=styled(one.name, plan.inputs.settings.names),
                     type=one.type,
@@ -302,7 +302,7 @@ def _is_read_with_versions(plan: ItemPlan, entity: str, table: str, one: Collect
 def _add_expiry(inputs: DesignInputs, draft: Draft, entity: str) -> None:
     for name, seconds in inputs.settings.expire.items():
         if Ref.parse(name).table == entity:
-            draft.extras.append(
+            draft.others.append(
                 Attribute(
                     name=inputs.settings.expire_name,
                     type="N",

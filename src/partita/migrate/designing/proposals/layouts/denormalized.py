@@ -178,7 +178,7 @@ def _entity_table(
     if split.large:
         entities[-1] = replace(entities[-1], attributes=split.kept)
         large = _large_table(entity, name, base, split.large, names)
-    expiry = [one.name for one in items.drafts.each[entity].extras if one.expires]
+    expiry = [one.name for one in items.drafts.each[entity].others if one.expires]
     own = {one.name for one in base.attributes}
     table = TableDesign(
         name=name,
@@ -267,7 +267,7 @@ def _attributes(
         for one in draft.attributes.values()
         if one.name in used or not (one.column and Ref.parse(one.column) in spelled)
     ]
-    ordered = [*key.attributes, *rest, *draft.extras]
+    ordered = [*key.attributes, *rest, *draft.others]
     for rendered in indexes:
         ordered += [one for one in rendered.attributes if one.template]
     return list({one.name: one for one in ordered}.values())

@@ -191,7 +191,7 @@ def _attribute_names(
     return {
         one.name
         for draft in found
-        for one in [*draft.attributes.values(), *draft.extras]
+        for one in [*draft.attributes.values(), *draft.others]
         if Ref.parse(one.column or "") not in spelled
     }
 

@@ -114,7 +114,7 @@ def overloaded_table(items: DraftedItems, keys: OverloadedKeys) -> TableDesign:
     root = Attribute(name=SK, type="S", constant=ROOT_SORT_KEY)
     entities += [guard_item(one, PK, prefix=GUARD, more=[root]) for one in items.guards]
     drafts = items.drafts.each.values()
-    expiry = [one.name for draft in drafts for one in draft.extras if one.expires]
+    expiry = [one.name for draft in drafts for one in draft.others if one.expires]
     return TableDesign(
         name=table_name(
             plan.inputs.settings.table_name or database_name(plan.inputs.schema.database)
@@ -197,7 +197,7 @@ def _attributes(
             rest.append(named[0])
         elif not (one.column and Ref.parse(one.column) in spelled):
             rest.append(one)
-    ordered = [*key.attributes, *rest, *draft.extras, *used]
+    ordered = [*key.attributes, *rest, *draft.others, *used]
     return list({one.name: one for one in ordered}.values())
 
 

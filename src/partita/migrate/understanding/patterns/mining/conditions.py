@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from sqlglot import exp
 
 from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD
-from partita.migrate.understanding.patterns.mining.gathering import Query
-from partita.migrate.understanding.patterns.mining.names import Derived, Names
+from partita.migrate.understanding.patterns.mining.query import Query
+from partita.migrate.understanding.patterns.mining.scopes import Derived, Scope
 
 _SAME_VALUE = (exp.Lower, exp.Upper, exp.Trim)
 """A key can hold the result instead of the column."""
@@ -21,16 +21,16 @@ _PARTS_OF_TIME = (
 )  # fmt: skip
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 
-Read = Callable[[exp.Expr, Query, Names | None], Derived]
+Read = Callable[[exp.Expr, Query, Scope | None], Derived]
 """Adds a SELECT to what is gathered (`selects.read`)."""
 
 
 class Conditions:
     """Sorts the parts of a WHERE or an ON by what a key could do for them."""
 
-    def __init__(self, query: Query, names: Names, read: Read) -> None:
+    def __init__(self, query: Query, scope: Scope, read: Read) -> None:
         self.query = query
-        self.names = names
+        self.scope = scope
         self.read = read
 
     def add(self, condition: exp.Expr) -> None:
@@ -88,7 +88,7 @@ class Conditions:
         if not isinstance(inner, exp.Column):
             self._filter(side)
             return
-        reference = self.names.resolve(inner)
+        reference = self.scope.resolve(inner)
         if reference is None:
             return
         if any(isinstance(function, _PARTS_OF_TIME) for function in functions):
@@ -101,7 +101,7 @@ class Conditions:
             self.query.remarks.append(f"{KEY_MUST_HOLD}{form}({reference})")
 
     def _same(self, left: exp.Column, right: exp.Column) -> None:
-        one, other = self.names.resolve(left), self.names.resolve(right)
+        one, other = self.scope.resolve(left), self.scope.resolve(right)
         if one and other and one.occurrence is not other.occurrence:
             self.query.links.append((one, other))
         else:
@@ -125,7 +125,7 @@ class Conditions:
         references = [*passed.outputs.values()]
         for position, side in enumerate(sides):
             reference = references[position] if position < len(references) else None
-            own = self.names.resolve(side) if isinstance(side, exp.Column) else None
+            own = self.scope.resolve(side) if isinstance(side, exp.Column) else None
             if own and reference:
                 self.query.links.append((own, reference))
             elif own:
@@ -134,7 +134,7 @@ class Conditions:
 
     def _narrow(self, select: exp.Expr) -> Derived:
         inner = Query(self.query.schema)
-        passed = self.read(select, inner, self.names)
+        passed = self.read(select, inner, self.scope)
         inner.narrowing += inner.occurrences
         inner.occurrences = []
         inner.order, inner.limit, inner.is_aggregate = [], None, False
@@ -147,7 +147,7 @@ class Conditions:
             inner, functions = _unwrap(_bare(one))
             is_time = all(isinstance(function, _PARTS_OF_TIME) for function in functions)
             if isinstance(inner, exp.Column) and is_time:
-                reference = self.names.resolve(inner)
+                reference = self.scope.resolve(inner)
                 if reference:
                     self.query.range.append(reference)
             else:
@@ -181,7 +181,7 @@ class Conditions:
         branches = []
         for branch in part.flatten():
             inner = Query(self.query.schema)
-            Conditions(inner, self.names, self.read).add(branch)
+            Conditions(inner, self.scope, self.read).add(branch)
             branches.append(inner)
         alike = set.intersection(*({*inner.equality, *inner.range} for inner in branches))
         for inner in branches:
@@ -199,12 +199,12 @@ class Conditions:
         for node in outside_subqueries(part):
             if isinstance(node, exp.Query):
                 inner = Query(self.query.schema)
-                self.read(node, inner, self.names)
+                self.read(node, inner, self.scope)
                 self.query.narrowing += [*inner.occurrences, *inner.narrowing]
                 linked = [side for link in inner.links for side in link]
                 self.query.filters += [*inner.equality, *inner.range, *inner.filters, *linked]
             elif isinstance(node, exp.Column) and not node.is_star:
-                reference = self.names.resolve(node)
+                reference = self.scope.resolve(node)
                 if reference:
                     self.query.filters.append(reference)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
-from partita.migrate.understanding.schema.join_paths import Ways
+from partita.migrate.understanding.schema.join_paths import JoinPaths
 
 SYSTEM_SCHEMAS = frozenset(
     ("information_schema", "pg_catalog", "pg_toast", "performance_schema", "mysql", "sys")
@@ -40,7 +40,7 @@ class SchemaLookup:
         for table in inventory.tables:
             last = table.name.rpartition(".")[2].lower()
             self._by_last_name.setdefault(last, []).append(table)
-        self.ways = Ways(inventory)
+        self.join_paths = JoinPaths(inventory)
         self._columns = {
             table.name: {column.name.lower(): column for column in table.columns}
             for table in inventory.tables

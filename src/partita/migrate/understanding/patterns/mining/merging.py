@@ -18,11 +18,11 @@ from partita.migrate.understanding.patterns.access_patterns import (
     Patterns,
     Unexplained,
 )
-from partita.migrate.understanding.patterns.mining.accesses import Access
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.names import Noise, NotUnderstood
-from partita.migrate.understanding.patterns.mining.texts import TEXT_CHARS_MAX, Shape, shapes_of
-from partita.migrate.understanding.patterns.mining.understanding import understand
+from partita.migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
+from partita.migrate.understanding.patterns.mining.shapes import TEXT_CHARS_MAX, Shape, shapes_of
+from partita.migrate.understanding.patterns.mining.statements import read_statement
+from partita.migrate.understanding.patterns.mining.table_access import TableAccess
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
 
@@ -41,7 +41,7 @@ WINDOW_SECONDS_MIN = 60
 """A rate says nothing about a shorter time."""
 
 
-class Ran(NamedTuple):
+class RanStatement(NamedTuple):
     """A statement that the database has run, as often as it is told here."""
 
     statement: str
@@ -64,7 +64,7 @@ class Tally:
     """Calls whose rows were counted."""
     examined: float = 0
 
-    def add(self, shape: Shape, ran: Ran) -> None:
+    def add(self, shape: Shape, ran: RanStatement) -> None:
         self.calls += ran.calls
         self.members += shape.members * ran.calls
         # What a cursor returns is counted where it is fetched.
@@ -74,12 +74,12 @@ class Tally:
         self.examined += ran.examined or 0
 
 
-Groups = dict[str, list[tuple[Access, Tally]]]
+Groups = dict[str, list[tuple[TableAccess, Tally]]]
 """What is one pattern, by its name."""
 
 
 @dataclass
-class Mine:
+class PatternMiner:
     """Takes statements as they come, and gives patterns in the end."""
 
     schema: SchemaLookup
@@ -88,11 +88,11 @@ class Mine:
     calls_beyond: float = 0
     """Of shapes after the last that was taken."""
 
-    def add(self, ran: Ran) -> None:
+    def add(self, ran: RanStatement) -> None:
         for shape in shapes_of(ran.statement, self.schema.dialect):
             self._add_shape(shape, ran)
 
-    def _add_shape(self, shape: Shape, ran: Ran) -> None:
+    def _add_shape(self, shape: Shape, ran: RanStatement) -> None:
         is_load = _is_load(shape, ran)
         tally = self.tallies.get((shape.text, is_load))
         if tally is None:
@@ -108,7 +108,7 @@ class Mine:
         noise: dict[str, float] = {}
         for tally in self.tallies.values():
             try:
-                accesses = understand(tally.shape, self.schema)
+                accesses = read_statement(tally.shape, self.schema)
                 if tally.is_load:
                     raise NotUnderstood(_load_reason(tally))
                 for access in accesses:
@@ -176,7 +176,7 @@ def _window(seconds: float) -> str:
     )
 
 
-def _is_load(shape: Shape, ran: Ran) -> bool:
+def _is_load(shape: Shape, ran: RanStatement) -> bool:
     if not shape.text.upper().startswith(("INSERT", "REPLACE")):
         return False
     rows = ran.rows / ran.calls if ran.rows is not None and ran.calls else 0
@@ -195,7 +195,7 @@ def _unexplained(tally: Tally, reason: str) -> Unexplained:
 
 
 def _merge(
-    name: str, group: Sequence[tuple[Access, Tally]], seconds: float, filled: dict[str, str]
+    name: str, group: Sequence[tuple[TableAccess, Tally]], seconds: float, filled: dict[str, str]
 ) -> AccessPattern:
     access = group[0][0]
     calls = sum(tally.calls for _, tally in group)
@@ -216,7 +216,7 @@ def _merge(
     )
 
 
-def _columns(accesses: Iterable[Access]) -> list[str]:
+def _columns(accesses: Iterable[TableAccess]) -> list[str]:
     """All that one of them reads; no names stand for all columns."""
     columns: set[str] = set()
     for access in accesses:
@@ -226,7 +226,7 @@ def _columns(accesses: Iterable[Access]) -> list[str]:
     return sorted(columns)
 
 
-def _items(access: Access, group: Sequence[tuple[Access, Tally]]) -> float:
+def _items(access: TableAccess, group: Sequence[tuple[TableAccess, Tally]]) -> float:
     """Per call: counted by the server, else what the statement says of it, 0 when nothing does."""
     tallies = [tally for _, tally in group]
     calls = sum(tally.calls for tally in tallies)
@@ -245,7 +245,7 @@ def _items(access: Access, group: Sequence[tuple[Access, Tally]]) -> float:
     return float(access.limit or 0)
 
 
-def _values(group: Sequence[tuple[Access, Tally]]) -> float:
+def _values(group: Sequence[tuple[TableAccess, Tally]]) -> float:
     """Per call, as far as the statements tell: MySQL's digests hide how long a list is."""
     calls = sum(tally.calls for _, tally in group)
     given = (tally.members if access.is_among else tally.calls for access, tally in group)
@@ -256,7 +256,7 @@ def _rounded(number: float) -> float:
     return float(f"{number:.4g}")
 
 
-def name_of(access: Access) -> str:
+def name_of(access: TableAccess) -> str:
     """All that tells this access from others, in a few words."""
     table = access.table
     if access.operation == "insert":
@@ -275,7 +275,7 @@ def name_of(access: Access) -> str:
     return f"{start}{with_joins}{found}{through}{_ordered(access, table)}{locked}"
 
 
-def _found_by(access: Access, table: Table) -> str:
+def _found_by(access: TableAccess, table: Table) -> str:
     parts = []
     if access.hierarchy:
         parts.append(f" below one along {_short(access.hierarchy, table)}")
@@ -291,13 +291,13 @@ def _found_by(access: Access, table: Table) -> str:
     return "".join(parts)
 
 
-def _by(column: str, access: Access) -> str:
+def _by(column: str, access: TableAccess) -> str:
     form = access.forms.get(column)
     name = _short(column, access.table)
     return f"{form} of {name}" if form else name
 
 
-def _ordered(access: Access, table: Table) -> str:
+def _ordered(access: TableAccess, table: Table) -> str:
     said = ""
     if access.order_by:
         said = f", {_direction(access, table)}"
@@ -306,7 +306,7 @@ def _ordered(access: Access, table: Table) -> str:
     return said
 
 
-def _direction(access: Access, table: Table) -> str:
+def _direction(access: TableAccess, table: Table) -> str:
     kinds = {column.name: column.kind for column in table.columns}
     names = [_short(column, table) for column in access.order_by]
     if len(names) == 1 and kinds.get(names[0]) in ("date", "datetime"):

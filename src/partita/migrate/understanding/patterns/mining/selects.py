@@ -9,67 +9,67 @@ from __future__ import annotations
 from sqlglot import exp
 
 from partita.migrate.understanding.patterns.mining.conditions import Conditions, outside_subqueries
-from partita.migrate.understanding.patterns.mining.gathering import Query
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.names import (
+from partita.migrate.understanding.patterns.mining.query import Query
+from partita.migrate.understanding.patterns.mining.scopes import (
     Derived,
-    Names,
     NotUnderstood,
     Occurrence,
     Reference,
+    Scope,
 )
 from partita.migrate.understanding.schema.join_paths import self_reference
 
 
-def read(select: exp.Expr, query: Query, outer: Names | None = None) -> Derived:
+def read_select(select: exp.Expr, query: Query, outer: Scope | None = None) -> Derived:
     """Adds a SELECT to the query; what it passes on is returned."""
     if isinstance(select, exp.Subquery):
-        return read(select.this, query, outer)
+        return read_select(select.this, query, outer)
     if isinstance(select, exp.SetOperation):
         # Inside another statement: both sides narrow or feed it.
-        first = read(select.left, query, outer)
-        read(select.right, query, outer)
+        first = read_select(select.left, query, outer)
+        read_select(select.right, query, outer)
         return Derived(outputs=dict.fromkeys(first.outputs), is_open=first.is_open)
     if not isinstance(select, exp.Select):
         return Derived(is_open=True)
-    names = Names(query.schema, outer)
-    add_ctes(select, query, names)
-    add_sources(select, query, names)
+    scope = Scope(query.schema, outer)
+    add_ctes(select, query, scope)
+    add_sources(select, query, scope)
     where = select.args.get("where")
     if where:
-        Conditions(query, names, read).add(where.this)
+        Conditions(query, scope, read_select).add(where.this)
     if _is_aggregate(select):
         query.is_aggregate = True
     query.is_locking = query.is_locking or bool(select.args.get("locks"))
-    return _outputs(select, query, names)
+    return _outputs(select, query, scope)
 
 
-def add_ctes(statement: exp.Expr, query: Query, names: Names) -> None:
+def add_ctes(statement: exp.Expr, query: Query, scope: Scope) -> None:
     with_ = statement.args.get("with_")
     if not with_:
         return
     for cte in with_.expressions:
         name = cte.alias
         if with_.args.get("recursive") and _names_itself(cte.this, name):
-            names.ctes[name.lower()] = _read_tree(cte, query, names)
+            scope.ctes[name.lower()] = _read_tree(cte, query, scope)
             continue
         if isinstance(cte.this, exp.Query):
             inner = Query(query.schema)
-            passed = read(cte.this, inner, names)
-            names.ctes[name.lower()] = _renamed(passed, cte.args.get("alias"))
+            passed = read_select(cte.this, inner, scope)
+            scope.ctes[name.lower()] = _renamed(passed, cte.args.get("alias"))
             query.absorb(inner)
         else:
             # What an INSERT, UPDATE or DELETE returned; that statement is read on its own.
-            names.ctes[name.lower()] = Derived(is_open=True)
+            scope.ctes[name.lower()] = Derived(is_open=True)
 
 
-def _read_tree(cte: exp.Expr, query: Query, names: Names) -> Derived:
+def _read_tree(cte: exp.Expr, query: Query, scope: Scope) -> Derived:
     """Rows, and then all below them: a recursive query whose second part joins its own table by
     the column that refers to the row above."""
     inner = Query(query.schema)
     union = cte.this
     if isinstance(union, exp.SetOperation) and not _names_itself(union.left, cte.alias):
-        passed = read(union.left, inner, names)
+        passed = read_select(union.left, inner, scope)
         below = _step_down(union.right, cte.alias, inner)
         if below is not None:
             inner.hierarchy = below
@@ -105,35 +105,35 @@ def _names_itself(body: exp.Expr, name: str) -> bool:
     return any(table.name.lower() == name.lower() for table in body.find_all(exp.Table))
 
 
-def add_sources(select: exp.Expr, query: Query, names: Names) -> None:
+def add_sources(select: exp.Expr, query: Query, scope: Scope) -> None:
     """FROM and JOIN, in the order in which they are written."""
     from_ = select.args.get("from_")
     if from_:
-        add_source(from_.this, query, names)
+        add_source(from_.this, query, scope)
     for join in select.args.get("joins") or []:
-        add_join(join, query, names)
+        add_join(join, query, scope)
 
 
-def add_join(join: exp.Join, query: Query, names: Names) -> None:
-    before = list(names.sources.values())
-    add_source(join.this, query, names)
+def add_join(join: exp.Join, query: Query, scope: Scope) -> None:
+    before = list(scope.sources.values())
+    add_source(join.this, query, scope)
     condition = join.args.get("on")
     if condition and join.side:
-        _add_outer_condition(condition, query, names)
+        _add_outer_condition(condition, query, scope)
     elif condition:
-        Conditions(query, names, read).add(condition)
+        Conditions(query, scope, read_select).add(condition)
     shared = [column.name for column in join.args.get("using") or []]
-    joined = list(names.sources.values())[-1]
+    joined = list(scope.sources.values())[-1]
     if join.args.get("method") == "NATURAL" and isinstance(joined, Occurrence):
         shared = [column.name for column in joined.table.columns]
     for name in shared:
-        _link_shared(name, before, joined, query, names)
+        _link_shared(name, before, joined, query, scope)
 
 
-def _add_outer_condition(condition: exp.Expr, query: Query, names: Names) -> None:
+def _add_outer_condition(condition: exp.Expr, query: Query, scope: Scope) -> None:
     """Of a LEFT JOIN: rows that do not meet it stay, so that it finds none."""
     inner = Query(query.schema)
-    Conditions(inner, names, read).add(condition)
+    Conditions(inner, scope, read_select).add(condition)
     inner.filters += [*inner.equality, *inner.range]
     inner.equality, inner.range = [], []
     query.absorb(inner)
@@ -144,7 +144,7 @@ def _link_shared(
     before: list[Occurrence | Derived],
     joined: Occurrence | Derived,
     query: Query,
-    names: Names,
+    scope: Scope,
 ) -> None:
     """A column that both sides of a USING or a NATURAL JOIN have."""
     sides = []
@@ -152,7 +152,7 @@ def _link_shared(
         if isinstance(source, Derived):
             reference = source.reference(name)
         else:
-            column = names.schema.column(source.table, name)
+            column = scope.schema.column(source.table, name)
             reference = Reference(source, column.name) if column else None
         if reference:
             sides.append(reference)
@@ -160,28 +160,28 @@ def _link_shared(
         query.links.append((sides[0], sides[1]))
 
 
-def add_source(source: exp.Expr, query: Query, names: Names) -> None:
+def add_source(source: exp.Expr, query: Query, scope: Scope) -> None:
     alias = source.alias_or_name.lower()
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-        names.sources[alias] = _table(source, query, names)
+        scope.sources[alias] = _table(source, query, scope)
         for join in source.args.get("joins") or []:
-            add_join(join, query, names)
+            add_join(join, query, scope)
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table | exp.Subquery):
         # A table or a join in parentheses.
-        add_source(source.this, query, names)
+        add_source(source.this, query, scope)
         for join in source.args.get("joins") or []:
-            add_join(join, query, names)
+            add_join(join, query, scope)
     elif isinstance(source, exp.Subquery | exp.Lateral):
         inner = source.this
         if isinstance(inner, exp.Subquery | exp.Query):
             part = Query(query.schema)
-            passed = read(inner, part, names)
-            names.sources[alias] = _renamed(passed, source.args.get("alias"))
+            passed = read_select(inner, part, scope)
+            scope.sources[alias] = _renamed(passed, source.args.get("alias"))
             query.absorb(part)
         else:
-            names.sources[alias] = Derived(is_open=True)
+            scope.sources[alias] = Derived(is_open=True)
     else:
-        names.sources[alias or f"source {len(names.sources)}"] = Derived(is_open=True)
+        scope.sources[alias or f"source {len(scope.sources)}"] = Derived(is_open=True)
 
 
 def _renamed(passed: Derived, alias: exp.Expr | None) -> Derived:
@@ -198,9 +198,9 @@ def _renamed(passed: Derived, alias: exp.Expr | None) -> Derived:
     )
 
 
-def _table(table: exp.Table, query: Query, names: Names) -> Occurrence | Derived:
+def _table(table: exp.Table, query: Query, scope: Scope) -> Occurrence | Derived:
     if not table.db:
-        cte = names.cte(table.name)
+        cte = scope.cte(table.name)
         if cte is not None:
             return cte
     found = query.schema.table(table.name, table.db)
@@ -232,30 +232,30 @@ def _is_aggregate(select: exp.Select) -> bool:
     return any(isinstance(node, exp.AggFunc) for node in nodes)
 
 
-def _outputs(select: exp.Select, query: Query, names: Names) -> Derived:
+def _outputs(select: exp.Select, query: Query, scope: Scope) -> Derived:
     derived = Derived()
     for part in select.expressions:
         if isinstance(part, exp.Star) or (isinstance(part, exp.Column) and part.is_star):
-            _pass_all(part, query, names, derived)
+            _pass_all(part, query, scope, derived)
             continue
         inner = part.unalias()
         reference = None
         if isinstance(inner, exp.Column):
-            reference = names.resolve(inner)
+            reference = scope.resolve(inner)
             if reference:
                 query.want(reference)
         else:
-            _want_inside(inner, query, names)
+            _want_inside(inner, query, scope)
         if part.alias_or_name:
             derived.outputs[part.alias_or_name.lower()] = reference
-    _add_order(select, query, names, derived)
+    _add_order(select, query, scope, derived)
     return derived
 
 
-def _pass_all(part: exp.Expr, query: Query, names: Names, derived: Derived) -> None:
-    sources = names.sources
+def _pass_all(part: exp.Expr, query: Query, scope: Scope, derived: Derived) -> None:
+    sources = scope.sources
     if isinstance(part, exp.Column):
-        one = names.source(part.table)
+        one = scope.source(part.table)
         sources = {part.table: one} if one else {}
     for source in sources.values():
         if isinstance(source, Derived):
@@ -270,16 +270,16 @@ def _pass_all(part: exp.Expr, query: Query, names: Names, derived: Derived) -> N
             derived.outputs.setdefault(column.name.lower(), Reference(source, column.name))
 
 
-def _want_inside(expression: exp.Expr, query: Query, names: Names) -> None:
+def _want_inside(expression: exp.Expr, query: Query, scope: Scope) -> None:
     """Columns in an expression are wanted; a subquery in it is another read of its tables."""
     for node in outside_subqueries(expression):
         if isinstance(node, exp.Column) and not node.is_star:
-            reference = names.resolve(node)
+            reference = scope.resolve(node)
             if reference:
                 query.want(reference)
         elif isinstance(node, exp.Query):
             inner = Query(query.schema)
-            passed = read(node, inner, names)
+            passed = read_select(node, inner, scope)
             inner.order, inner.limit = [], None
             inner.is_aggregate = False
             query.absorb(inner)
@@ -289,7 +289,7 @@ def _want_inside(expression: exp.Expr, query: Query, names: Names) -> None:
             query.remarks.append("with a subquery for each row")
 
 
-def _add_order(select: exp.Select, query: Query, names: Names, derived: Derived) -> None:
+def _add_order(select: exp.Select, query: Query, scope: Scope, derived: Derived) -> None:
     order = select.args.get("order")
     parts = list(select.expressions)
     query.order = []
@@ -301,7 +301,7 @@ def _add_order(select: exp.Select, query: Query, names: Names, derived: Derived)
         if isinstance(by, exp.Column):
             alias = by.name.lower()
             is_alias = not by.table and alias in derived.outputs
-            reference = derived.outputs[alias] if is_alias else names.resolve(by)
+            reference = derived.outputs[alias] if is_alias else scope.resolve(by)
         if reference is None:
             query.remarks.append("in an order that is computed")
             break

@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 
 from partita.errors import PartitaError
 from partita.migrate.understanding.patterns.mining.logs import Logged, general_entry
-from partita.migrate.understanding.patterns.mining.merging import Ran
+from partita.migrate.understanding.patterns.mining.merging import RanStatement
 from partita.migrate.understanding.sources import Source, SourceError
 
 _TIME_UNITS = re.compile(r"\bSQL_TSI_(?=[A-Z])")
 
 
-class Kept(NamedTuple):
+class KeptStatements(NamedTuple):
     """One place where a server keeps statements."""
 
     origin: str
     window_seconds: float
-    statements: Iterator[Ran]
+    statements: Iterator[RanStatement]
 
 
-def kept_by(source: Source) -> Kept:
+def kept_statements(source: Source) -> KeptStatements:
     """The best that this server has; PartitaError when it keeps nothing, with what to do."""
     if source.dialect == "postgresql":
         return _pg_stat_statements(source)
@@ -39,7 +39,7 @@ def kept_by(source: Source) -> Kept:
     raise PartitaError("SQLite keeps no statements; write the access patterns in patterns.toml.")
 
 
-def _digests(source: Source) -> Kept | None:
+def _digests(source: Source) -> KeptStatements | None:
     """performance_schema's summary, one row for each shape."""
     try:
         rows = source.rows(
@@ -58,11 +58,13 @@ def _digests(source: Source) -> Kept | None:
         return None
     if not rows:
         return None
-    return Kept(
+    return KeptStatements(
         "performance_schema's statement digests; rates are means since the first was counted",
         _seconds(since),
         (
-            Ran(_as_written(text), float(calls), float(max(sent, affected)), float(examined))
+            RanStatement(
+                _as_written(text), float(calls), float(max(sent, affected)), float(examined)
+            )
             for text, calls, sent, affected, examined in rows
         ),
     )
@@ -73,38 +75,40 @@ def _as_written(digest: str) -> str:
     return _TIME_UNITS.sub("", str(digest))
 
 
-def _general_log(source: Source) -> Kept | None:
+def _general_log(source: Source) -> KeptStatements | None:
     window = _log_window(source, "general_log", "event_time")
     if window is None:
         return None
 
-    def statements() -> Iterator[Ran]:
+    def statements() -> Iterator[RanStatement]:
         databases: dict[str, str] = {}
         rows = source.stream("SELECT thread_id, command_type, argument FROM mysql.general_log")
         for chunk in rows:
             for thread, command, argument in chunk:
                 entry = general_entry(str(thread), command, _text(argument), databases)
                 if entry is not None and is_of(entry, source.database):
-                    yield Ran(entry.statement)
+                    yield RanStatement(entry.statement)
 
-    return Kept("the table mysql.general_log; rates are means over it", window, statements())
+    return KeptStatements(
+        "the table mysql.general_log; rates are means over it", window, statements()
+    )
 
 
-def _slow_log(source: Source) -> Kept | None:
+def _slow_log(source: Source) -> KeptStatements | None:
     window = _log_window(source, "slow_log", "start_time")
     if window is None:
         return None
 
-    def statements() -> Iterator[Ran]:
+    def statements() -> Iterator[RanStatement]:
         rows = source.stream(
             "SELECT sql_text, rows_sent, rows_examined FROM mysql.slow_log WHERE db = :database",
             database=source.database,
         )
         for chunk in rows:
             for statement, sent, examined in chunk:
-                yield Ran(_text(statement), 1, float(sent), float(examined))
+                yield RanStatement(_text(statement), 1, float(sent), float(examined))
 
-    return Kept(
+    return KeptStatements(
         "the table mysql.slow_log; statements faster than long_query_time are not in it",
         window,
         statements(),
@@ -124,7 +128,7 @@ def _log_window(source: Source, table: str, column: str) -> float | None:
     return _seconds(rows) if rows and rows[0][0] is not None else None
 
 
-def _pg_stat_statements(source: Source) -> Kept:
+def _pg_stat_statements(source: Source) -> KeptStatements:
     try:
         rows = source.rows(
             "SELECT query, calls, rows FROM pg_stat_statements"
@@ -142,10 +146,10 @@ def _pg_stat_statements(source: Source) -> Kept:
             " shared_preload_libraries and CREATE EXTENSION pg_stat_statements, or name a log under"
             " logs in [analyze]."
         ) from error
-    return Kept(
+    return KeptStatements(
         "pg_stat_statements; rates are means since it was reset or the server started",
         _seconds(since),
-        (Ran(str(text), float(calls), float(count)) for text, calls, count in rows),
+        (RanStatement(str(text), float(calls), float(count)) for text, calls, count in rows),
     )
 
 

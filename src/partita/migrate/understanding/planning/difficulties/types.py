@@ -57,10 +57,10 @@ def _is_undeclared(column: Column, dialect: str) -> bool:
 
 
 def _is_other(column: Column, dialect: str) -> bool:
-    return column.kind == "other" and not _TOLD_APART.search(column.type) and bool(column.type)
+    return column.kind == "other" and not _COVERED_BY_NAME.search(column.type) and bool(column.type)
 
 
-_TOLD_APART = re.compile(r"^(interval|tsvector|tsquery)\b")
+_COVERED_BY_NAME = re.compile(r"^(interval|tsvector|tsquery)\b")
 
 TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(

@@ -76,7 +76,7 @@ def server_version(connection: Connection) -> str:
     return str(connection.exec_driver_sql("SELECT VERSION()").scalar_one())
 
 
-def words(cause: BaseException) -> str:
+def error_text(cause: BaseException) -> str:
     """PyMySQL's errors are a number and a text."""
     return str(cause.args[-1]) if cause.args else type(cause).__name__
 

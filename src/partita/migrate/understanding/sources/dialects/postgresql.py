@@ -78,7 +78,7 @@ def server_version(connection: Connection) -> str:
     return str(connection.exec_driver_sql("SHOW server_version").scalar_one())
 
 
-def words(cause: BaseException) -> str:
+def error_text(cause: BaseException) -> str:
     """The first line: libpq explains the same again below, for each address it tried."""
     text = str(cause).strip() or type(cause).__name__
     return text.splitlines()[0].split("FATAL:")[-1].strip()
@@ -89,7 +89,7 @@ def advice(cause: BaseException) -> str | None:
     if state in ADVICE:
         return ADVICE[state]
     text = str(cause)
-    return next((told for part, told in ADVICE_BY_WORDS.items() if part in text), None)
+    return next((found for part, found in ADVICE_BY_WORDS.items() if part in text), None)
 
 
 def wants_password(cause: BaseException) -> bool:

@@ -74,12 +74,12 @@ def server_version(connection: Connection) -> str:
     return sqlite3.sqlite_version
 
 
-def words(cause: BaseException) -> str:
+def error_text(cause: BaseException) -> str:
     return str(cause)
 
 
 def advice(cause: BaseException) -> str | None:
-    return next((told for part, told in ADVICE.items() if part in str(cause)), None)
+    return next((text for part, text in ADVICE.items() if part in str(cause)), None)
 
 
 def wants_password(cause: BaseException) -> bool:

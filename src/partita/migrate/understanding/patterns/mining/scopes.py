@@ -50,10 +50,10 @@ class Derived:
         return self.is_open or name.lower() in self.outputs
 
 
-class Names:
+class Scope:
     """The sources of one SELECT, inside those of the one around it."""
 
-    def __init__(self, schema: SchemaLookup, outer: Names | None = None) -> None:
+    def __init__(self, schema: SchemaLookup, outer: Scope | None = None) -> None:
         self.schema = schema
         self.outer = outer
         self.sources: dict[str, Occurrence | Derived] = {}
@@ -86,12 +86,12 @@ class Names:
             if source is None:
                 raise NotUnderstood(f"{column.table} is none of its tables")
             return source
-        names: Names | None = self
-        while names is not None:
-            for source in names.sources.values():
-                if names._has(source, column.name):
+        scope: Scope | None = self
+        while scope is not None:
+            for source in scope.sources.values():
+                if scope._has(source, column.name):
                     return source
-            names = names.outer
+            scope = scope.outer
         if self.source(column.name) is not None:
             # PostgreSQL lets a table's name stand for its whole row.
             return Derived(is_open=True)

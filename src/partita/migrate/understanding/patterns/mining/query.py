@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.names import Occurrence, Reference
+from partita.migrate.understanding.patterns.mining.scopes import Occurrence, Reference
 
 
 @dataclass

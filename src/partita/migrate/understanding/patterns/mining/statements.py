@@ -11,27 +11,27 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from partita.migrate.understanding.patterns.access_patterns import Operation
-from partita.migrate.understanding.patterns.mining.accesses import Access
 from partita.migrate.understanding.patterns.mining.conditions import Conditions
-from partita.migrate.understanding.patterns.mining.gathering import Query
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.names import (
-    Names,
+from partita.migrate.understanding.patterns.mining.query import Query
+from partita.migrate.understanding.patterns.mining.scopes import (
     Noise,
     NotUnderstood,
     Occurrence,
     Reference,
+    Scope,
 )
 from partita.migrate.understanding.patterns.mining.selects import (
     add_ctes,
     add_join,
     add_source,
-    read,
+    read_select,
     unknown_table,
 )
-from partita.migrate.understanding.patterns.mining.texts import Shape
+from partita.migrate.understanding.patterns.mining.shapes import Shape
+from partita.migrate.understanding.patterns.mining.table_access import TableAccess
 from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.join_paths import told_apart
+from partita.migrate.understanding.schema.join_paths import distinguishing_names
 from partita.migrate.understanding.schema.relationships import is_unique
 
 # It warns of what it cannot parse; here that is told as a reason.
@@ -59,7 +59,7 @@ _HIDDEN = re.compile(r"<\s*insufficient privilege\s*>")
 _FOREIGN_KEY_CHECK = re.compile(r"FROM ONLY .* FOR KEY SHARE OF x$", re.DOTALL)
 
 
-def understand(shape: Shape, schema: SchemaLookup) -> list[Access]:
+def read_statement(shape: Shape, schema: SchemaLookup) -> list[TableAccess]:
     """What a statement asks of the data; Noise when nothing, NotUnderstood with the reason."""
     _refuse_noise(shape)
     if shape.is_cut:
@@ -126,13 +126,13 @@ def _lacks_an_argument(error: SqlglotError) -> bool:
 
 
 def _place(error: ParseError) -> str:
-    told = error.errors[0] if error.errors else {}
-    before = str(told.get("start_context") or "").split()[-2:]
-    near = " ".join([*before, str(told.get("highlight") or "")]).strip()
+    first = error.errors[0] if error.errors else {}
+    before = str(first.get("start_context") or "").split()[-2:]
+    near = " ".join([*before, str(first.get("highlight") or "")]).strip()
     return f" near {near!r}" if near else ""
 
 
-def _accesses(statement: exp.Expr, schema: SchemaLookup) -> list[Access]:
+def _accesses(statement: exp.Expr, schema: SchemaLookup) -> list[TableAccess]:
     _refuse_system_tables(statement, schema)
     accesses = []
     for cte in statement.find_all(exp.CTE):
@@ -171,24 +171,26 @@ def _branches(statement: exp.Expr) -> Iterable[exp.Expr]:
         yield statement
 
 
-def _reads(select: exp.Expr, schema: SchemaLookup, around: exp.Expr | None = None) -> list[Access]:
+def _reads(
+    select: exp.Expr, schema: SchemaLookup, around: exp.Expr | None = None
+) -> list[TableAccess]:
     """What a SELECT reads; `around` is the UNION or INSERT whose WITH it may use."""
     query = Query(schema)
-    names = Names(schema)
+    scope = Scope(schema)
     if around is not None:
-        add_ctes(around, query, names)
+        add_ctes(around, query, scope)
     if isinstance(around, exp.SetOperation):
         query.remarks.append("one part of a UNION")
-    read(select, query, names)
+    read_select(select, query, scope)
     if not query.occurrences:
         return []
     return [_access("aggregate" if query.is_aggregate else "read", query)]
 
 
-def _access(operation: Operation, query: Query, target: Occurrence | None = None) -> Access:
+def _access(operation: Operation, query: Query, target: Occurrence | None = None) -> TableAccess:
     """Told from the table that is wanted: its own columns instead of those they are joined to."""
     main = target or _wanted_most(query)
-    access = Access(operation, main.table)
+    access = TableAccess(operation, main.table)
     own = _OwnNames(query, main)
     access.equality = _in_order(main, (own.of(reference) for reference in query.equality))
     access.forms = {str(own.of(reference)): form for reference, form in query.forms.items()}
@@ -200,10 +202,10 @@ def _access(operation: Operation, query: Query, target: Occurrence | None = None
     access.is_consistent = query.is_locking
     if query.hierarchy is not None and query.hierarchy.occurrence.table is main.table:
         access.hierarchy = str(query.hierarchy)
-    _tell_self_join(access, query, main, own)
+    _add_self_join(access, query, main, own)
     if operation in ("read", "aggregate"):
-        _tell_wanted(access, query, main)
-        _tell_way(access, query, main)
+        _add_wanted(access, query, main)
+        _add_through(access, query, main)
     if operation == "read":
         access.order_by = [str(own.of(reference)) for reference, _ in query.order]
         access.limit = query.limit
@@ -223,14 +225,14 @@ def _undeclared(query: Query) -> list[str]:
         if len(keys) != 1 or one.occurrence.table is other.occurrence.table:
             continue
         child, parent = link if keys == [other] else (other, one)
-        links = query.schema.ways.links
+        links = query.schema.join_paths.links
         declared = (*links[child.occurrence.table.name], *links[parent.occurrence.table.name])
         if not any(frozenset(map(str, link)) in known.pairs() for known in declared):
             found.append(f"{child} = {parent}")
     return found
 
 
-def _tell_self_join(access: Access, query: Query, main: Occurrence, own: _OwnNames) -> None:
+def _add_self_join(access: TableAccess, query: Query, main: Occurrence, own: _OwnNames) -> None:
     """Columns of the same table where it is joined to itself are not those of the wanted rows."""
     tested = {own.of(reference) for reference in (*query.equality, *query.range)}
     mine = {str(one) for one in tested if one.occurrence is main}
@@ -280,7 +282,7 @@ def _in_order(main: Occurrence, references: Iterable[Reference]) -> list[str]:
     return [str(reference) for reference in sorted(set(references), key=place)]
 
 
-def _tell_wanted(access: Access, query: Query, main: Occurrence) -> None:
+def _add_wanted(access: TableAccess, query: Query, main: Occurrence) -> None:
     wanted = {one: query.wanted.get(one, set()) for one in query.occurrences}
     others = [one for one in query.occurrences if one is not main and wanted[one]]
     access.joins = sorted({one.table.name for one in others})
@@ -294,20 +296,20 @@ def _tell_wanted(access: Access, query: Query, main: Occurrence) -> None:
         access.remarks.append("only whether it is there")
 
 
-def _tell_way(access: Access, query: Query, main: Occurrence) -> None:
-    """Where several ways lead to a table that is named, those that the joins go."""
+def _add_through(access: TableAccess, query: Query, main: Occurrence) -> None:
+    """Where several paths lead to a table that is named, those that the joins go."""
     joined = {frozenset(str(side) for side in link) for link in query.links if len(set(link)) == 2}
     tested = [Ref.parse(name).table for name in (*access.equality, *access.range)]
     taken: set[str] = set()
     for other in {*access.joins, *tested} - {main.table.name}:
-        ways = query.schema.ways.between(main.table.name, other)
-        if len(ways) > 1:
-            names = zip(told_apart(ways), ways, strict=True)
-            taken |= {name for name, way in names if all(link.pairs() <= joined for link in way)}
+        paths = query.schema.join_paths.between(main.table.name, other)
+        if len(paths) > 1:
+            names = zip(distinguishing_names(paths), paths, strict=True)
+            taken |= {name for name, path in names if all(link.pairs() <= joined for link in path)}
     access.through = sorted(taken - set(tested) - set(access.joins))
 
 
-def _inserts(insert: exp.Insert, schema: SchemaLookup) -> list[Access]:
+def _inserts(insert: exp.Insert, schema: SchemaLookup) -> list[TableAccess]:
     remark = ""
     conflict = insert.args.get("conflict")
     if conflict:
@@ -321,15 +323,15 @@ def _inserts(insert: exp.Insert, schema: SchemaLookup) -> list[Access]:
         for branch in _branches(feeding):
             accesses += _reads(branch, schema, insert)
     elif feeding is not None:
-        accesses += _inner_reads([feeding], schema, Names(schema))
+        accesses += _inner_reads([feeding], schema, Scope(schema))
     return accesses
 
 
-def _insert_into(target: exp.Expr, schema: SchemaLookup, remark: str) -> Access:
+def _insert_into(target: exp.Expr, schema: SchemaLookup, remark: str) -> TableAccess:
     table = target.this if isinstance(target, exp.Schema) else target
     named = target.expressions if isinstance(target, exp.Schema) else []
     occurrence = _occurrence(table, schema)
-    access = Access("insert", occurrence.table, remarks=[remark] if remark else [])
+    access = TableAccess("insert", occurrence.table, remarks=[remark] if remark else [])
     columns = [schema.column(occurrence.table, column.name) for column in named]
     access.columns = sorted(str(Ref(occurrence.table.name, one.name)) for one in columns if one)
     return access
@@ -344,13 +346,13 @@ def _occurrence(table: exp.Expr, schema: SchemaLookup) -> Occurrence:
     return Occurrence(found)
 
 
-def _updates(update: exp.Update, schema: SchemaLookup) -> list[Access]:
-    query, names = _changing(update, schema)
+def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
+    query, scope = _changing(update, schema)
     assigned = []
     for one in update.expressions:
         left = one.this if isinstance(one, exp.EQ) else one
         columns = left.expressions if isinstance(left, exp.Tuple) else [left]
-        assigned += [names.resolve(column) for column in columns if isinstance(column, exp.Column)]
+        assigned += [scope.resolve(column) for column in columns if isinstance(column, exp.Column)]
     changed = [reference for reference in assigned if reference]
     if not changed:
         raise NotUnderstood("which columns it changes is not known")
@@ -358,16 +360,18 @@ def _updates(update: exp.Update, schema: SchemaLookup) -> list[Access]:
     target = changed[0].occurrence
     access = _access("update", query, target)
     access.columns = sorted({str(reference) for reference in changed})
-    return [access, *_inner_reads(update.expressions, schema, names)]
+    return [access, *_inner_reads(update.expressions, schema, scope)]
 
 
-def _inner_reads(parts: Iterable[exp.Expr], schema: SchemaLookup, names: Names) -> list[Access]:
+def _inner_reads(
+    parts: Iterable[exp.Expr], schema: SchemaLookup, scope: Scope
+) -> list[TableAccess]:
     """Subqueries that bring values to write."""
     accesses = []
     for part in parts:
         for select in part.find_all(exp.Select):
             query = Query(schema)
-            read(select, query, names)
+            read_select(select, query, scope)
             if query.occurrences:
                 query.equality += _given_from_outside(query)
                 accesses.append(_access("aggregate" if query.is_aggregate else "read", query))
@@ -383,33 +387,33 @@ def _given_from_outside(query: Query) -> list[Reference]:
     ]
 
 
-def _deletes(delete: exp.Delete, schema: SchemaLookup) -> list[Access]:
-    query, names = _changing(delete, schema)
+def _deletes(delete: exp.Delete, schema: SchemaLookup) -> list[TableAccess]:
+    query, scope = _changing(delete, schema)
     targets = []
     for table in delete.args.get("tables") or []:
-        source = names.source(table.alias_or_name)
+        source = scope.source(table.alias_or_name)
         if isinstance(source, Occurrence):
             targets.append(source)
     return [_access("delete", query, target) for target in targets or query.occurrences[:1]]
 
 
-def _changing(statement: exp.Update | exp.Delete, schema: SchemaLookup) -> tuple[Query, Names]:
+def _changing(statement: exp.Update | exp.Delete, schema: SchemaLookup) -> tuple[Query, Scope]:
     """The tables and conditions of an UPDATE or DELETE."""
-    query, names = Query(schema), Names(schema)
-    add_ctes(statement, query, names)
-    add_source(statement.this, query, names)
+    query, scope = Query(schema), Scope(schema)
+    add_ctes(statement, query, scope)
+    add_source(statement.this, query, scope)
     from_ = statement.args.get("from_")
     for source in [from_.this] if from_ else statement.args.get("using") or []:
-        if source.alias_or_name.lower() not in names.sources:
-            add_source(source, query, names)
+        if source.alias_or_name.lower() not in scope.sources:
+            add_source(source, query, scope)
         for join in source.args.get("joins") or []:
-            if join.this.alias_or_name.lower() not in names.sources:
-                add_join(join, query, names)
+            if join.this.alias_or_name.lower() not in scope.sources:
+                add_join(join, query, scope)
             elif join.args.get("on"):
-                Conditions(query, names, read).add(join.args["on"])
+                Conditions(query, scope, read_select).add(join.args["on"])
     where = statement.args.get("where")
     if where:
-        Conditions(query, names, read).add(where.this)
+        Conditions(query, scope, read_select).add(where.this)
     if not query.occurrences:
         raise NotUnderstood("what it changes is not a table")
-    return query, names
+    return query, scope

@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import Mine, Ran, name_of
-from partita.migrate.understanding.patterns.mining.names import Noise, NotUnderstood
-from partita.migrate.understanding.patterns.mining.texts import shapes_of
-from partita.migrate.understanding.patterns.mining.understanding import understand
+from partita.migrate.understanding.patterns.mining.merging import (
+    PatternMiner,
+    RanStatement,
+    name_of,
+)
+from partita.migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
+from partita.migrate.understanding.patterns.mining.shapes import shapes_of
+from partita.migrate.understanding.patterns.mining.statements import read_statement
 
 from ....schemas import foreign_key, inventory, table
 from ....shop import shop
@@ -32,7 +36,7 @@ def told(statement: str, schema: SchemaLookup) -> list[str]:
     lines = []
     for shape in shapes_of(statement, schema.dialect):
         try:
-            lines += [f"-> {name_of(access)}" for access in understand(shape, schema)]
+            lines += [f"-> {name_of(access)}" for access in read_statement(shape, schema)]
         except Noise as kind:
             lines.append(f"~> {kind}")
         except NotUnderstood as reason:
@@ -52,35 +56,41 @@ def test_a_statement_is_the_pattern_that_the_fixture_says(
 
 
 def test_one_shape_with_other_values_is_one_pattern() -> None:
-    mine = Mine(SCHEMAS["mysql"])
+    mine = PatternMiner(SCHEMAS["mysql"])
     for number in range(100):
-        mine.add(Ran(f"SELECT * FROM orders WHERE customer_id = {number} AND status = 'x{number}'"))
-        mine.add(Ran("select *\nfrom   orders where status='y' and customer_id=-1 -- again"))
+        mine.add(
+            RanStatement(
+                f"SELECT * FROM orders WHERE customer_id = {number} AND status = 'x{number}'"
+            )
+        )
+        mine.add(
+            RanStatement("select *\nfrom   orders where status='y' and customer_id=-1 -- again")
+        )
     patterns = mine.patterns(100, "a test").patterns
     assert [pattern.name for pattern in patterns] == ["orders by customer_id and status"]
     assert patterns[0].calls_per_second == 2
 
 
 def test_rows_that_the_server_counted_are_items_per_call() -> None:
-    mine = Mine(SCHEMAS["mysql"])
-    mine.add(Ran("SELECT * FROM orders WHERE customer_id = ?", calls=10, rows=35))
-    mine.add(Ran("SELECT status FROM orders WHERE customer_id = ?", calls=30, rows=45))
+    mine = PatternMiner(SCHEMAS["mysql"])
+    mine.add(RanStatement("SELECT * FROM orders WHERE customer_id = ?", calls=10, rows=35))
+    mine.add(RanStatement("SELECT status FROM orders WHERE customer_id = ?", calls=30, rows=45))
     (pattern,) = mine.patterns(1, "a test").patterns
     assert pattern.items == 2
     assert pattern.columns == []
 
 
 def test_without_a_count_the_members_of_a_list_are_items() -> None:
-    mine = Mine(SCHEMAS["mysql"])
-    mine.add(Ran("SELECT * FROM orders WHERE id IN (1, 2, 3)"))
-    mine.add(Ran("INSERT INTO tag (label) VALUES ('a'), ('b')"))
+    mine = PatternMiner(SCHEMAS["mysql"])
+    mine.add(RanStatement("SELECT * FROM orders WHERE id IN (1, 2, 3)"))
+    mine.add(RanStatement("INSERT INTO tag (label) VALUES ('a'), ('b')"))
     items = {one.name: one.items for one in mine.patterns(1, "a test").patterns}
     assert items == {"orders by id": 3, "insert into tag": 2}
 
 
 def test_what_is_not_understood_is_listed_with_its_calls_and_without_its_values() -> None:
-    mine = Mine(SCHEMAS["postgres"])
-    mine.add(Ran("SELECT frobnicate(('secret'", calls=7))
+    mine = PatternMiner(SCHEMAS["postgres"])
+    mine.add(RanStatement("SELECT frobnicate(('secret'", calls=7))
     patterns = mine.patterns(1, "a test")
     (one,) = patterns.unexplained
     assert one.calls == 7
@@ -140,10 +150,10 @@ def test_neither_the_order_of_conditions_nor_an_alias_makes_another_pattern(
 
 
 def test_a_load_of_data_is_listed_and_is_no_pattern() -> None:
-    mine = Mine(SCHEMAS["postgres"])
-    mine.add(Ran("INSERT INTO orders (id) VALUES ($1)", calls=30, rows=30))
-    mine.add(Ran("INSERT INTO orders (id) SELECT id FROM customer", calls=1, rows=100_000))
-    mine.add(Ran(f"INSERT INTO orders (id) VALUES {', '.join(['(1)'] * 600)}"))
+    mine = PatternMiner(SCHEMAS["postgres"])
+    mine.add(RanStatement("INSERT INTO orders (id) VALUES ($1)", calls=30, rows=30))
+    mine.add(RanStatement("INSERT INTO orders (id) SELECT id FROM customer", calls=1, rows=100_000))
+    mine.add(RanStatement(f"INSERT INTO orders (id) VALUES {', '.join(['(1)'] * 600)}"))
     found = mine.patterns(10, "a test")
     assert [(one.name, one.items) for one in found.patterns] == [("insert into orders", 1)]
     assert sorted(one.reason.partition(";")[0] for one in found.unexplained) == [
@@ -180,10 +190,10 @@ def test_a_recursive_query_that_goes_down_a_tree_is_a_pattern(
 def test_a_dump_that_was_loaded_row_by_row_is_no_rate() -> None:
     logs = table("logs", "id, at datetime", "id", row_count=1000)
     visits = table("visits", "id, at datetime", "id", row_count=50)
-    mine = Mine(SchemaLookup(inventory(logs, visits)))
+    mine = PatternMiner(SchemaLookup(inventory(logs, visits)))
     for _ in range(1000):
-        mine.add(Ran("INSERT INTO logs VALUES (1, '2026-11-16')"))
-        mine.add(Ran("INSERT INTO visits VALUES (1, '2026-11-16')"))
+        mine.add(RanStatement("INSERT INTO logs VALUES (1, '2026-11-16')"))
+        mine.add(RanStatement("INSERT INTO visits VALUES (1, '2026-11-16')"))
     found = mine.patterns(300, "a test")
     rates = {one.name: one.calls_per_second for one in found.patterns}
     assert rates["insert into logs"] == 0, "it has the rows that were inserted, and no others"
@@ -195,8 +205,8 @@ def test_a_dump_that_was_loaded_row_by_row_is_no_rate() -> None:
 
 
 def test_a_few_seconds_are_no_rate() -> None:
-    mine = Mine(SCHEMAS["mysql"])
-    mine.add(Ran("SELECT * FROM orders WHERE id = 1", calls=60))
+    mine = PatternMiner(SCHEMAS["mysql"])
+    mine.add(RanStatement("SELECT * FROM orders WHERE id = 1", calls=60))
     found = mine.patterns(2, "a test")
     assert found.patterns[0].calls_per_second == 1
     assert found.window_seconds == 60
@@ -221,10 +231,10 @@ def test_which_of_two_tables_leads_to_another_is_kept() -> None:
             *(table(name, "a_id, b_id", "a_id b_id", foreign_keys=keys) for name in ("x", "y")),
         )
     )
-    mine = Mine(schema)
+    mine = PatternMiner(schema)
     for way in ("x", "y"):
         mine.add(
-            Ran(
+            RanStatement(
                 f"SELECT a.* FROM a JOIN {way} w ON w.a_id = a.id JOIN b ON b.id = w.b_id"
                 " WHERE b.name = 'z'"
             )
@@ -234,7 +244,7 @@ def test_which_of_two_tables_leads_to_another_is_kept() -> None:
 
 
 def test_the_last_minute_is_told_as_one() -> None:
-    assert "of the last minute:" in Mine(SCHEMAS["mysql"]).patterns(61, "a test").origin
+    assert "of the last minute:" in PatternMiner(SCHEMAS["mysql"]).patterns(61, "a test").origin
 
 
 def test_names_that_a_digest_spells_in_its_own_way_are_found() -> None:
@@ -255,11 +265,11 @@ def test_a_join_that_no_foreign_key_goes_is_told() -> None:
     edits = table("edits", "id, actor_id, page", "id")
     join = "SELECT * FROM edits e JOIN actor a ON a.id = e.actor_id WHERE a.name = ?"
     alike = "SELECT * FROM edits e JOIN actor a ON a.name = e.page WHERE e.id = ?"
-    mine = Mine(SchemaLookup(inventory(actor, edits)))
+    mine = PatternMiner(SchemaLookup(inventory(actor, edits)))
     for statement in (join, join, alike):
-        mine.add(Ran(statement))
+        mine.add(RanStatement(statement))
     assert mine.patterns(60, "a test").references == ["edits.actor_id = actor.id"]
     declared = replace(edits, foreign_keys=[foreign_key("actor_id", "actor.id")])
-    mine = Mine(SchemaLookup(inventory(actor, declared)))
-    mine.add(Ran(join))
+    mine = PatternMiner(SchemaLookup(inventory(actor, declared)))
+    mine.add(RanStatement(join))
     assert mine.patterns(60, "a test").references == []

@@ -9,7 +9,7 @@ from partita.migrate.model.findings import Finding, Subject, error, warning
 from partita.migrate.understanding.schema.column_refs import Ref
 
 
-def check_keeping(subject: Subject) -> Iterator[Finding]:
+def check_completeness(subject: Subject) -> Iterator[Finding]:
     yield from _columns_are_placed(subject)
     yield from _unique_is_kept(subject)
 

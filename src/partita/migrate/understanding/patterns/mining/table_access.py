@@ -15,7 +15,7 @@ from partita.migrate.understanding.schema.relationships import is_unique
 
 
 @dataclass
-class Access:
+class TableAccess:
     """Columns are "table.column". Filled while a statement is understood, then only read."""
 
     operation: Operation
@@ -75,7 +75,7 @@ class Access:
             is_consistent=self.is_consistent,
         )
 
-    def settle(self) -> Access:
+    def settle(self) -> TableAccess:
         """The form in which two accesses compare: an order that decides nothing is dropped."""
         self.equality = list(dict.fromkeys(self.equality))
         self.range = [name for name in dict.fromkeys(self.range) if name not in self.equality]
