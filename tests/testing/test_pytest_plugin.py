@@ -149,7 +149,9 @@ def test_the_plugin_imports_nothing_before_a_fixture_is_used() -> None:
     found = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
-    assert found.stdout.split() == ["partita", "partita.compiled", "partita.pytest_plugin"]
+    # The compiled library is loaded to see whether it fits this Python; none of its modules is.
+    imported = set(found.stdout.split()) - {"partita__mypyc"}
+    assert imported == {"partita", "partita.compiled", "partita.pytest_plugin"}
 
 
 @pytest.mark.parametrize("missing", ["boto3", "pytest"])
