@@ -21,7 +21,7 @@ from partita.database.storage.lmdb import LmdbEngine
 from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
-from partita.server.frames import Told
+from partita.server.frames import Start
 from partita.server.http import lifecycle
 from partita.server.http.hosts import Hosts
 from partita.server.http.listener import Listener
@@ -139,14 +139,14 @@ def _callers(
 def _workflows(
     database: Database, functions: Sequence[Function], time_scale: float, settings_folder: Path
 ) -> Companion:
-    """The process that answers for Step Functions' API; it is told where the database listens."""
+    """The process that answers for Step Functions' API; it gets the address of the database."""
 
-    def told() -> bytes:
+    def start() -> bytes:
         endpoint = f"http://{database.service.address}"
         folder = str(settings_folder.absolute())
-        return msgspec.json.encode(Told(endpoint, folder, tuple(functions), time_scale))
+        return msgspec.json.encode(Start(endpoint, folder, tuple(functions), time_scale))
 
-    return Companion("partita.workflows", told)
+    return Companion("partita.workflows", start)
 
 
 def check(data: Path, say: Callable[[str], None]) -> bool:

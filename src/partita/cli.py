@@ -26,7 +26,7 @@ PORT_RANGE = click.IntRange(0, 65_535)
 
 
 def main() -> None:
-    """Run the command line; what went wrong is told in one sentence."""
+    """Run the command line; errors are one sentence."""
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:

@@ -1,4 +1,4 @@
-"""The one settings file, `partita.toml`: what `serve` is told, triggers, functions.
+"""The one settings file, `partita.toml`: options of `serve`, triggers, functions.
 
 Options of the command line go before environment variables, and these before the file.
 """
@@ -75,7 +75,7 @@ def load(path: Path) -> Settings:
 
 
 def read(path: Path, kind: type[Kind]) -> Kind:
-    """A file of settings in that form; what is wrong with it is told in a sentence."""
+    """A file of settings in that form; mistakes are reported in a sentence."""
     try:
         with path.open("rb") as file:
             return msgspec.convert(tomllib.load(file), kind)

@@ -121,7 +121,7 @@ async def _timeout(seconds: float, request_id: str) -> AsyncIterator[None]:
 
 async def _send(process: asyncio.subprocess.Process, line: bytes) -> None:
     assert process.stdin is not None
-    # Why a process does not listen is told when it is asked for its answer.
+    # Why a process does not listen is reported when its answer is asked for.
     with suppress(ConnectionError):
         process.stdin.write(line)
         await process.stdin.drain()

@@ -43,7 +43,7 @@ def answer_in_cbor(
 
 
 def to_json(body: bytes) -> bytes:
-    """Nothing for what is no CBOR: that is refused as a request without content is."""
+    """Nothing for a body that is not CBOR: that is refused as a request without content is."""
     try:
         content = cbor2.loads(body, semantic_decoders=_TAGS)
         return orjson.dumps(content, default=_base64)

@@ -27,7 +27,7 @@ GONE = b'{"__type":"InternalServerError","message":"The process that runs workfl
 
 
 class Companion:
-    """`module` is run as a process; `first` is what it is told at its start."""
+    """`module` is run as a process; `first` is the content of the first frame that it gets."""
 
     def __init__(self, module: str, first: Callable[[], bytes]) -> None:
         self._module = module

@@ -18,8 +18,8 @@ from partita.settings import Function
 _HEAD = struct.Struct(">IIH")
 
 
-class Told(msgspec.Struct):
-    """The content of the first frame: what a companion is told when it starts."""
+class Start(msgspec.Struct):
+    """The content of the first frame: what a companion needs to start."""
 
     endpoint: str
     folder: str

@@ -50,7 +50,7 @@ MACHINES_PAGE = 1000
 class Workflows:
     """The workflow engine with its API; programs can also run it in their own process."""
 
-    def __init__(self, start: frames.Told, table: str = TABLE) -> None:
+    def __init__(self, start: frames.Start, table: str = TABLE) -> None:
         self.client = Client(start.endpoint, connections=CONNECTIONS)
         self._functions = Functions(start.functions, Path(start.folder))
         activities = Activities()
@@ -88,7 +88,7 @@ async def serve(connection: socket.socket) -> None:
     first = await frames.read(reader)
     if first is None:
         return
-    workflows = Workflows(msgspec.json.decode(first.content, type=frames.Told))
+    workflows = Workflows(msgspec.json.decode(first.content, type=frames.Start))
     opening = asyncio.create_task(workflows.open())
     # If it fails, nothing can be answered: the server starts another companion.
     opening.add_done_callback(lambda _: writer.close() if _has_failed(opening) else None)

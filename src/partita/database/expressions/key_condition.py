@@ -65,7 +65,7 @@ class KeyCondition:
         run_checks(PARAMETER, self.checks, values)
 
     def check_shape(self) -> None:
-        """Refuses what is no key condition; the service does so after its other expressions."""
+        """Refuses what is not a key condition; the service does so after its other expressions."""
         if self.shape_error:
             raise ValidationException(self.shape_error)
 

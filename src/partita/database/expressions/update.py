@@ -175,7 +175,7 @@ def update_of(update: UpdateNode, names: Names, parameter: str) -> Update:
     try:
         size = statement_size(update, scope.resolve)
     except Refusal:
-        # What is wrong with an operand is told by the checks, in their order.
+        # What is wrong with an operand is reported by the checks, in their order.
         size = UNCOUNTED
     changes = tuple(
         Change(node.section, path, compute, _known_type(node))

@@ -4,7 +4,7 @@ An item is the sum of its attribute names (UTF-8) and values. Strings and binari
 bytes, numbers about one byte for two digits, booleans and nulls one byte, lists and maps three
 bytes plus one for each member. (Guide, "DynamoDB item sizes and formats".)
 
-What a value takes on a page of 1 MB is told in the same walk: there, strings, sets and containers
+What a value takes on a page of 1 MB comes from the same walk: there, strings, sets and containers
 have other heads (`database/item/page_bytes.py`).
 """
 

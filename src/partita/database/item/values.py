@@ -65,7 +65,7 @@ class Check:
             raise ValidationException(TOO_LARGE)
 
     def finish(self) -> None:
-        """An empty name inside is told after everything else about a value (recorded)."""
+        """An empty name inside is reported after everything else about a value (recorded)."""
         if self.has_empty_name:
             raise ValidationException(EMPTY_NAME)
 

@@ -1,4 +1,4 @@
-"""From the tree of a statement to what it does, as far as that can be told without its table.
+"""From the tree of a statement to what it does, as far as that is known without its table.
 
 Everything that the text alone decides is refused here, and what the parameters decide when a
 statement is bound to them: the service does both before it looks for the table (recorded).

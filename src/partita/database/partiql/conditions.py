@@ -99,7 +99,7 @@ class Conditions:
             raise incorrect_type(operator.upper(), "N") if operator else refusal(otherwise)
         if isinstance(node, (Unsupported, Select)):
             raise unsupported(node)
-        # What is wrong inside of a literal is told first.
+        # What is wrong inside of a literal is reported first.
         self.bindings.value(node)
         raise refusal(otherwise)
 

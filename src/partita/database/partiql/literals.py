@@ -105,7 +105,7 @@ def _scalar(node: Node, key: str, level: int) -> AttributeValue:
 
 
 def _number(node: Literal, key: str) -> str:
-    """The canonical text; what is wrong with a number is told with its path (recorded)."""
+    """The canonical text; what is wrong with a number is reported with its path (recorded)."""
     if _is_negative_zero(node.text):
         raise refusal(f"Negative zero decimal is not supported under key {key}", node.place)
     try:
@@ -177,7 +177,7 @@ def _bag(node: Node, key: str, level: int) -> AttributeValue:
             raise unsupported_type(node_name(member), key, member)
         kinds = (members[0].kind,) if members else ("S", "N")
         if not isinstance(member, Literal) or member.kind not in kinds:
-            # Behind a number no place is told (seen on DynamoDB Local).
+            # Behind a number no place is reported (seen on DynamoDB Local).
             raise refusal(BAG_TYPES, None if kinds == ("N",) else member.place)
         members.append(member)
     if members[0].kind == "S":

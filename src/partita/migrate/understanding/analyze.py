@@ -198,7 +198,7 @@ def _write(
 def analyze_table(
     sample: Sample, patterns: list[AccessPattern], watch: Callable[[int], None]
 ) -> TableAnalysis:
-    """The figures of one table; `watch` is told how many rows of the sample were read."""
+    """The figures of one table; `watch` is given how many rows of the sample were read."""
     table = sample.table
     keys = candidate_keys(table, patterns)
     sample.readings = readings(

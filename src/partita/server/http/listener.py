@@ -48,7 +48,7 @@ def _count_nothing(change: int) -> None:
 
 class Listener:
     """`responses` says how answers look, `hosts` which names are answered to, `origins` whose pages
-    may send requests: without it, that is for `handle` to say. `count` is told how the number of
+    may send requests: without it, that is for `handle` to say. `count` is given how the number of
     open connections changes."""
 
     def __init__(

@@ -127,7 +127,7 @@ def _is_for_newer_generation(shape: Shape, request: Request) -> bool:
 
 
 def _newer_texts(operation: str, shape: Shape, model: Model, request: Request) -> dict[str, str]:
-    """Raises what is told alone; returns the short forms of members that are listed."""
+    """Raises what is reported alone; returns the short forms of members that are listed."""
     replaced = {}
     for form in wording.NEWER_FORMS.get(operation, ()):
         target = model.shapes[shape.members[form.member]]

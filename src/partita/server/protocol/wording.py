@@ -57,7 +57,7 @@ ENUM_ORDERS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Control plane: the absence of the member that names the resource is told alone, before
+# Control plane: the absence of the member that names the resource is reported alone, before
 # everything else (CreateTable recorded, the others from dynalite).
 MISSING_FIRST: dict[str, tuple[str, str]] = {
     "CreateTable": ("TableName", TABLE_NAME_REQUIRED),
@@ -70,7 +70,7 @@ MISSING_FIRST: dict[str, tuple[str, str]] = {
     "UntagResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
     "ListTagsOfResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
 }
-# A wrong one is told alone, when nothing else is wrong.
+# A wrong one is reported alone, when nothing else is wrong.
 TABLE_CLASS_LAST = frozenset(("CreateTable", "UpdateTable"))
 # dynalite; CreateTable, DescribeTable and UpdateTimeToLive have been recorded since with the length
 # among the listed violations.
@@ -137,7 +137,7 @@ _RETARGETED: dict[tuple[str, str], str] = {
 
 @dataclass(frozen=True, slots=True)
 class NewerForm:
-    """One member's short form in the newer generation; it is told alone when `alone`."""
+    """One member's short form in the newer generation; it is reported alone when `alone`."""
 
     member: str
     text: str
@@ -209,7 +209,7 @@ NEWER_ORDERS: dict[str, tuple[str, ...]] = {
     "DeleteItem": _ANSWER_OPTIONS,
 }
 
-# Violations of these members are told without those of the others (recorded).
+# Violations of these members are reported without those of the others (recorded).
 TOLD_FIRST: dict[str, tuple[str, ...]] = {
     "BatchWriteItem": ("ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 }

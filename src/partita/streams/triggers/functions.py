@@ -28,7 +28,7 @@ class CallFailed(Exception):
 
 class Function(Protocol):
     arn: str
-    """What it is called by where a failure is told of."""
+    """Its name in reports of failures."""
 
     async def call(self, event: bytes) -> Any:
         """The result of the function; CallFailed when it has none."""

@@ -46,7 +46,7 @@ async def opened(mysql: str, endpoint: str, tables: Tables) -> AsyncIterator[Mac
         Function(name=name, handler=handler, environment=environment)
         for name, handler in HANDLERS.items()
     )
-    start = frames.Told(endpoint=endpoint, folder=str(Path.cwd()), functions=functions)
+    start = frames.Start(endpoint=endpoint, folder=str(Path.cwd()), functions=functions)
     engine = Workflows(start, table=f"{tables.metrics}-migration")
     await engine.open()
     try:

@@ -97,7 +97,7 @@ def find_source(context: ReadContext, request: Request) -> Source:
 def check_select(request: Request, envelope: str) -> None:
     """Select must agree with the attributes that are asked for, and with the source.
 
-    What a Query is told of it comes in the envelope, what a Scan is told does not (recorded in
+    A Query's refusal comes in the envelope, a Scan's does not (recorded in
     us-east-1).
     """
     if problem := _select_problem(request):

@@ -145,7 +145,7 @@ def bind(
 
 
 def _refuse_multi_attribute_index(service: Service, text: str) -> None:
-    """Told ahead of everything but syntax, even of what needs no table to be refused (recorded)."""
+    """Comes before everything but syntax, even what needs no table to be refused (recorded)."""
     named = named_index(text)
     if named is None:
         return

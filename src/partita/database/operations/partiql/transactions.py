@@ -80,7 +80,7 @@ def execute_reads(context: ReadContext, request: Request) -> bytes:
 
 def _bound(service: Service, asked: Sequence[Request]) -> tuple[list[Statement], list[Values]]:
     """The statements and the values of their parameters, as far as both can be checked so far."""
-    # What is wrong with a parameter is told without the place of its statement (recorded).
+    # What is wrong with a parameter is reported without the place of its statement (recorded).
     parameters = [read_parameters(one.get("Parameters", ())) for one in asked]
     _check_kinds([one["Statement"] for one in asked])
     statements, values = [], []
@@ -94,7 +94,7 @@ def _bound(service: Service, asked: Sequence[Request]) -> tuple[list[Statement],
 
 
 def _check_kinds(texts: Sequence[str]) -> None:
-    """Refuses what is no statement, and reads beside writes."""
+    """Refuses what is not a statement, and reads beside writes."""
     kinds = set()
     for position, text in enumerate(texts):
         with _located(position):

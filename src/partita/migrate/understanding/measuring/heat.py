@@ -39,7 +39,7 @@ class Demand:
 def with_heat(
     skew: KeySkew, table: Table, patterns: Sequence[AccessPattern], item_bytes: int
 ) -> KeySkew:
-    """The same key with its risk at the rates of the patterns, told in a sentence."""
+    """The same key with its risk at the rates of the patterns, in a sentence."""
     demand = _demand(skew, table, patterns, item_bytes)
     is_day = _is_day(skew, table)
     write_share = 1.0 if is_day and demand.insert_units else skew.top_share

@@ -1,4 +1,4 @@
-"""One pattern as a person wrote it: many names are understood, mistakes told with their line."""
+"""One pattern as a person wrote it: many names are understood, mistakes come with their line."""
 
 from __future__ import annotations
 

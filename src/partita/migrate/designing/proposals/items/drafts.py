@@ -24,7 +24,7 @@ class Draft:
 
     attributes: dict[Ref, Attribute] = field(default_factory=dict)
     others: list[Attribute] = field(default_factory=list)
-    """Sets, lists, expiry: what is no single column."""
+    """Sets, lists, expiry: what is not a single column."""
     left_out: dict[Ref, str] = field(default_factory=dict)
 
     def names(self) -> set[str]:

@@ -42,7 +42,7 @@ WINDOW_SECONDS_MIN = 60
 
 
 class RanStatement(NamedTuple):
-    """A statement that the database has run, as often as it is told here."""
+    """A statement that the database has run, with the number of its calls."""
 
     statement: str
     calls: float = 1

@@ -1,4 +1,4 @@
-"""What is gathered from a SELECT and all that is inside it, before it is told as an access."""
+"""What is gathered from a SELECT and all that is inside it, before it becomes an access."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _digests(source: Source) -> KeptStatements | None:
 
 
 def _as_written(digest: str) -> str:
-    """MariaDB spells a part of a date by its other name: DAY(x) is told as SQL_TSI_DAY ( x )."""
+    """MariaDB spells a part of a date by its other name: DAY(x) is written as SQL_TSI_DAY ( x )."""
     return _TIME_UNITS.sub("", str(digest))
 
 

@@ -34,7 +34,7 @@ from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.join_paths import distinguishing_names
 from partita.migrate.understanding.schema.relationships import is_unique
 
-# It warns of what it cannot parse; here that is told as a reason.
+# It warns of what it cannot parse; here that becomes a reason.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 OWN_ALIASES = "partita_"
@@ -188,7 +188,7 @@ def _reads(
 
 
 def _access(operation: Operation, query: Query, target: Occurrence | None = None) -> TableAccess:
-    """Told from the table that is wanted: its own columns instead of those they are joined to."""
+    """Start from the table that is wanted: its own columns instead of those they are joined to."""
     main = target or _wanted_most(query)
     access = TableAccess(operation, main.table)
     own = _OwnNames(query, main)

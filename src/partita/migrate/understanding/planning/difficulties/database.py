@@ -72,7 +72,7 @@ def left_out(inventory: Inventory) -> Iterator[Difficulty]:
 
 
 def foreign_key_cycles(tables: list[Table]) -> list[list[str]]:
-    """The shortest circle through each table that is in one, each told once."""
+    """The shortest circle through each table that is in one, each reported once."""
     targets = {
         table.name: sorted({key.referenced_table for key in table.foreign_keys} - {table.name})
         for table in tables
