@@ -188,7 +188,7 @@ def _reads(
 
 
 def _access(operation: Operation, query: Query, target: Occurrence | None = None) -> TableAccess:
-    """As seen from the table that is wanted: its own columns instead of those they are joined to."""
+    """Seen from the table that is wanted: its own columns, not those they are joined to."""
     main = target or _wanted_most(query)
     access = TableAccess(operation, main.table)
     own = _OwnNames(query, main)
