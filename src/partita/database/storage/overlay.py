@@ -125,7 +125,7 @@ class Overlay:
         self, below: Iterator[Pair], start: bytes, stop: bytes, *, reverse: bool
     ) -> Iterator[Pair]:
         """The pairs of a range below, as these changes leave them."""
-        if not self._keys.has_any(start, stop):
+        if not self.values or not self._keys.has_any(start, stop):
             return below
         return self._merged(below, self._keys.runs(start, stop, reverse=reverse), reverse)
 
