@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from benchmarks import drivers, kept, machine, metrics, pagehits, scaling, watched
+from benchmarks import drivers, kept, machine, metrics, mixed, pagehits, scaling, watched
 from benchmarks.operations import OPERATIONS
 from benchmarks.peers import PEERS
 from benchmarks.report import Report
@@ -115,6 +115,7 @@ def _write_page() -> None:
     others = [
         *scaling.section(kept.read(kept.SCALING)),
         *watched.section(kept.read(kept.WATCHED)),
+        *mixed.section(kept.read(kept.MIXED)),
         *suite.section(kept.read(kept.SUITE)),
         *metrics.section(kept.read(kept.METRICS)),
         *pagehits.section(kept.read(kept.PAGEHITS)),

@@ -15,6 +15,7 @@ PARTIAL = RESULTS / "partial.json"
 SUITE = RESULTS / "suite.json"
 SCALING = RESULTS / "scaling.json"
 WATCHED = RESULTS / "watched.json"
+MIXED = RESULTS / "mixed.json"
 METRICS = RESULTS / "metrics.json"
 PAGEHITS = RESULTS / "pagehits.json"
 

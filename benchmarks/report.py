@@ -274,6 +274,7 @@ make bench BENCH="--quick"                    # 1 s each, 16 connections
 python -m benchmarks --only partita,dynoxide --operations GetItem,PutItem
 python -m benchmarks.suite                    # the test suite on every backend
 python -m benchmarks.scaling                  # 10 thousand against 5 million items
+python -m benchmarks.mixed                    # reads beside bulk writes
 python -m benchmarks --report                 # this page again, from what was kept
 ```
 

@@ -7,6 +7,7 @@ which driver was used.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from time import perf_counter
@@ -22,12 +23,23 @@ NAME = "raw sockets (wrk is not installed)"
 LAST_ANSWERS_SECONDS_MAX = 5
 
 
+@dataclass(frozen=True)
+class Stream:
+    """Formatted requests, and the connections that take turns in sending them."""
+
+    requests: Iterator[bytes]
+    connections: int
+    pause_seconds: float = 0.0
+    """From an answer to the connection's next request."""
+
+
 @dataclass
 class Tally:
     """What all connections of one measurement have seen."""
 
     port: int
     stop_at: float
+    pause_seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
     refused: int = 0
     broken: int = 0
@@ -35,7 +47,7 @@ class Tally:
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def connect_again(self, requests: cycle[bytes]) -> None:
+    def connect_again(self, requests: Iterator[bytes]) -> None:
         """For servers that close after every answer."""
         task = asyncio.get_running_loop().create_task(_connect(requests, self))
         self.tasks.add(task)
@@ -43,9 +55,9 @@ class Tally:
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time; the next leaves when the answer is whole."""
+    """One request at a time; the next leaves when the answer is whole, or a pause later."""
 
-    def __init__(self, requests: cycle[bytes], tally: Tally) -> None:
+    def __init__(self, requests: Iterator[bytes], tally: Tally) -> None:
         self._requests = requests
         self._tally = tally
         self._transport: asyncio.Transport
@@ -65,11 +77,15 @@ class Connection(asyncio.Protocol):
         self._tally.latencies.append(now - self._sent_at)
         if not 200 <= self._parser.get_status_code() < 300:
             self._tally.refused += 1
-        if now < self._tally.stop_at and self._parser.should_keep_alive():
-            self._send()
-        else:
-            self._sent_at = 0.0
+        self._sent_at = 0.0
+        pause_seconds = self._tally.pause_seconds
+        is_last = now + pause_seconds >= self._tally.stop_at
+        if is_last or not self._parser.should_keep_alive():
             self._transport.close()
+        elif pause_seconds:
+            asyncio.get_running_loop().call_later(pause_seconds, self._send)
+        else:
+            self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._sent_at:
@@ -85,7 +101,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(next(self._requests))
 
 
-async def _connect(requests: cycle[bytes], tally: Tally) -> None:
+async def _connect(requests: Iterator[bytes], tally: Tally) -> None:
     loop = asyncio.get_running_loop()
     await loop.create_connection(lambda: Connection(requests, tally), HOST, tally.port)
 
@@ -99,20 +115,30 @@ class Sockets:
 
 
 async def _drive(port: int, load: Load, connections: int, seconds: int) -> Measurement:
-    requests = cycle([_formatted(load.target, body) for body in load.bodies])
+    requests = cycle([formatted(load.target, body) for body in load.bodies])
     started_at = perf_counter()
-    tally = Tally(port, stop_at=started_at + seconds)
-    for _ in range(connections):
-        await _connect(requests, tally)
-    try:
-        async with asyncio.timeout(seconds + LAST_ANSWERS_SECONDS_MAX):
-            await tally.is_over.wait()
-    except TimeoutError:
-        tally.broken += tally.open_connections
+    (tally,) = await drive_beside(port, [Stream(requests, connections)], seconds)
     return _measurement(tally, perf_counter() - started_at)
 
 
-def _formatted(target: str, body: bytes) -> bytes:
+async def drive_beside(port: int, streams: Sequence[Stream], seconds: int) -> list[Tally]:
+    """Several streams at once."""
+    stop_at = perf_counter() + seconds
+    tallies = [Tally(port, stop_at, stream.pause_seconds) for stream in streams]
+    for tally, stream in zip(tallies, streams, strict=True):
+        for _ in range(stream.connections):
+            await _connect(stream.requests, tally)
+    try:
+        async with asyncio.timeout(seconds + LAST_ANSWERS_SECONDS_MAX):
+            for tally in tallies:
+                await tally.is_over.wait()
+    except TimeoutError:
+        for tally in tallies:
+            tally.broken += tally.open_connections
+    return tallies
+
+
+def formatted(target: str, body: bytes) -> bytes:
     fields = {"Host": HOST, "Content-Length": str(len(body)), **headers(target)}
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST / HTTP/1.1\r\n{lines}\r\n".encode() + body

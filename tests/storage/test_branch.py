@@ -86,4 +86,4 @@ def test_what_is_put_and_deleted_leaves_nothing_behind() -> None:
         commit(engine, {number.to_bytes(2, "big"): b""})
         commit(engine, {number.to_bytes(2, "big"): None})
     _, overlay = engine._snapshot.layers()
-    assert (overlay.keys(), overlay.values) == ([], {})
+    assert (overlay.ordered_keys(), overlay.values) == ([], {})

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
-from zlib import crc32
 
+from partita.checksum import crc32
 from partita.database.tables import layout
 from partita.limits import KB, MB
 

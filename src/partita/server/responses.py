@@ -11,8 +11,8 @@ from itertools import count
 from secrets import token_hex
 from time import time
 from typing import Final
-from zlib import crc32
 
+from partita.checksum import crc32
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,

@@ -96,5 +96,5 @@ def _stacked(below: Snapshot, overlay: Overlay) -> Snapshot:
         lowest, lower = below.layers()
         if len(lower.values) > 2 * len(overlay.values):
             break
-        below, overlay = lowest, Overlay({**lower.values, **overlay.values})
+        below, overlay = lowest, lower.joined(overlay)
     return BranchSnapshot(below, overlay)

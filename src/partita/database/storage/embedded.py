@@ -72,7 +72,7 @@ class Checkpoint:
         self._commit = tree.begin_commit()
         self._log = log
         self._values = overlay.values
-        self._keys = overlay.keys()
+        self._keys = overlay.ordered_keys()
         self._place = 0
         self._finishing: Thread | None = None
         self.failure: Exception | None = None

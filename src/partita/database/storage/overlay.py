@@ -1,9 +1,15 @@
-"""An overlay: changes in memory over a snapshot; None hides what lies below."""
+"""An overlay: changes in memory over a snapshot; None hides what lies below.
+
+Point reads look into a dict. For ranges the keys are kept in order, in blocks: a new key moves only
+those of its block, and a range begins with a few binary searches, however much was written
+elsewhere. No read waits for a sort.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from partita.database.storage.engine import Changes, Snapshot
@@ -12,52 +18,105 @@ Pair = tuple[bytes, bytes]
 
 ENTRY_BYTES: Final = 128
 """About what a pair takes in memory besides its own bytes."""
-INSERTED_KEYS_MAX: Final = 256
-"""So many new keys are inserted into the order one by one; with more, all keys are sorted."""
+BLOCK_KEYS_MAX: Final = 512
+"""A block that grows beyond it is split in two."""
+
+
+class OrderedKeys:
+    """Keys in order. None is added twice, and none removed that is not there."""
+
+    __slots__ = ("_block_keys_max", "_blocks", "_bounds")
+
+    def __init__(self, keys: Iterable[bytes], block_keys_max: int = BLOCK_KEYS_MAX) -> None:
+        self._block_keys_max = block_keys_max
+        ordered = sorted(keys)
+        size = block_keys_max // 2
+        self._blocks = [ordered[at : at + size] for at in range(0, len(ordered), size)] or [[]]
+        """None is empty, unless there are no keys at all."""
+        self._bounds = [block[0] for block in self._blocks[1:]]
+        """Bound n is above all keys of block n, and not above those of block n + 1."""
+
+    def add(self, key: bytes) -> None:
+        number = bisect_right(self._bounds, key)
+        block = self._blocks[number]
+        insort(block, key)
+        if len(block) > self._block_keys_max:
+            middle = len(block) // 2
+            self._blocks.insert(number + 1, block[middle:])
+            self._bounds.insert(number, block[middle])
+            del block[middle:]
+
+    def remove(self, key: bytes) -> None:
+        number = bisect_right(self._bounds, key)
+        block = self._blocks[number]
+        del block[bisect_left(block, key)]
+        if not block and self._bounds:
+            del self._blocks[number]
+            del self._bounds[max(number - 1, 0)]
+
+    def has_any(self, start: bytes, stop: bytes) -> bool:
+        """Whether there is a key with start <= key < stop."""
+        number = bisect_right(self._bounds, start)
+        block = self._blocks[number]
+        place = bisect_left(block, start)
+        if place < len(block):
+            return block[place] < stop
+        return number < len(self._bounds) and self._blocks[number + 1][0] < stop
+
+    def runs(self, start: bytes, stop: bytes, *, reverse: bool) -> Iterator[list[bytes]]:
+        """The keys with start <= key < stop, those of one block after the other."""
+        first, last = bisect_right(self._bounds, start), bisect_left(self._bounds, stop)
+        for number in range(last, first - 1, -1) if reverse else range(first, last + 1):
+            block = self._blocks[number]
+            begin = bisect_left(block, start) if number == first else 0
+            end = bisect_left(block, stop) if number == last else len(block)
+            run = block[begin:end]
+            if reverse:
+                run.reverse()
+            yield run
+
+    def flat(self) -> list[bytes]:
+        return list(chain.from_iterable(self._blocks))
 
 
 class Overlay:
-    """Changes, and the order of their keys once it is asked for."""
+    """Changes, and their keys in order."""
 
-    __slots__ = ("_new_keys", "_ordered_keys", "values")
+    __slots__ = ("_keys", "values")
 
     def __init__(self, values: dict[bytes, bytes | None]) -> None:
         self.values = values
-        self._ordered_keys: list[bytes] = []
-        self._new_keys = list(values)
+        self._keys = OrderedKeys(values)
 
     def put(self, key: bytes, value: bytes | None) -> None:
         if key not in self.values:
-            self._new_keys.append(key)
+            self._keys.add(key)
         self.values[key] = value
 
     def update(self, changes: Changes) -> int:
         """Put all changes; about how many bytes they take."""
-        values = self.values
+        values, keys = self.values, self._keys
         size = 0
         for key, value in changes.items():
             if key not in values:
-                self._new_keys.append(key)
+                keys.add(key)
             values[key] = value
             size += ENTRY_BYTES + len(key) + (0 if value is None else len(value))
         return size
 
     def drop(self, key: bytes) -> None:
         if key in self.values:
-            keys = self.keys()
             del self.values[key]
-            del keys[bisect_left(keys, key)]
+            self._keys.remove(key)
 
-    def keys(self) -> list[bytes]:
-        """In order."""
-        if self._new_keys:
-            if len(self._new_keys) > INSERTED_KEYS_MAX:
-                self._ordered_keys = sorted(self.values)
-            else:
-                for key in self._new_keys:
-                    insort(self._ordered_keys, key)
-            self._new_keys = []
-        return self._ordered_keys
+    def ordered_keys(self) -> list[bytes]:
+        return self._keys.flat()
+
+    def joined(self, upper: Overlay) -> Overlay:
+        """This overlay and one over it as a single one; to sort two runs is to merge them."""
+        values = {key: self.values[key] for key in self.ordered_keys()}
+        values.update((key, upper.values[key]) for key in upper.ordered_keys())
+        return Overlay(values)
 
     def get_over(self, below: Snapshot, key: bytes) -> bytes | None:
         return self.values[key] if key in self.values else below.get(key)
@@ -66,29 +125,24 @@ class Overlay:
         self, below: Iterator[Pair], start: bytes, stop: bytes, *, reverse: bool
     ) -> Iterator[Pair]:
         """The pairs of a range below, as these changes leave them."""
-        if not self.values:
+        if not self.values or not self._keys.has_any(start, stop):
             return below
-        keys = self.keys()
-        first, end = bisect_left(keys, start), bisect_left(keys, stop)
-        if first == end:
-            return below
-        positions = range(end - 1, first - 1, -1) if reverse else range(first, end)
-        return self._merged(below, keys, positions, reverse)
+        return self._merged(below, self._keys.runs(start, stop, reverse=reverse), reverse)
 
     def _merged(
-        self, below: Iterator[Pair], keys: list[bytes], positions: range, reverse: bool
+        self, below: Iterator[Pair], runs: Iterator[list[bytes]], reverse: bool
     ) -> Iterator[Pair]:
         lower = next(below, None)
-        for position in positions:
-            key = keys[position]
-            while lower is not None and (lower[0] > key if reverse else lower[0] < key):
-                yield lower
-                lower = next(below, None)
-            if lower is not None and lower[0] == key:
-                lower = next(below, None)
-            value = self.values[key]
-            if value is not None:
-                yield key, value
+        for run in runs:
+            for key in run:
+                while lower is not None and (lower[0] > key if reverse else lower[0] < key):
+                    yield lower
+                    lower = next(below, None)
+                if lower is not None and lower[0] == key:
+                    lower = next(below, None)
+                value = self.values[key]
+                if value is not None:
+                    yield key, value
         if lower is not None:
             yield lower
             yield from below

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
-from zlib import crc32
 
+from partita.checksum import crc32
 from partita.database.storage.engine import Changes
 from partita.errors import StorageError
 
