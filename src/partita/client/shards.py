@@ -1,0 +1,69 @@
+"""Streams of shards, whoever keeps them: what is read of one, and which may be read now. No I/O.
+
+A shard that was split or merged goes on in its children. A reader that
+finishes parents before their children sees the records of every key in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+
+class Shard(Protocol):
+    @property
+    def shard_id(self) -> str: ...
+
+    @property
+    def parents(self) -> Collection[str]:
+        """The ids of the shards that come before it, whether they are still there or not."""
+
+
+AnyShard = TypeVar("AnyShard", bound=Shard)
+SourceShard = TypeVar("SourceShard")
+Position = TypeVar("Position")
+Record = TypeVar("Record")
+
+
+@dataclass(slots=True)
+class Page(Generic[Position, Record]):
+    """What was read of a shard, and where to go on."""
+
+    position: Position
+    records: list[Record] = field(default_factory=list)
+    is_last: bool = False
+    """Whether nothing will ever follow."""
+    is_behind: bool = False
+    """Whether there is more to read right now."""
+
+
+class Source(Protocol[SourceShard, Position, Record]):
+    """Where shards and their records come from."""
+
+    async def shards(self) -> list[SourceShard]:
+        """All that can still be read."""
+
+    async def read(
+        self, shard: SourceShard, position: Position, limit: int
+    ) -> Page[Position, Record] | None:
+        """What comes from a position on, so many records at most; None when the shard is gone."""
+
+
+def ready_shards(shards: Iterable[AnyShard], finished: Collection[str]) -> list[AnyShard]:
+    """Those that are not finished, and whose parents are finished, or gone for their age."""
+    unfinished = {shard.shard_id: shard for shard in shards if shard.shard_id not in finished}
+    return [shard for shard in unfinished.values() if unfinished.keys().isdisjoint(shard.parents)]
+
+
+async def consume_shard(
+    position: Position,
+    read: Callable[[Position], Awaitable[Page[Position, Record] | None]],
+    process: Callable[[Page[Position, Record]], Awaitable[None]],
+) -> None:
+    """Page after page from a position to the end of a shard, each when the one before is done."""
+    while (page := await read(position)) is not None:
+        await process(page)
+        if page.is_last:
+            return
+        position = page.position
