@@ -105,5 +105,5 @@ def _record(record: dict[str, Any]) -> KinesisRecord:
         record["SequenceNumber"],
         record["PartitionKey"],
         b64decode(record["Data"]),
-        record["ApproximateArrivalTimestamp"],
+        float(record["ApproximateArrivalTimestamp"]),
     )
