@@ -21,7 +21,6 @@ class Shard(Protocol):
 
 
 AnyShard = TypeVar("AnyShard", bound=Shard)
-SourceShard = TypeVar("SourceShard")
 Position = TypeVar("Position")
 Record = TypeVar("Record")
 
@@ -38,14 +37,14 @@ class Page(Generic[Position, Record]):
     """Whether there is more to read right now."""
 
 
-class Source(Protocol[SourceShard, Position, Record]):
+class Source(Protocol[AnyShard, Position, Record]):
     """Where shards and their records come from."""
 
-    async def shards(self) -> list[SourceShard]:
+    async def shards(self) -> list[AnyShard]:
         """All that can still be read."""
 
     async def read(
-        self, shard: SourceShard, position: Position, limit: int
+        self, shard: AnyShard, position: Position, limit: int
     ) -> Page[Position, Record] | None:
         """What comes from a position on, so many records at most; None when the shard is gone."""
 

@@ -84,16 +84,16 @@ class ChangeLog:
 
 
 def shards_of(streams: Iterable[Stream]) -> Iterator[LogShard]:
-    """The shards of the oldest stream first. What comes next in a table's life is read next: a
-    stream begins with children of the last shards of the one before."""
+    """The first shards of a stream are children of the last ones of the stream before, so that the
+    changes of an item stay in order when the stream of its table is closed and another opened."""
     last_ids: tuple[str, ...] = ()
     for stream in streams:
         shards = stream.readable_shards
         names = {shard.shard_id for shard in shards}
         for shard in shards:
-            parent = shard.parent_id
-            has_parent = parent is not None and parent in names
-            parents = (_id_in(stream, parent),) if parent is not None and has_parent else last_ids
+            parents = last_ids
+            if shard.parent_id is not None and shard.parent_id in names:
+                parents = (_id_in(stream, shard.parent_id),)
             yield LogShard(stream, shard.number, shard.shard_id, shard.first, shard.last, parents)
         with_children = {shard.parent_id for shard in shards}
         last_ids = tuple(_id_in(stream, name) for name in names - with_children) or last_ids
