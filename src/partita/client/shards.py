@@ -1,7 +1,7 @@
 """Streams of shards, whoever keeps them: what is read of one, and which may be read now. No I/O.
 
-A shard that was split or merged goes on in its children. A reader that
-finishes parents before their children sees the records of every key in order.
+A shard that was split or merged goes on in its children. A reader that finishes parents before
+their children sees the records of every key in order.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ class Shard(Protocol):
 
 
 AnyShard = TypeVar("AnyShard", bound=Shard)
-Position = TypeVar("Position")
-Record = TypeVar("Record")
+AnyPosition = TypeVar("AnyPosition")
+AnyRecord = TypeVar("AnyRecord")
 
 
 @dataclass(slots=True)
-class Page(Generic[Position, Record]):
+class Page(Generic[AnyPosition, AnyRecord]):
     """What was read of a shard, and where to go on."""
 
-    position: Position
-    records: list[Record] = field(default_factory=list)
+    position: AnyPosition
+    records: list[AnyRecord] = field(default_factory=list)
     is_last: bool = False
     """Whether nothing will ever follow."""
     is_behind: bool = False
     """Whether there is more to read right now."""
 
 
-class Source(Protocol[AnyShard, Position, Record]):
+class Source(Protocol[AnyShard, AnyPosition, AnyRecord]):
     """Where shards and their records come from."""
 
     async def shards(self) -> list[AnyShard]:
         """All that can still be read."""
 
     async def read(
-        self, shard: AnyShard, position: Position, limit: int
-    ) -> Page[Position, Record] | None:
+        self, shard: AnyShard, position: AnyPosition, limit: int
+    ) -> Page[AnyPosition, AnyRecord] | None:
         """What comes from a position on, so many records at most; None when the shard is gone."""
 
 
@@ -56,9 +56,9 @@ def ready_shards(shards: Iterable[AnyShard], finished: Collection[str]) -> list[
 
 
 async def consume_shard(
-    position: Position,
-    read: Callable[[Position], Awaitable[Page[Position, Record] | None]],
-    process: Callable[[Page[Position, Record]], Awaitable[None]],
+    position: AnyPosition,
+    read: Callable[[AnyPosition], Awaitable[Page[AnyPosition, AnyRecord] | None]],
+    process: Callable[[Page[AnyPosition, AnyRecord]], Awaitable[None]],
 ) -> None:
     """Page after page from a position to the end of a shard, each when the one before is done."""
     while (page := await read(position)) is not None:

@@ -46,7 +46,7 @@ class Leases(Protocol[AnyShard, AnyLease]):
     async def find(
         self, list_shards: Callable[[], Awaitable[list[AnyShard]]]
     ) -> list[tuple[AnyShard, AnyLease]]:
-        """Every shard with its lease; a new shard gets one, and that of a lost shard goes."""
+        """Every shard with its lease, which is made for new ones and removed with those gone."""
 
     def takeable(self, leases: list[AnyLease], held: int) -> list[AnyLease]:
         """Those of the leases that a worker that holds so many should try to take."""
@@ -96,11 +96,12 @@ class Worker(Generic[AnyShard, AnyLease]):
             while True:
                 try:
                     await self._look()
-                except PartitaError as error:
-                    logger.warning("The %s cannot find its shards: %s", self._name, error)
-                except Exception:
-                    # The next look tries again, and what is being read goes on meanwhile.
-                    logger.exception("The %s cannot find its shards.", self._name)
+                except Exception as error:
+                    # What is being read goes on meanwhile.
+                    is_known = isinstance(error, PartitaError)
+                    message = "The %s cannot find its shards: %s"
+                    logger.warning(message, self._name, error, exc_info=not is_known)
+                    await asyncio.sleep(self._rest_seconds)
                 await asyncio.sleep(self._look_seconds)
         finally:
             await _cancel([renewing, *self._tasks.values()])
