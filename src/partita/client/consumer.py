@@ -30,6 +30,7 @@ from partita.client.leases import SHARD_END, Lease, LeaseTable
 from partita.client.shards import consume_shard
 from partita.client.shared_leases import SharedLeases
 from partita.client.worker import Worker
+from partita.clock import Clock, system_clock
 
 POLL_SECONDS = 0.25
 """Between two looks at an empty shard: Amazon allows five reads a second."""
@@ -65,6 +66,7 @@ class Consumer:
         poll_seconds: float = POLL_SECONDS,
         look_seconds: float = LOOK_SECONDS,
         lease_seconds: float = LEASE_SECONDS,
+        clock: Clock = system_clock,
     ) -> None:
         self._stream = KinesisStream(client, stream)
         self._table = LeaseTable(client, application, stream)
@@ -74,7 +76,7 @@ class Consumer:
         self._worker = Worker(
             f"consumer of {stream}",
             self._stream,
-            SharedLeases(self._table, worker or str(uuid4()), start, lease_seconds),
+            SharedLeases(self._table, worker or str(uuid4()), start, lease_seconds, clock),
             self._consume,
             look_seconds=look_seconds,
             rest_seconds=REST_SECONDS,

@@ -10,20 +10,23 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from math import floor
-from time import time
 
 from partita.client.kinesis import AT_TIMESTAMP, LATEST, TRIM_HORIZON, KinesisShard
 from partita.client.leases import NOBODY, SHARD_END, Lease, LeaseTable
+from partita.clock import Clock
 
 
 class SharedLeases:
     """As one worker sees them. `start` is where the first of all workers begins with a stream."""
 
-    def __init__(self, table: LeaseTable, worker: str, start: str, lease_seconds: float) -> None:
+    def __init__(
+        self, table: LeaseTable, worker: str, start: str, lease_seconds: float, clock: Clock
+    ) -> None:
         self._table = table
         self._worker = worker
         self._start = start
         self._lease_seconds = lease_seconds
+        self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}
         """The counter of each lease, and since when it has been that."""
 
@@ -47,7 +50,7 @@ class SharedLeases:
         """
         new = [shard.shard_id for shard in shards if shard.shard_id not in leases]
         parents = {parent for shard in shards for parent in shard.parents}
-        now = f"{AT_TIMESTAMP} {floor(time() * 1000) / 1000:.3f}"
+        now = f"{AT_TIMESTAMP} {floor(self._clock() * 1000) / 1000:.3f}"
         for shard_id in new:
             checkpoint = TRIM_HORIZON
             if not leases and self._start == LATEST:
