@@ -12,7 +12,9 @@ import pytest
 
 from partita.client import Client
 from partita.client.consumer import Checkpoint, Consumer, Record
-from partita.client.leases import SHARD_END, LeaseLost, LeaseTable
+from partita.client.kinesis import KinesisShard, KinesisStream
+from partita.client.leases import SHARD_END, LeaseTable
+from partita.client.worker import LeaseLost
 
 from .. import processes
 
@@ -240,12 +242,10 @@ def test_a_moment_that_the_service_has_not_reached(tell: Tell) -> None:
 def test_children_do_not_wait_for_a_shard_that_is_too_old(
     tell: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = Consumer._shards
+    listed = KinesisStream.shards
 
-    async def without_first(self: Consumer) -> dict[str, list[str]]:
-        shards = await listed(self)
-        del shards[FIRST]
-        return shards
+    async def without_first(self: KinesisStream) -> list[KinesisShard]:
+        return [shard for shard in await listed(self) if shard.shard_id != FIRST]
 
     async def story(client: Client, stream: str) -> None:
         await put(client, stream, b"parent")
@@ -254,7 +254,7 @@ def test_children_do_not_wait_for_a_shard_that_is_too_old(
         await table.add(FIRST, "TRIM_HORIZON")
         await split(client, stream, FIRST)
         await put(client, stream, b"child")
-        monkeypatch.setattr(Consumer, "_shards", without_first)
+        monkeypatch.setattr(KinesisStream, "shards", without_first)
         # Where the first shards begin is not where later ones do.
         async with Reading(client, stream, start="LATEST") as reading:
             assert await reading.until(1) == [b"child"]

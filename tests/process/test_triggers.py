@@ -249,6 +249,31 @@ def test_triggers_begin_with_streams_that_come_later(
     assert keys(tmp_path) == ["one", "two", "three"]
 
 
+def test_a_stream_that_opened_behind_a_slow_one_is_not_skipped_after_a_restart(
+    serve: Any, settings: Any, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.touch()
+    module = "import os\n" + WRITE_DOWN + "    assert not os.path.exists('blocked')\n"
+    arguments = settings(module, starting_position="LATEST")
+    server = serve(*arguments)
+    client = server.client()
+    create_table(client)
+    put(client, "one")
+    wait_until(lambda: "one" in keys(tmp_path))
+    client.update_table(TableName=TABLE, StreamSpecification={"StreamEnabled": False})
+    again = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    client.update_table(TableName=TABLE, StreamSpecification=again)
+    put(client, "two")
+    calls = len(records(tmp_path))
+    wait_until(lambda: len(records(tmp_path)) >= calls + 2)
+    server.terminate()
+    blocked.unlink()
+    serve(*arguments)
+    wait_until(lambda: "two" in keys(tmp_path))
+    assert list(dict.fromkeys(keys(tmp_path))) == ["one", "two"]
+
+
 class Endpoint:
     """A server that takes events, and fails as often as it is told."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from partita.client.client import Client
 from partita.client.failures import ClientError
-from partita.errors import PartitaError
+from partita.client.worker import LeaseLost
 
 SHARD_END = "SHARD_END"
 """The checkpoint of a shard of which everything is done with."""
@@ -21,13 +21,6 @@ NOBODY = "-"
 TABLE_POLL_SECONDS = 0.2
 REFUSED = "ConditionalCheckFailedException"
 NAMES = {"#owner": "owner", "#counter": "counter", "#checkpoint": "checkpoint"}
-
-
-class LeaseLost(PartitaError):
-    """Another worker reads the shard now."""
-
-    def __init__(self, shard_id: str) -> None:
-        super().__init__(f"The lease of {shard_id} was lost; another worker reads it now.")
 
 
 @dataclass(slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from partita.apps.pagehits.counting.stream import SETTLE_SECONDS, Record, StreamReader
+from partita.apps.pagehits.counting.stream import SETTLE_SECONDS, StreamReader
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.cases import Evidence, Withheld
 from partita.apps.pagehits.spam.quarantine import DAY_SECONDS, Quarantine
 from partita.apps.pagehits.storing.consumer import SET_ASIDE_SECONDS, deliver
 from partita.client import Client
+from partita.client.kinesis import KinesisRecord
 
 NOON = 1_588_766_400.0
 
@@ -47,7 +48,7 @@ def test_the_watermark_of_a_stream_follows_the_readers_clock() -> None:
         GetRecords={"Records": [], "NextShardIterator": "j", "MillisBehindLatest": 0},
     )
     reader = StreamReader(client, "pagehits", {}, [], noon)
-    taken: list[Record] = []
+    taken: list[KinesisRecord] = []
     outcome = asyncio.run(reader.read(lambda record, watermark: taken.append(record)))
     assert (outcome.has_moved, outcome.is_behind, taken) == (False, False, [])
     assert reader.watermark == NOON - SETTLE_SECONDS

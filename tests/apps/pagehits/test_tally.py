@@ -21,13 +21,13 @@ from partita.apps.pagehits.counting.segments import (
     encode_counts,
     encode_ids,
 )
-from partita.apps.pagehits.counting.stream import Record
 from partita.apps.pagehits.counting.tally import Tally
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
 from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.adjustments import Row as Change
 from partita.apps.pagehits.storing.rows import Row, pack_most, rows_by_brand, unpack
 from partita.apps.pagehits.windows import Facet, Window, Windows
+from partita.client.kinesis import KinesisRecord
 
 PERIODS = (
     Period(name="a", code="A", seconds=10, count=1, max_age_seconds=1),
@@ -38,7 +38,7 @@ SETTINGS = Settings(periods=PERIODS, lateness_seconds=5)
 Closed = dict[Window, Counter[int]]
 
 
-def record(visits: list[tuple[int, float]], arrived: float, **more: Any) -> Record:
+def record(visits: list[tuple[int, float]], arrived: float, **more: Any) -> KinesisRecord:
     """Visits are pairs of asset and time."""
     packed = {
         "id": f"{arrived}-{visits}",
@@ -55,7 +55,7 @@ def record(visits: list[tuple[int, float]], arrived: float, **more: Any) -> Reco
         ],
         **more,
     }
-    return Record("1", arrived, json.dumps(packed).encode())
+    return KinesisRecord("1", "key", json.dumps(packed).encode(), arrived)
 
 
 def close_all(tally: Tally, watermark: float) -> Closed:
@@ -107,7 +107,7 @@ def test_a_record_that_comes_twice_counts_once() -> None:
 def test_a_visit_without_resource_type_is_counted_as_such_and_in_no_list() -> None:
     tally = Tally(SETTINGS, Manifest())
     packed = {"id": "x", "visits": [{"assetId": 1, "sectionId": 1, "paidType": "a", "time": 1e3}]}
-    tally.take(Record("1", 1001.0, json.dumps(packed).encode()), 0)
+    tally.take(KinesisRecord("1", "key", json.dumps(packed).encode(), 1001.0), 0)
     tally.windows.mark_saved()
     ((_, facet),) = tally.windows.spell_out(tally.windows.saved[Window(0, 1000)])
     assert facet.paid_type == "no resource type"
@@ -116,7 +116,7 @@ def test_a_visit_without_resource_type_is_counted_as_such_and_in_no_list() -> No
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"visits": 1}', b"\xff", b'{"adjustment": 3}'])
 def test_a_record_of_somebody_else_is_counted_as_malformed(data: bytes) -> None:
     tally = Tally(SETTINGS, Manifest())
-    tally.take(Record("1", 1.0, data), 0)
+    tally.take(KinesisRecord("1", "key", data, 1.0), 0)
     assert tally.manifest.malformed == 1
 
 
@@ -149,7 +149,7 @@ def test_an_adjustment_counts_once_and_waits_for_windows_that_are_closed() -> No
     close_all(tally, 1015.0)
     change = Adjustment("x", (Change("abc", 7, 1, "free", "article", 1003, -2),))
     for _ in range(2):
-        tally.take(Record("2", 1016.0, change.encode()), 1015.0)
+        tally.take(KinesisRecord("2", "key", change.encode(), 1016.0), 1015.0)
     assert [(a.window, a.hits) for a in tally.manifest.late_adjustments] == [(Window(0, 1000), -2)]
     assert close_all(tally, 1030.0) == {Window(1, 990): {7: 3}}
 
@@ -261,7 +261,7 @@ def test_a_counter_remembers_and_postpones_no_more_than_fits() -> None:
     rows = tuple(Change("abc", 7, n, made_up(chance), "article", 1_000, 1) for n in range(1_000))
     for number in range(6_000):
         change = Adjustment(f"release:abc:2020-05-06T11-reload-{number}", rows)
-        tally.take(Record("1", 1_200.0, change.encode()), 1_200.0)
+        tally.take(KinesisRecord("1", "key", change.encode(), 1_200.0), 1_200.0)
         rows = rows if number < 1 else ()
     tally.forget(1_200.0)
     manifest = tally.manifest
@@ -273,6 +273,6 @@ def test_a_counter_remembers_and_postpones_no_more_than_fits() -> None:
 def test_late_adjustments_of_one_row_are_added_up() -> None:
     tally = Tally(SETTINGS, Manifest())
     rows = tuple(Change("abc", 7, 1, "free", "article", time, 2) for time in (1_001, 1_002, 1_012))
-    tally.take(Record("1", 1_200.0, Adjustment("x", rows).encode()), 1_200.0)
+    tally.take(KinesisRecord("1", "key", Adjustment("x", rows).encode(), 1_200.0), 1_200.0)
     late = {each.window: each.hits for each in tally.manifest.late_adjustments}
     assert late == {Window(0, 1_000): 4, Window(0, 1_010): 2, Window(1, 990): 6, Window(2, 960): 6}

@@ -1,29 +1,28 @@
-"""The records of a shard as a trigger sees them, and how far it has come: all in the database."""
+"""The change log of a table as a trigger reads it: shards, and the records that match."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from partita.database.changes import layout
+from partita.client.shards import Page
 from partita.database.changes.log import Change, read_changes
-from partita.database.changes.streams import Shard, Stream, last_sequence, read_stream, streams_of
-from partita.database.operations.context import ReadContext, WriteContext
+from partita.database.changes.streams import Stream, read_stream, streams_of
+from partita.database.database import Database
+from partita.database.operations.context import ReadContext
 from partita.database.operations.streams.records import lambda_record, sequence_number
 from partita.database.operations.streams.streams import stream_arn
 from partita.limits import STREAM_RECORDS_BYTES_MAX
 from partita.settings import Trigger
-from partita.streams.triggers.filters import Matches
+from partita.streams.triggers.filters import Matches, compile_filters
 
 logger = logging.getLogger(__name__)
 
 PAGE_CHANGES_MAX = 200
 """How much is read at once: requests are answered in between."""
-START = 0
-"""The shard under whose number a trigger notes where it began."""
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -39,79 +38,83 @@ class Record:
         return sequence_number(self.sequence)
 
 
-@dataclass(slots=True)
-class Page:
-    """What was read of a shard: the records that match, and where to go on."""
-
-    position: int
-    records: list[Record] = field(default_factory=list)
-    is_last: bool = False
-    """Whether nothing will ever follow."""
+RecordPage = Page[int, Record]
+"""Its position is the sequence of the next change."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A stream as a trigger finds it."""
+class LogShard:
+    """A shard of one of a table's streams, of which there may be several after one another."""
 
     stream: Stream
-    start: int | None
-    """None before the trigger has begun with it."""
-    positions: dict[int, int]
-
-    def position(self, shard: Shard) -> int:
-        return self.positions.get(shard.number, max(shard.first, self.start or 0))
-
-    def is_finished(self, shard: Shard) -> bool:
-        return shard.last is not None and self.position(shard) > shard.last
+    number: int
+    name: str
+    """The id that the API knows; streams that were opened at the same time may share it."""
+    first: int
+    last: int | None
+    parents: tuple[str, ...]
 
     @property
-    def is_over(self) -> bool:
-        return self.stream.closed_at is not None and all(map(self.is_finished, self.shards))
+    def shard_id(self) -> str:
+        return _id_in(self.stream, self.name)
 
-    @property
-    def shards(self) -> list[Shard]:
-        return self.stream.readable_shards
+
+class ChangeLog:
+    """Of a trigger's table: all streams that it has had lately, as if they were one."""
+
+    def __init__(self, database: Database, trigger: Trigger) -> None:
+        self._database = database
+        self._trigger = trigger
+        self._matches = compile_filters(trigger.filter_patterns)
+        self._is_warned = False
+
+    async def shards(self) -> list[LogShard]:
+        streams = list(streams_of(self._database.reads.snapshot, self._trigger.table))
+        if not streams and not self._is_warned:
+            self._is_warned = True
+            logger.warning(
+                "The trigger %s waits for a stream of table %s.",
+                self._trigger.name,
+                self._trigger.table,
+            )
+        return list(shards_of(streams))
+
+    async def read(self, shard: LogShard, position: int, limit: int) -> RecordPage | None:
+        return read_page(self._database.reads, shard, position, self._matches, limit)
+
+
+def shards_of(streams: Iterable[Stream]) -> Iterator[LogShard]:
+    """The first shards of a stream are children of the last ones of the stream before, so that the
+    changes of an item stay in order when the stream of its table is closed and another opened."""
+    last_ids: tuple[str, ...] = ()
+    for stream in streams:
+        shards = stream.readable_shards
+        names = {shard.shard_id for shard in shards}
+        for shard in shards:
+            parents = last_ids
+            if shard.parent_id is not None and shard.parent_id in names:
+                parents = (_id_in(stream, shard.parent_id),)
+            yield LogShard(stream, shard.number, shard.shard_id, shard.first, shard.last, parents)
+        with_children = {shard.parent_id for shard in shards}
+        last_ids = tuple(_id_in(stream, name) for name in names - with_children) or last_ids
+
+
+def _id_in(stream: Stream, name: str) -> str:
+    return f"{stream.label}/{name}"
 
 
 def event_of(records: Sequence[Record]) -> bytes:
     return b'{"Records":[%b]}' % b",".join(record.body for record in records)
 
 
-def find_sources(context: ReadContext, trigger: Trigger) -> list[Source]:
-    """The streams of a trigger's table, the oldest first."""
-    return [_source(context, trigger, one) for one in streams_of(context.snapshot, trigger.table)]
-
-
-def _source(context: ReadContext, trigger: Trigger, stream: Stream) -> Source:
-    positions = {}
-    for number in (START, *(shard.number for shard in stream.shards)):
-        key = layout.checkpoint_key(stream.number, number, trigger.name)
-        value = context.snapshot.get(key)
-        if value is not None:
-            positions[number] = int.from_bytes(value, "big")
-    return Source(stream, positions.pop(START, None), positions)
-
-
-def starting_position(context: ReadContext, trigger: Trigger, stream: Stream, since: float) -> int:
-    """Where a trigger, there since a time, begins with a stream that it sees for the first time."""
-    if trigger.starting_position == "TRIM_HORIZON" or stream.created_at >= since:
-        return 0
-    return last_sequence(context.snapshot, stream.number) + 1
-
-
 def read_page(
-    context: ReadContext,
-    source: Source,
-    shard_number: int,
-    position: int,
-    matches: Matches | None,
-    limit: int,
-) -> Page | None:
+    context: ReadContext, log_shard: LogShard, position: int, matches: Matches | None, limit: int
+) -> RecordPage | None:
     """The next changes of a shard; None when the shard is no longer there."""
-    label = source.stream.label
-    stream = read_stream(context.snapshot, source.stream.table_name, label)
+    opened = log_shard.stream
+    stream = read_stream(context.snapshot, opened.table_name, opened.label)
     shards = stream.shards if stream else ()
-    shard = next((shard for shard in shards if shard.number == shard_number), None)
+    shard = next((shard for shard in shards if shard.number == log_shard.number), None)
     if stream is None or shard is None:
         return None
     if position <= shard.trimmed:
@@ -120,7 +123,7 @@ def read_page(
             stream.table_name,
         )
         position = shard.trimmed + 1
-    page = Page(position)
+    page: RecordPage = Page(position)
     read_bytes = 0
     arn = stream_arn(context.service, stream)
     changes = read_changes(context.snapshot, stream.number, shard.number, position)
@@ -143,15 +146,3 @@ def read_page(
 def _record(context: ReadContext, stream: Stream, change: Change, arn: str) -> Record:
     body = lambda_record(stream, change, context.service.region, arn)
     return Record(change.sequence, change.created_at, body)
-
-
-def save_position(
-    context: WriteContext, trigger_name: str, stream: Stream, shard_number: int, position: int
-) -> bytes:
-    """Note how far a trigger has come; nothing, when what it read is gone meanwhile."""
-    now = read_stream(context.write_batch, stream.table_name, stream.label)
-    shards = now.readable_shards if now else []
-    if shards and shard_number in (START, *(shard.number for shard in shards)):
-        key = layout.checkpoint_key(stream.number, shard_number, trigger_name)
-        context.write_batch.put(key, layout.pack_sequence(position))
-    return b""

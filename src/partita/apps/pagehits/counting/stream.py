@@ -1,17 +1,25 @@
-"""Reading the stream: all shards, parents before children, from a position on.
+"""Reading the stream: all shards that may be read, in turns, from positions that the counter keeps.
 
 The counter knows nothing of shards: it gives `read` a function that takes records, saves the
-positions that `StreamReader` keeps up to date, and asks for the watermark.
+positions that `StreamReader` keeps up to date, and asks for the watermark. There is one counter at
+a time, and its positions are saved with its counts: it needs no leases.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from partita.apps.pagehits.concurrency import run_all
-from partita.client import Client, ClientError
+from partita.client import Client
+from partita.client.kinesis import (
+    TRIM_HORIZON,
+    KinesisPage,
+    KinesisRecord,
+    KinesisShard,
+    KinesisStream,
+)
+from partita.client.shards import ready_shards
 from partita.clock import Clock
 
 RECORDS_PER_READ_MAX = 1_000
@@ -19,14 +27,7 @@ LIST_SHARDS_SECONDS = 10.0
 SETTLE_SECONDS = 0.5
 """A record may have been stamped this long before it can be read."""
 
-
-class Record(NamedTuple):
-    sequence_number: str
-    arrived: float
-    data: bytes
-
-
-Take = Callable[[Record, float], None]
+Take = Callable[[KinesisRecord, float], None]
 """`take(record, watermark)`, in the order of each shard."""
 
 
@@ -50,13 +51,13 @@ class StreamReader:
     ) -> None:
         """`positions` has the last sequence number that was read of each shard, `read_shards` the
         shards of which nothing is left. Both are kept up to date, for the caller to save."""
-        self._client = client
-        self._stream = stream
+        self._source = KinesisStream(client, stream)
         self._positions = positions
         self._read_shards = read_shards
         self._clock = clock
-        self._shards: dict[str, _Shard] = {}
+        self._shards: list[KinesisShard] = []
         self._read_until: dict[str, float] = {}
+        """For each of these shards: nothing will come of it that arrived before this moment."""
         self._listed_at = 0.0
 
     @property
@@ -68,127 +69,49 @@ class StreamReader:
         """Read each shard once."""
         if not self._shards or self._clock() - self._listed_at > LIST_SHARDS_SECONDS:
             await self._list_shards()
-        names = list(self._shards)
-        reads = await run_all((self._shards[name].read() for name in names), len(names) or 1)
-        for name, read in zip(names, reads, strict=True):
-            self._hand_out(name, read, take)
-        has_finished = any(read.is_over for read in reads)
+        asked = self._clock()
+        pages = await run_all(map(self._read, self._shards), len(self._shards) or 1)
+        for shard, page in zip(self._shards, pages, strict=True):
+            self._hand_out(shard.shard_id, page, asked, take)
+        has_finished = any(page.is_last for page in pages)
         if has_finished:
             # Before any window closes: the children of a finished shard are not read yet.
             await self._list_shards()
         return Outcome(
-            has_moved=has_finished or any(read.records for read in reads),
-            is_behind=has_finished or any(read.is_behind for read in reads),
+            has_moved=has_finished or any(page.records for page in pages),
+            is_behind=has_finished or any(page.is_behind for page in pages),
         )
 
-    def _hand_out(self, name: str, read: _Read, take: Take) -> None:
+    async def _read(self, shard: KinesisShard) -> KinesisPage:
+        position = self._positions.get(shard.shard_id, TRIM_HORIZON)
+        return await self._source.read(shard, position, RECORDS_PER_READ_MAX)
+
+    def _hand_out(self, shard_id: str, page: KinesisPage, asked: float, take: Take) -> None:
         watermark = self.watermark
-        for record in read.records:
+        for record in page.records:
             take(record, watermark)
-        if read.records:
-            self._positions[name] = read.records[-1].sequence_number
-        self._read_until[name] = max(self._read_until[name], read.arrived_until)
-        if read.is_over:
-            self._read_shards.append(name)
-            self._positions.pop(name, None)
-            del self._shards[name]
+        if page.is_last:
+            self._read_shards.append(shard_id)
+            self._positions.pop(shard_id, None)
+        elif page.records:
+            self._positions[shard_id] = page.position
+        read_until = self._read_until[shard_id]
+        self._read_until[shard_id] = max(read_until, _arrived_until(page, asked))
 
     async def _list_shards(self) -> None:
         """Those whose parents are read to their end, and that are not so themselves."""
-        listed = await self._listed()
-        names = {shard["ShardId"] for shard in listed}
-        finished = set(self._read_shards)
-        shards = {}
-        for shard in listed:
-            name = shard["ShardId"]
-            parents = {shard.get("ParentShardId"), shard.get("AdjacentParentShardId")}
-            if name not in finished and not (parents & names) - finished:
-                shards[name] = self._shards.get(name) or self._shard(name)
-        self._shards = shards
-        self._read_until = {name: self._read_until.get(name, 0.0) for name in shards}
+        # Should this fail, the next read lists them again, and none is read beyond its end.
+        self._shards = []
+        self._shards = ready_shards(await self._source.shards(), set(self._read_shards))
+        names = [shard.shard_id for shard in self._shards]
+        self._read_until = {name: self._read_until.get(name, 0.0) for name in names}
         self._listed_at = self._clock()
 
-    async def _listed(self) -> list[dict[str, Any]]:
-        shards: list[dict[str, Any]] = []
-        request = {"StreamName": self._stream}
-        while True:
-            answer = await self._client.call("kinesis", "ListShards", request)
-            shards += answer["Shards"]
-            if not answer.get("NextToken"):
-                return shards
-            request = {"NextToken": answer["NextToken"]}
 
-    def _shard(self, name: str) -> _Shard:
-        position = self._positions.get(name)
-        return _Shard(self._client, self._stream, name, position, self._clock)
-
-
-class _Read(NamedTuple):
-    """What one read of a shard brought."""
-
-    records: list[Record]
-    arrived_until: float
-    """Nothing will come that arrived before this moment."""
-    is_behind: bool
-    is_over: bool
-    """The shard is closed, and all of it is read."""
-
-
-class _Shard:
-    """One shard, from a position on."""
-
-    def __init__(
-        self, client: Client, stream: str, name: str, position: str | None, clock: Clock
-    ) -> None:
-        self._client = client
-        self._stream = stream
-        self._name = name
-        self._position = position
-        self._clock = clock
-        self._iterator: str | None = None
-
-    async def read(self) -> _Read:
-        if self._iterator is None:
-            self._iterator = await self._new_iterator()
-        asked = self._clock()
-        try:
-            answer = await self._client.call(
-                "kinesis",
-                "GetRecords",
-                {"ShardIterator": self._iterator, "Limit": RECORDS_PER_READ_MAX},
-            )
-        except ClientError as error:
-            if error.code != "ExpiredIteratorException":
-                raise
-            self._iterator = await self._new_iterator()
-            return await self.read()
-        records = [_record(record) for record in answer["Records"]]
-        if records:
-            self._position = records[-1].sequence_number
-        self._iterator = answer.get("NextShardIterator")
-        is_behind = bool(answer.get("MillisBehindLatest", 0))
-        if self._iterator is None:
-            until = float("inf")
-        elif not is_behind:
-            until = asked - SETTLE_SECONDS
-        else:
-            until = records[-1].arrived if records else 0.0
-        return _Read(records, until, is_behind, self._iterator is None)
-
-    async def _new_iterator(self) -> str:
-        request = {"StreamName": self._stream, "ShardId": self._name}
-        if self._position is None:
-            request["ShardIteratorType"] = "TRIM_HORIZON"
-        else:
-            request["ShardIteratorType"] = "AFTER_SEQUENCE_NUMBER"
-            request["StartingSequenceNumber"] = self._position
-        answer = await self._client.call("kinesis", "GetShardIterator", request)
-        return str(answer["ShardIterator"])
-
-
-def _record(record: dict[str, Any]) -> Record:
-    return Record(
-        record["SequenceNumber"],
-        float(record["ApproximateArrivalTimestamp"]),
-        b64decode(record["Data"]),
-    )
+def _arrived_until(page: KinesisPage, asked: float) -> float:
+    """Nothing will come after a page, asked for at a moment, that arrived before this one."""
+    if page.is_last:
+        return float("inf")
+    if not page.is_behind:
+        return asked - SETTLE_SECONDS
+    return page.records[-1].arrived_at if page.records else 0.0

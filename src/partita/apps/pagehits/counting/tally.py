@@ -16,12 +16,12 @@ from itertools import takewhile
 import msgspec
 
 from partita.apps.pagehits.counting.manifest import IDS, Manifest, Replay, Segment
-from partita.apps.pagehits.counting.stream import Record
 from partita.apps.pagehits.processing.visits import Unpacked, unpack
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.adjustments import Adjustment, is_adjustment
 from partita.apps.pagehits.storing.late_adjustments import LateAdjustment
 from partita.apps.pagehits.windows import Facet, Window, Windows
+from partita.client.kinesis import KinesisRecord
 
 logger = logging.getLogger(__name__)
 
@@ -46,11 +46,11 @@ class Tally:
         self._settings = settings
         self._lateness = settings.lateness_seconds
 
-    def take(self, record: Record, watermark: float) -> None:
+    def take(self, record: KinesisRecord, watermark: float) -> None:
         """Everything that arrived before the watermark has been taken."""
         try:
             if is_adjustment(record.data):
-                self._adjust(Adjustment.decode(record.data), record.arrived, watermark)
+                self._adjust(Adjustment.decode(record.data), record.arrived_at, watermark)
                 return
             packed = unpack(record.data)
         except msgspec.DecodeError as error:
@@ -58,9 +58,9 @@ class Tally:
             self.manifest.malformed += 1
             return
         if packed.replay:
-            self._replay(packed, record.arrived)
-        elif self._is_first(packed.id, record.arrived):
-            self._count(packed, record.arrived - self._lateness)
+            self._replay(packed, record.arrived_at)
+        elif self._is_first(packed.id, record.arrived_at):
+            self._count(packed, record.arrived_at - self._lateness)
 
     def _count(self, packed: Unpacked, ended_by: float) -> None:
         """Windows that ended by that time are closed for these visits."""

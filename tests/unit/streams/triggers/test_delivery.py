@@ -12,10 +12,10 @@ import pytest
 
 from partita.database.operations.streams.records import sequence_number
 from partita.settings import Trigger
-from partita.streams.triggers import consumer as consumer_module
-from partita.streams.triggers.consumer import Consumer, ShardReader
+from partita.streams.triggers import delivery as delivery_module
+from partita.streams.triggers.delivery import Delivery, ShardReader
 from partita.streams.triggers.functions import CallFailed
-from partita.streams.triggers.records import Page, Record
+from partita.streams.triggers.records import Record, RecordPage
 
 NOW = 1_800_000_000.0
 
@@ -32,9 +32,9 @@ class Shard:
         self.saved: list[int] = []
         self.reads = 0
 
-    def read(self, position: int, limit: int) -> Page:
+    async def read(self, position: int, limit: int) -> RecordPage:
         self.reads += 1
-        page = Page(position)
+        page = RecordPage(position)
         page.records = [one for one in self.records if one.sequence >= position][:limit]
         if page.records:
             page.position = page.records[-1].sequence + 1
@@ -81,16 +81,16 @@ def failing_on(*numbers: int) -> Callable[[list[int]], None]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_module, "BACKOFF_SECONDS", 0.0)
-    monkeypatch.setattr(consumer_module, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(delivery_module, "BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(delivery_module, "POLL_SECONDS", 0.01)
 
 
 def consume(
     shard: Shard, function: Calls, folder: Path = Path(), *, position: int = 1, **settings: Any
 ) -> None:
     trigger = Trigger(name="trigger", table="table", function="module:function", **settings)
-    consumer = Consumer(trigger, shard.reader(), function, folder, lambda: NOW)
-    asyncio.run(asyncio.wait_for(consumer.consume(position), 10))
+    delivery = Delivery(trigger, shard.reader(), function, folder, lambda: NOW)
+    asyncio.run(asyncio.wait_for(delivery.consume(position), 10))
     assert function.is_closed
 
 
@@ -245,7 +245,7 @@ def test_a_destination_that_fails_is_tried_again(tmp_path: Path) -> None:
             name="t", table="t", function="m:f", maximum_retries=0, on_failure=str(destination)
         )
         task = asyncio.create_task(
-            Consumer(trigger, shard.reader(), function, tmp_path, lambda: NOW).consume(1)
+            Delivery(trigger, shard.reader(), function, tmp_path, lambda: NOW).consume(1)
         )
         await asyncio.sleep(0.1)
         assert shard.saved == []
@@ -273,8 +273,8 @@ def test_the_window_waits_for_more() -> None:
             name="t", table="t", function="m:f", batch_size=4,
             batching_window_seconds=window_seconds,
         )  # fmt: skip
-        consumer = Consumer(trigger, shard.reader(), function, Path(), lambda: NOW)
-        task = asyncio.create_task(consumer.consume(1))
+        delivery = Delivery(trigger, shard.reader(), function, Path(), lambda: NOW)
+        task = asyncio.create_task(delivery.consume(1))
         await asyncio.sleep(0.05)
         assert function.batches == []
         shard.records.append(Record(3, NOW, b'{"n": 3}'))
@@ -295,8 +295,8 @@ def test_a_stop_ends_the_function_and_notes_nothing() -> None:
 
     async def run() -> None:
         trigger = Trigger(name="t", table="t", function="m:f")
-        consumer = Consumer(trigger, shard.reader(), function, Path(), lambda: NOW)
-        task = asyncio.create_task(consumer.consume(1))
+        delivery = Delivery(trigger, shard.reader(), function, Path(), lambda: NOW)
+        task = asyncio.create_task(delivery.consume(1))
         await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

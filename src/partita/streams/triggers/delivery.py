@@ -14,12 +14,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from partita.client.shards import consume_shard
 from partita.clock import Clock
 from partita.limits import MB, STREAM_RECORDS_BYTES_MAX
 from partita.settings import FOR_EVER, Trigger
 from partita.streams.triggers.destinations import EXHAUSTED, TOO_OLD, failure_of, send_failure
 from partita.streams.triggers.functions import CallFailed, Function
-from partita.streams.triggers.records import Page, Record, event_of
+from partita.streams.triggers.records import Record, RecordPage, event_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,17 +33,17 @@ BACKOFF_SECONDS_MAX = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ShardReader:
-    """What a consumer needs of the database."""
+    """What a delivery needs of the database."""
 
     shard_id: str
     stream_arn: str
-    read: Callable[[int, int], Page | None]
+    read: Callable[[int, int], Awaitable[RecordPage | None]]
     """The page from a position on, with so many records at most."""
     save: Callable[[int], Awaitable[None]]
     """Returns when a position is on disk."""
 
 
-class Consumer:
+class Delivery:
     def __init__(
         self, trigger: Trigger, reader: ShardReader, function: Function, folder: Path, clock: Clock
     ) -> None:
@@ -55,27 +56,22 @@ class Consumer:
     async def consume(self, position: int) -> None:
         """From a position to the end of the shard."""
         try:
-            while True:
-                batch = await self._gather(position)
-                if batch is None:
-                    return
-                await self._deliver(batch.records)
-                if batch.position != position:
-                    await self._reader.save(batch.position)
-                    position = batch.position
-                if batch.is_last:
-                    return
+            await consume_shard(position, self._gather, self._process)
         finally:
             await self._function.close()
 
-    async def _gather(self, position: int) -> Page | None:
+    async def _process(self, batch: RecordPage) -> None:
+        await self._deliver(batch.records)
+        await self._reader.save(batch.position)
+
+    async def _gather(self, position: int) -> RecordPage | None:
         """Records for one batch: as many as it takes, or all that come while the window is open."""
-        gathered = Page(position)
+        gathered = RecordPage(position)
         size, closes_at = 0, None
         loop = asyncio.get_running_loop()
         while True:
             wanted = self._trigger.batch_size - len(gathered.records)
-            page = self._reader.read(gathered.position, wanted)
+            page = await self._reader.read(gathered.position, wanted)
             if page is None:
                 return None
             has_moved = page.position != gathered.position
