@@ -70,6 +70,13 @@ EXPRESSION_TEXTS = (
     "The BETWEEN condition was provided a range where the lower bound is greater than the upper",
     "Value provided in ",
 )
+PARAMETER_TEXTS = (
+    "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
+    "Cannot specify the ",
+    "ConditionalOperator can",
+    "Either the KeyConditions or KeyConditionExpression parameter must be specified",
+    "Must specify the AttributesToGet or ProjectionExpression when choosing to get",
+)
 
 Pair = tuple[Answer, Answer]
 Apply = Callable[[Request, Answer, Answer], Pair]
@@ -491,6 +498,16 @@ def _is_part(part: Any, whole: Any) -> bool:
 def _expressions_first(request: Request, local: Answer, partita: Answer) -> Pair:
     text = str(partita.message).removeprefix("1 validation error detected: ")
     if str(local.message).startswith(KEY_TEXTS) and text.startswith(EXPRESSION_TEXTS):
+        return partita, partita
+    return local, partita
+
+
+@rule(
+    "The service checks the parameters against each other before it reads an expression.", DYNALITE
+)
+def _parameters_first(request: Request, local: Answer, partita: Answer) -> Pair:
+    text = str(partita.message).removeprefix("1 validation error detected: ")
+    if str(local.message).startswith(EXPRESSION_TEXTS) and text.startswith(PARAMETER_TEXTS):
         return partita, partita
     return local, partita
 

@@ -23,7 +23,7 @@ from .intended import TEXTS
 from .rules import RULES
 from .twins import Twins
 
-SHORT_SEEDS = range(1, 16)
+SHORT_SEEDS = range(1, 11)
 SOAK_SECONDS = 300
 ANSWERED_MIN = 0.5
 

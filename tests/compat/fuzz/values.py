@@ -10,7 +10,7 @@ SCALARS = ("S", "N", "B")
 SETS = ("SS", "NS", "BS")
 KINDS = (*SCALARS, *SETS, "BOOL", "NULL", "L", "M")
 
-TEXTS = ("a", "b", "ab", "abc", "aa", "B", "", "ä", "é", "1", "10", "😀", "a b", "it's")
+TEXTS = ("a", "b", "ab", "abc", "aa", "B", "", "ä", "é", "1", "10", "😀", "～", "a b", "it's")
 BYTES = ("", "AA==", "AQ==", "AQI=", "/w==", "gA==", "YQ==", "YWI=")
 NUMBERS = ("0", "1", "2", "3", "-1", "10", "1.5", "-0", "1.0", "01", "1e1", "0.10")
 EXTREMES = (
