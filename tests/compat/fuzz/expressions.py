@@ -8,7 +8,7 @@ from ..notation import Body, Value
 from .dice import Dice
 from .paths import Path, kind_at, path, value_at
 from .tables import Table
-from .values import KINDS, SETS, value
+from .values import KINDS, SETS, needle, value
 
 PLAIN = frozenset(("q", "n", "s", "t", "b", "ss", "ns", "bs", "m", "x", "pk", "sk", "a", "nil"))
 """Names that may stand in an expression as they are; the others are given as placeholders."""
@@ -178,7 +178,9 @@ class Expressions:
     def _contains(self) -> str:
         kind = self.dice.choice((*SETS, "S", "B", "L"))
         member = {"SS": "S", "NS": "N", "BS": "B", "L": self.dice.choice(KINDS)}.get(kind, kind)
-        operand = self.path_text(member) if self.dice.chance(0.1) else self.literal(member)
+        operand = self.value(needle(self.dice, self.kind(member)))
+        if member != "B" and self.dice.chance(0.1):
+            operand = self.path_text(member)
         container = self.literal(kind) if self.dice.chance(0.1) else self.path_text(kind)
         return f"contains({container}, {operand})"
 

@@ -19,8 +19,7 @@ import pytest
 from ..endpoints import Endpoint
 from .generator import MAKERS, ROUND_REQUESTS, first_items, requests
 from .hunt import Hunt
-from .intended import TEXTS
-from .rules import RULES
+from .intended import RULES, TEXTS
 from .twins import Twins
 
 SHORT_SEEDS = range(1, 11)
