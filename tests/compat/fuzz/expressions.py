@@ -8,7 +8,7 @@ from ..notation import Body, Value
 from .dice import Dice
 from .paths import Path, kind_at, path, value_at
 from .tables import Table
-from .values import KINDS, SETS, value
+from .values import KINDS, SETS, needle, value
 
 PLAIN = frozenset(("q", "n", "s", "t", "b", "ss", "ns", "bs", "m", "x", "pk", "sk", "a", "nil"))
 """Names that may stand in an expression as they are; the others are given as placeholders."""
@@ -178,7 +178,9 @@ class Expressions:
     def _contains(self) -> str:
         kind = self.dice.choice((*SETS, "S", "B", "L"))
         member = {"SS": "S", "NS": "N", "BS": "B", "L": self.dice.choice(KINDS)}.get(kind, kind)
-        operand = self.path_text(member) if self.dice.chance(0.1) else self.literal(member)
+        operand = self.value(needle(self.dice, self.kind(member)))
+        if member != "B" and self.dice.chance(0.1):
+            operand = self.path_text(member)
         container = self.literal(kind) if self.dice.chance(0.1) else self.path_text(kind)
         return f"contains({container}, {operand})"
 
@@ -199,6 +201,8 @@ class Expressions:
     # Updates.
 
     def update(self) -> str:
+        if self.dice.chance(0.08):
+            return self._elements()
         sections: dict[str, list[str]] = {}
         taken: list[Path] = []
         for _ in range(self.dice.randint(1, 4)):
@@ -210,9 +214,26 @@ class Expressions:
                 sections.setdefault(section, []).append(text)
             else:
                 self.names, self.values = names, values
+        return self._sections(sections)
+
+    def _sections(self, sections: dict[str, list[str]]) -> str:
         written = [f"{section} {', '.join(actions)}" for section, actions in sections.items()]
         self.dice.shuffle(written)
         return " ".join(written)
+
+    def _elements(self) -> str:
+        """Several elements of one list, within it and beyond its end."""
+        array = self.dice.choice((("l",), ("m", "l"), ("l", 0)))
+        sections: dict[str, list[str]] = {}
+        for index in self.dice.sample(range(6), self.dice.randint(2, 4)):
+            element = self.written((*array, index))
+            section = self.dice.choice(("SET", "SET", "REMOVE", "ADD"))
+            if section == "SET":
+                element += f" = {self.value(value(self.dice, depth=1))}"
+            elif section == "ADD":
+                element += f" {self.literal('N')}"
+            sections.setdefault(section, []).append(element)
+        return self._sections(sections)
 
     @property
     def _actions(self) -> list[tuple[int, tuple[str, Callable[[], tuple[Path, str]]]]]:
@@ -267,9 +288,9 @@ class Expressions:
         target = self._target()
         kind = kind_at(self.table, target)
         source = target if self.dice.chance(0.6) else self.path(kind)
-        default = self.value(value_at(self.dice, self.table, target))
-        if self.dice.chance(0.25):
-            default = self.path_text(kind)
+        default = self.path_text(kind)
+        if self.dice.chance(0.6):
+            default = self.value(value_at(self.dice, self.table, target))
         return target, f"{self.written(target)} = {self._if_not_exists(source, default)}"
 
     def _if_not_exists(self, source: Path, default: str) -> str:

@@ -119,7 +119,7 @@ class Hunt:
     def summary(self) -> str:
         return (
             f"{self.compared} requests compared, {self.answered} of them answered with 200, "
-            f"{self.intended} intended differences, {len(self.findings)} kinds of others"
+            f"{self.intended} intended differences, {len(self.findings)} kinds of others."
         )
 
     def report(self) -> str:

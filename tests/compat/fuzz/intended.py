@@ -1,8 +1,8 @@
 """Where Partita answers otherwise than DynamoDB Local on purpose, as random requests show it.
 
 Texts that differ are listed in `intended.txt`, in the form of `differences.txt`, of which the
-entries that name no case hold here too. Where whole answers differ, a rule of `rules.py` takes out
-of both what is known to be otherwise in the service, and no more. What the rules leave must be the
+entries that name no case hold here too. Where whole answers differ, a rule of `rules/` takes out of
+both what is known to be otherwise in the service, and no more. What the rules leave must be the
 same, or listed.
 """
 
@@ -14,19 +14,21 @@ from pathlib import Path
 from ..answers import Answer
 from ..differences import DIFFERENCES, read
 from ..notation import Body, Step
-from . import rules
 from .requests import Request
+from .rules import capacity, reads, refusals, writes
 from .twins import Exchange
 
 LIST = Path(__file__).with_name("intended.txt")
+RULES = (*capacity.RULES, *reads.RULES, *writes.RULES, *refusals.RULES)
 TEXTS = (*read(LIST), *(one for one in DIFFERENCES if not one.cases))
 
 
 def is_intended(exchange: Exchange) -> bool:
-    if exchange.diverged and not rules.may_diverge(exchange):
+    may_diverge = writes.may_diverge(exchange) or refusals.may_diverge(exchange)
+    if exchange.diverged and not may_diverge:
         return False
     request, local, partita = exchange.request, exchange.local, exchange.partita
-    for rule in rules.RULES:
+    for rule in RULES:
         local, partita = rule.apply(request, local, partita)
     if local == partita or _is_listed(request, local, partita):
         return True
@@ -52,7 +54,7 @@ def _is_same_error(request: Request, theirs: Body, ours: Body) -> bool:
     """Whether it is, or is intended, if each statement were a request by itself."""
     single = replace(request, operation="ExecuteStatement")
     local, partita = map(_as_answer, (theirs, ours))
-    for rule in rules.RULES:
+    for rule in RULES:
         local, partita = rule.apply(single, local, partita)
     return local == partita or _is_listed(single, local, partita)
 

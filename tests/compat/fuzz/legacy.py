@@ -8,7 +8,7 @@ from ..notation import Body, Value
 from .dice import Dice
 from .requests import maybe
 from .tables import ATTRIBUTES, Table, attribute_value
-from .values import SETS, value
+from .values import SETS, needle, value
 
 SORTABLE = ("S", "N", "B")
 OPERATORS = (
@@ -40,7 +40,9 @@ def _operands(dice: Dice, table: Table, name: str, operator: str) -> list[Value]
         return [usual]
     kind = next(iter(usual))
     scalar = kind if kind in SORTABLE else kind[0] if kind in SETS else dice.choice(SORTABLE)
-    if operator in ("CONTAINS", "NOT_CONTAINS", "LT", "LE", "GT", "GE"):
+    if operator in ("CONTAINS", "NOT_CONTAINS"):
+        return [needle(dice, scalar)]
+    if operator in ("LT", "LE", "GT", "GE"):
         return [value(dice, scalar)]
     if operator == "BEGINS_WITH":
         return [value(dice, "B" if scalar == "B" else "S")]

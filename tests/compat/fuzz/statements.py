@@ -11,7 +11,7 @@ from .expressions import meets
 from .paths import Path, kind_at, path, value_at
 from .requests import Request, capacity, maybe, table
 from .tables import Table, item, key, key_value, kinds
-from .values import KINDS, SETS, value
+from .values import KINDS, SETS, needle, value
 
 SORTABLE = ("S", "N", "B")
 COMPARATORS = ("=", "=", "<>", "<", "<=", ">", ">=")
@@ -122,7 +122,7 @@ class Writer:
         kind = self.dice.choice((*SETS, "S", "L"))
         operand = self.path_text(kind, avoid)
         member = {"SS": "S", "NS": "N", "BS": "B", "L": self.dice.choice(KINDS)}.get(kind, kind)
-        return f"contains({operand}, {self.value(value(self.dice, member))})"
+        return f"contains({operand}, {self.value(needle(self.dice, member))})"
 
     def _size(self, avoid: Collection[str]) -> str:
         operand = self.path_text(None, avoid)
@@ -131,9 +131,10 @@ class Writer:
 
     # Statements.
 
-    def where_key(self) -> str:
+    def where_key(self, probability: float = 0.4) -> str:
+        """One item by its key, with a condition besides at times."""
         terms = [self.equal(name, one) for name, one in key(self.dice, self.table).items()]
-        if self.dice.chance(0.4):
+        if self.dice.chance(probability):
             terms.append(self.condition(self.table.key_kinds))
         return "WHERE " + " AND ".join(terms)
 
@@ -185,7 +186,8 @@ class Writer:
         return self.path_text("N")
 
     def select_one(self) -> str:
-        return f'SELECT {self._columns()} FROM "{self.table.name}" {self.where_key()}'
+        """Of a batch or a transaction, in which no other condition is allowed."""
+        return f'SELECT {self._columns()} FROM "{self.table.name}" {self.where_key(0.05)}'
 
     def _columns(self) -> str:
         if self.dice.chance(0.4):
@@ -197,14 +199,16 @@ class Writer:
                 columns.append(one)
         return ", ".join(map(written, columns))
 
-    def select(self, index: Index | None) -> str:
+    def select(self, index: Index | None, *, is_query: bool) -> str:
         dice = self.dice
         source = f'"{self.table.name}"' + (f'."{index.name}"' if index else "")
         statement = f"SELECT {self._columns()} FROM {source}"
         keys = kinds(index.key if index else self.table.key)
-        terms = self._key_terms(keys) if dice.chance(0.6) else []
+        terms = self._key_terms(keys) if is_query else []
         if dice.chance(0.5):
             terms.append(self.condition(() if not terms else tuple(keys)))
+        elif not terms and dice.chance(0.3):
+            terms.append(self._one_of_keys(keys))
         if terms:
             statement += " WHERE " + " AND ".join(terms)
         if len(terms) > 1 and dice.chance(0.2):
@@ -218,14 +222,15 @@ class Writer:
         terms.append(self.condition(self.table.key_kinds))
         return f'EXISTS(SELECT * FROM "{self.table.name}" WHERE {" AND ".join(terms)})'
 
+    def _one_of_keys(self, keys: dict[str, str]) -> str:
+        name, kind = next(iter(keys.items()))
+        values = ", ".join(self.value(key_value(self.dice, kind)) for _ in range(2))
+        return f"{written((name,))} IN [{values}]"
+
     def _key_terms(self, keys: dict[str, str]) -> list[str]:
         dice = self.dice
         (hash_name, hash_kind), *sort = keys.items()
-        if dice.chance(0.2):
-            one_of = ", ".join(self.value(key_value(dice, hash_kind)) for _ in range(2))
-            terms = [f"{written((hash_name,))} IN [{one_of}]"]
-        else:
-            terms = [self.equal(hash_name, key_value(dice, hash_kind))]
+        terms = [self.equal(hash_name, key_value(dice, hash_kind))]
         for name, kind in sort:
             if dice.chance(0.5):
                 comparator = dice.choice(("=", "<", "<=", ">", ">="))
@@ -288,7 +293,9 @@ def _on_failure(dice: Dice) -> Body:
 
 def _select(dice: Dice, used: Table, writer: Writer) -> Request:
     index = dice.choice(used.indexes) if used.indexes and dice.chance(0.4) else None
-    body = writer.body(writer.select(index))
+    is_query = dice.chance(0.6)
+    body = writer.body(writer.select(index, is_query=is_query))
+    keys = list(kinds(index.key if index else used.key))
     if index not in used.across:
         body |= maybe(dice, 0.3, "ConsistentRead", (True,))
     limit = maybe(dice, 0.4, "Limit", (1, 2, 3))
@@ -296,6 +303,7 @@ def _select(dice: Dice, used: Table, writer: Writer) -> Request:
         "ExecuteStatement",
         body | limit | capacity(dice),
         unordered=("Items",),
+        order_by=keys[1] if is_query and len(keys) == 2 else None,
         to_the_end=bool(limit),
     )
 

@@ -18,7 +18,7 @@ from .values import value
 Item = dict[str, Value]
 
 KEY_POOLS: dict[str, tuple[str, ...]] = {
-    "S": ("a", "b", "ab", "é", "a b"),
+    "S": ("a", "b", "ab", "é", "a b", "\uff5e", "😀"),
     "N": ("1", "2", "-3.5", "10", "12345678901234567890123456789012345678", "1e-5", "1.0", "1e1"),
     "B": ("AQ==", "AQI=", "/w==", "YQ=="),
 }

@@ -10,8 +10,9 @@ SCALARS = ("S", "N", "B")
 SETS = ("SS", "NS", "BS")
 KINDS = (*SCALARS, *SETS, "BOOL", "NULL", "L", "M")
 
-TEXTS = ("a", "b", "ab", "abc", "aa", "B", "", "ä", "é", "1", "10", "😀", "a b", "it's")
+TEXTS = ("a", "b", "ab", "abc", "aa", "B", "", "ä", "é", "1", "10", "😀", "\uff5e", "a b", "it's")
 BYTES = ("", "AA==", "AQ==", "AQI=", "/w==", "gA==", "YQ==", "YWI=")
+ASCII_BYTES = ("AQ==", "AQI=", "YQ==", "YWI=")
 NUMBERS = ("0", "1", "2", "3", "-1", "10", "1.5", "-0", "1.0", "01", "1e1", "0.10")
 EXTREMES = (
     "9.9999999999999999999999999999999999999E+125",
@@ -90,3 +91,9 @@ def member(dice: Dice, name: str, depth: int) -> Value:
     """A member of a map: of the kind that paths expect there, or of any."""
     kind = MEMBER_KINDS.get(name)
     return value(dice, kind if dice.chance(0.8) and depth < DEPTH_MAX else None, depth)
+
+
+def needle(dice: Dice, kind: str | None = None) -> Value:
+    """What a value may contain. In bytes, DynamoDB Local finds only text."""
+    found = value(dice, kind)
+    return {"B": dice.choice(ASCII_BYTES)} if "B" in found else found
