@@ -45,15 +45,17 @@ class Operation:
     """Sends that request and raises WrongAnswer."""
     consumes: bool = False
     """Each request can do its work only once: the driver gets as many as it will need."""
-    spellings: int = 1
-    """In how many forms each request is sent: in so many that a server knows none of them again."""
+    is_fresh: bool = False
+    """Each request is sent in many forms, so that a server has answered none of them before."""
 
     def bodies(self) -> list[bytes]:
         bodies = [orjson.dumps(request) for request in self.requests()]
-        return [body + b" " * blanks for blanks in range(self.spellings) for body in bodies]
+        forms = -(-FRESH_REQUESTS_MIN // len(bodies)) if self.is_fresh else 1
+        return [body + b" " * blanks for blanks in range(forms) for body in bodies]
 
 
-SPELLINGS = 6
+FRESH_REQUESTS_MIN = 100_000
+"""So many different requests that none comes again before it has left the response cache."""
 VERSIONS = range(2)
 """Every put finds another version of its item: a server may do less where nothing changes."""
 
@@ -372,10 +374,11 @@ def _check_delete_item(client: Client, request: Json) -> None:
 # DeleteItem last: what it is given to delete makes the server larger.
 OPERATIONS = (
     Operation("GetItem", "GetItem", _get_item, _check_get_item),
-    Operation("GetItemFresh", "GetItem", _get_item, _check_get_item, spellings=SPELLINGS),
+    Operation("GetItemFresh", "GetItem", _get_item, _check_get_item, is_fresh=True),
     Operation("Query", "Query", _query, _check_query),
-    Operation("QueryFresh", "Query", _query, _check_query, spellings=SPELLINGS),
+    Operation("QueryFresh", "Query", _query, _check_query, is_fresh=True),
     Operation("QueryFiltered", "Query", _query_filtered, _check_query_filtered),
+    Operation("QueryFilteredFresh", "Query", _query_filtered, _check_query_filtered, is_fresh=True),
     Operation("QueryIndex", "Query", _query_index, _check_query_index),
     Operation("Scan", "Scan", _scan, _check_scan),
     Operation("BatchGetItem", "BatchGetItem", _batch_get_item, _check_batch_get_item),
@@ -400,6 +403,7 @@ DESCRIPTIONS = {
     "Query": "Query (10 items)",
     "QueryFresh": "Query (10 items), never asked before",
     "QueryFiltered": "Query, filter + projection",
+    "QueryFilteredFresh": "Query, filter + projection, never asked before",
     "QueryIndex": "Query of a GSI (10 items)",
     "Scan": "Scan (page of 1,000)",
     "BatchGetItem": "BatchGetItem (50)",
