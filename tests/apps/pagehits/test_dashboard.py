@@ -21,10 +21,19 @@ from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.client import Client
 from tests.browser import Browser, browsing, program
 
-from .pipeline import Pipeline, asset_id, wait_for
+from .conftest import ASSETS, SHORT_PERIODS
+from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs Chromium (scripts/provision)")
 ASSET = asset_id(20)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    """One of its own: the page shows what all tests of a pipeline have sent."""
+    with running(tmp_path_factory.mktemp("dashboard"), SHORT_PERIODS, parts=ONE_PROCESS) as found:
+        put_assets(found.client(), ASSETS)
+        yield found
 
 
 @pytest.fixture
