@@ -58,6 +58,9 @@ class Connection:
         self._waiting: deque[HttpRequest] = deque()
         self._held_bytes = 0
         self._unread_since: float | None = None
+        self._unsent_bytes = 0
+        self._unsent_since = listener.now
+        """When fewer or more bytes than now were waiting for the client to read."""
         self._is_reading_paused = False
         self._host: bytes | None = None
         """That was answered to last."""
@@ -285,7 +288,13 @@ class Connection:
     def sweep(self, now: float) -> None:
         """End what has taken too long."""
         limits, reader = self._limits, self._reader
-        if self._is_discarding:
+        unsent = self._transport.get_write_buffer_size()
+        if unsent != self._unsent_bytes:
+            self._unsent_bytes, self._unsent_since = unsent, now
+        if unsent and now - self._unsent_since > limits.unread_seconds_max:
+            # Also after a close, which waits without limit for the client to read.
+            self._transport.abort()
+        elif self._is_discarding:
             if now - self.since > CLOSING_SECONDS_MAX:
                 self._transport.abort()
         elif self._unread_since is not None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from contextlib import suppress
+from typing import cast
 
 import pytest
 
-from partita.limits import MB
+from partita.limits import KB, MB
+from partita.server.http.connection import Connection, Exchange
 from partita.server.http.limits import Limits
 from partita.server.http.listener import Listener
 from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Reply, Responses
@@ -90,3 +93,35 @@ def test_a_failure_of_our_own_ends_the_connection_and_is_logged(
     with caplog.at_level(logging.ERROR):
         asyncio.run(refused())
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("is_last", [True, False], ids=["closed", "kept alive"])
+def test_a_client_that_leaves_a_little_unread_is_given_up(is_last: bool) -> None:
+    connections: list[Connection] = []
+    open_count = 0
+
+    def count(change: int) -> None:
+        nonlocal open_count
+        open_count += change
+
+    def handle(request: HttpRequest, reply: Reply) -> None:
+        connections.append(cast(Exchange, reply).connection)
+        reply(HttpResponse(200, bytes(100 * KB)))
+
+    async def run() -> None:
+        limits = Limits(unread_seconds_max=0.3, idle_seconds_max=0.6, sweep_seconds=0.05)
+        listener = Listener(handle, Responses(), limits=limits, count=count)
+        port = await listener.start("127.0.0.1", 0)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            # Less than what makes the transport pause, more than the system takes.
+            while not (connections and connections[0].is_answering):
+                client.sendall(REQUEST)
+                await asyncio.sleep(0.02)
+            if is_last:
+                client.sendall(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+            async with asyncio.timeout(10):
+                while open_count:
+                    await asyncio.sleep(0.02)
+        await listener.stop()
+
+    asyncio.run(run())
