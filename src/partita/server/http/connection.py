@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 from partita.limits import KB, MB
 from partita.server.http.encodings import TooLarge, WrongEncoding, unpack
 from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse
-from partita.server.http.reading import RequestReader
+from partita.server.http.reading import LARGE_BODY_BYTES, TOO_MANY_LARGE, RequestReader
 
 if TYPE_CHECKING:
     from partita.server.http.listener import Listener
@@ -146,19 +146,44 @@ class Connection:
             self._handle_if_allowed(exchange)
         else:
             self.listener.handle(request, exchange)
+        # What is under way, or answered behind one that is, keeps no body.
+        request.body = b""
         self._is_queued = bool(self._unhandled)
         return self._is_queued
 
     def _handle_if_allowed(self, exchange: Exchange) -> None:
+        request = exchange.request
+        packed = request.body
         try:
-            response = self._early_answer(exchange.request)
+            response = self._early_answer(request)
         except TooLarge:
             self._refuse_from(exchange)
+            self.refuse_large_body()
+            self.flush()
             return
-        if response is None:
-            self.listener.handle(exchange.request, exchange)
-        else:
+        if response is not None:
             exchange(response)
+        elif request.body is packed:
+            self.listener.handle(request, exchange)
+        else:
+            self._handle_unpacked(request, exchange)
+
+    def _handle_unpacked(self, request: HttpRequest, exchange: Exchange) -> None:
+        """What a small body unpacks to counts as what is read does, until it is answered."""
+        listener, size = self.listener, len(request.body)
+        listener.bodies_bytes += size
+        if size > LARGE_BODY_BYTES and listener.are_bodies_too_large():
+            listener.bodies_bytes -= size
+            self._refuse_from(exchange)
+            self.refuse(503, TOO_MANY_LARGE)
+            self.flush()
+            return
+
+        def answer(response: HttpResponse) -> None:
+            listener.bodies_bytes -= size
+            exchange(response)
+
+        listener.handle(request, answer)
 
     def _early_answer(self, request: HttpRequest) -> HttpResponse | None:
         """To what is not handed on: another host's, a page's that may not, what is not readable."""
@@ -172,7 +197,8 @@ class Connection:
             response = self.listener.origins.early_answer(request, self.responses)
             if response is not None:
                 return response
-        if b"content-encoding" in headers:
+        # What a GET carries means nothing, and is not looked at.
+        if b"content-encoding" in headers and request.method not in (b"GET", b"HEAD"):
             try:
                 request.body = unpack(
                     headers[b"content-encoding"], request.body, self._limits.body_bytes_max
@@ -182,13 +208,11 @@ class Connection:
         return None
 
     def _refuse_from(self, exchange: Exchange) -> None:
-        """A request that is too large when unpacked: it and all behind it get one answer."""
+        """A request that unpacks to too much: it and all behind it are to get one answer."""
         while self._exchanges.pop() is not exchange:
             pass
         self._unhandled.clear()
         self._waiting.clear()
-        self.refuse_large_body()
-        self.flush()
 
     def _handle_waiting(self) -> None:
         while self._waiting and not self._is_busy():
