@@ -98,6 +98,7 @@ def serve(
             PAGES,
             database.response_caches,
             {STEP_FUNCTIONS: workflows},
+            hosts,
         )
 
         def ready(url: str) -> None:

@@ -252,6 +252,27 @@ class TestHosts:
         raw = serve("--host", "0.0.0.0")
         assert raw("ListTables", {}, {"Host": "dynamodb:8000"}).status == 200
 
+    def test_but_shows_no_data_under_the_name_of_a_site(self, serve: Serve) -> None:
+        """A GET tells no origin."""
+        raw = serve("--host", "0.0.0.0")
+        for path in ("/insights?table=a", "/metrics", "/partitions?table=a"):
+            for method in ("GET", "HEAD"):
+                answer = raw("", None, {"Host": "evil.example"}, method=method, path=path)
+                assert answer.status == 421
+            assert raw("", None, {"Host": "dynamodb"}, method="GET", path=path).status != 421
+            assert raw("", None, {"Host": "10.0.0.7:80"}, method="GET", path=path).status != 421
+        for path in ("/", "/ping", "/health"):
+            assert raw("", None, {"Host": "evil.example"}, method="GET", path=path).status == 200
+
+    @pytest.mark.parametrize("wrong", ["http://x", "*.example.com", ""])
+    def test_what_is_no_host_is_refused_at_the_start(self, wrong: str) -> None:
+        completed = processes.run("serve", "--in-memory", "--port", "0", "--allow-host", wrong)
+        assert completed.returncode == 1
+        assert completed.stderr == (
+            f"partita: {wrong!r} is not a host: give a name such as db.example, an address, or * "
+            "for all.\n"
+        )
+
     def test_unless_it_is_given_some(self, serve: Serve) -> None:
         raw = serve("--host", "0.0.0.0", "--allow-host", "dynamodb")
         assert raw("ListTables", {}, {"Host": "dynamodb:8000"}).status == 200
