@@ -6,6 +6,7 @@ headers that pages of an allowed origin get: dynalite's and Alternator's tests r
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -107,6 +108,25 @@ class TestAllowedOrigins:
                 "expose-headers": EXPOSED,
                 "vary": "Origin",
             }
+
+    @pytest.mark.parametrize(
+        ("name", "value", "body", "status"),
+        [
+            ("Content-Length", "99999999", b"", 413),
+            ("Content-Encoding", "gzip", gzip.compress(bytes(17_000_000)), 413),
+            ("Transfer-Encoding", "chunked", b"no chunk", 400),
+        ],
+        ids=["too large", "too large when unpacked", "unreadable"],
+    )
+    def test_and_that_a_request_was_not_read(
+        self, serve: Serve, name: str, value: str, body: bytes, status: int
+    ) -> None:
+        sent = {"Origin": "http://localhost:3000", name: value}
+        answer = serve(*self.ALLOWED)("ListTables", body, sent)
+        assert answer.status == status
+        assert cors(answer.headers)["allow-origin"] == "http://localhost:3000"
+        answer = serve(*self.ALLOWED)("ListTables", body, {**sent, "Origin": EVIL})
+        assert cors(answer.headers) == {}
 
     @pytest.mark.parametrize(
         "origin",

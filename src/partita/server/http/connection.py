@@ -89,7 +89,7 @@ class Connection:
         self.listener.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_discarding:
+        if not self.takes_more:
             self._discard(len(data))
             return
         self._reader.feed(data)
@@ -157,9 +157,7 @@ class Connection:
         try:
             response = self._early_answer(request)
         except TooLarge:
-            self._refuse_from(exchange)
-            self.refuse_large_body()
-            self.flush()
+            self._refuse_from(exchange, 413, self._large_body())
             return
         if response is not None:
             exchange(response)
@@ -174,9 +172,7 @@ class Connection:
         listener.bodies_bytes += size
         if size > LARGE_BODY_BYTES and listener.are_bodies_too_large():
             listener.bodies_bytes -= size
-            self._refuse_from(exchange)
-            self.refuse(503, TOO_MANY_LARGE)
-            self.flush()
+            self._refuse_from(exchange, 503, TOO_MANY_LARGE)
             return
 
         def answer(response: HttpResponse) -> None:
@@ -207,12 +203,14 @@ class Connection:
                 return self.responses.refusal(415, str(error))
         return None
 
-    def _refuse_from(self, exchange: Exchange) -> None:
-        """A request that unpacks to too much: it and all behind it are to get one answer."""
+    def _refuse_from(self, exchange: Exchange, status: int, detail: str) -> None:
+        """A request that unpacks to too much: it and all behind it get one answer."""
         while self._exchanges.pop() is not exchange:
             pass
         self._unhandled.clear()
         self._waiting.clear()
+        self._end_with(status, detail, exchange.request)
+        self.flush()
 
     def _handle_waiting(self) -> None:
         while self._waiting and not self._is_busy():
@@ -282,15 +280,26 @@ class Connection:
     # Endings.
 
     def refuse(self, status: int, detail: str) -> None:
-        """Nothing more is read from this client: what came before is answered, then this."""
-        if not self.is_refused:
-            self.takes_more = False
-            self.is_refused = True
-            self._final = self.responses.final(status, detail)
-            self._reader.drop_body()
+        """Nothing more is read from this client: what came before is answered, then this. What
+        follows the last request of a connection is not answered."""
+        if self.takes_more:
+            reader = self._reader
+            self._end_with(status, detail, reader.request if reader.is_header_read else None)
 
     def refuse_large_body(self) -> None:
-        self.refuse(413, f"A body may have {self._limits.body_bytes_max} bytes.")
+        self.refuse(413, self._large_body())
+
+    def _large_body(self) -> str:
+        return f"A body may have {self._limits.body_bytes_max} bytes."
+
+    def _end_with(self, status: int, detail: str, request: HttpRequest | None) -> None:
+        self.takes_more = False
+        self.is_refused = True
+        origins, headers = self.listener.origins, b""
+        if request is not None and origins is not None:
+            headers = origins.headers_of_answer(request)
+        self._final = self.responses.final(status, detail, headers)
+        self._reader.drop_body()
 
     def _send_final(self) -> None:
         """Closing over unread input would reset the connection and lose the answer: discard it."""

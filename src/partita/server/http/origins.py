@@ -81,6 +81,11 @@ class Origins:
         request.answer_headers = self._answer_headers(origin)
         return _preflight(request) if request.method == b"OPTIONS" else None
 
+    def headers_of_answer(self, request: HttpRequest) -> bytes:
+        """That let a page read the answer; none where it may not, or there is no page."""
+        origin = request.headers.get(b"origin")
+        return self._answer_headers(origin) if origin is not None and self.allows(origin) else b""
+
     def allows(self, origin: bytes) -> bool:
         if self._are_all_allowed:
             return True
