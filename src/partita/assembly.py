@@ -23,9 +23,9 @@ from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Start
 from partita.server.http import lifecycle
-from partita.server.http.hosts import Hosts
+from partita.server.http.hosts import ALLOW_HOST, Hosts
 from partita.server.http.listener import Listener
-from partita.server.http.origins import Origins
+from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.monitoring.pages import PAGES
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.settings import Function, Trigger
@@ -57,6 +57,8 @@ def serve(
     settings_folder: Path = Path(),
     allowed_origins: Sequence[str] = (),
     allowed_hosts: Sequence[str] = (),
+    origin_setting: str = ALLOW_ORIGIN,
+    host_remedy: str = ALLOW_HOST,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
@@ -65,9 +67,10 @@ def serve(
     settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
     creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
-    local ones.
+    local ones. Refusals name what would allow another.
     """
-    origins, hosts = Origins(allowed_origins, EXPOSED_HEADERS), Hosts(allowed_hosts)
+    origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
+    hosts = Hosts(allowed_hosts, host_remedy)
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -95,6 +98,7 @@ def serve(
             PAGES,
             database.response_caches,
             {STEP_FUNCTIONS: workflows},
+            hosts,
         )
 
         def ready(url: str) -> None:

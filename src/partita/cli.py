@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ DURABLE, RELAXED = "durable", "relaxed"
 CAPACITY_MODES = ("off", "observe", "enforce")
 ENDPOINT = f"http://{HOST}:{PORT}"
 FORM = "compiled" if compiled.is_used() else "plain Python"
+ALLOW_HOST = "PARTITA_ALLOW_HOST"
+"""For what has no option of its own for it."""
 PORT_RANGE = click.IntRange(0, 65_535)
 
 
@@ -295,6 +298,9 @@ def local(flags: tuple[str, ...]) -> None:
         choice.transient_seconds,
         is_lenient=True,
         allowed_origins=choice.origins,
+        allowed_hosts=os.environ.get(ALLOW_HOST, "").split(),
+        origin_setting="-cors",
+        host_remedy=f"set {ALLOW_HOST}={{name}}",
     )
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from .. import processes
+from ..wire.raw_http import raw_requests
+
 
 def test_the_flags_of_a_usual_script(serve: Any) -> None:
     server = serve("local", "-inMemory", "-sharedDb", "-port", "0")
@@ -240,3 +243,17 @@ def test_a_table_that_dynamodb_local_refuses_too_is_refused(serve: Any) -> None:
         TableName="music", KeySchema=keys("pk"), AttributeDefinitions=defined("pk"), **ON_DEMAND
     )
     assert server.terminate() == (0, "")
+
+
+def test_refusals_name_what_this_command_has(serve: Any) -> None:
+    environment = {**processes.ENVIRONMENT, "PARTITA_ALLOW_HOST": "db.test"}
+    ask = raw_requests(serve("local", "-inMemory", "-port", "0", env=environment).url)
+    assert ask("ListTables", {}, {"Origin": "http://evil.example"}).body["Message"] == (
+        "Pages of http://evil.example may not use this server; -cors lets them."
+    )
+    assert ask("ListTables", {}, {"Host": "db.test"}).status == 200
+    assert (
+        ask("ListTables", {}, {"Host": "other.test"})
+        .body["Message"]
+        .endswith("ask for localhost, or set PARTITA_ALLOW_HOST=other.test.")
+    )

@@ -6,6 +6,7 @@ headers that pages of an allowed origin get: dynalite's and Alternator's tests r
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -107,6 +108,25 @@ class TestAllowedOrigins:
                 "expose-headers": EXPOSED,
                 "vary": "Origin",
             }
+
+    @pytest.mark.parametrize(
+        ("name", "value", "body", "status"),
+        [
+            ("Content-Length", "99999999", b"", 413),
+            ("Content-Encoding", "gzip", gzip.compress(bytes(17_000_000)), 413),
+            ("Transfer-Encoding", "chunked", b"no chunk", 400),
+        ],
+        ids=["too large", "too large when unpacked", "unreadable"],
+    )
+    def test_and_that_a_request_was_not_read(
+        self, serve: Serve, name: str, value: str, body: bytes, status: int
+    ) -> None:
+        sent = {"Origin": "http://localhost:3000", name: value}
+        answer = serve(*self.ALLOWED)("ListTables", body, sent)
+        assert answer.status == status
+        assert cors(answer.headers)["allow-origin"] == "http://localhost:3000"
+        answer = serve(*self.ALLOWED)("ListTables", body, {**sent, "Origin": EVIL})
+        assert cors(answer.headers) == {}
 
     @pytest.mark.parametrize(
         "origin",
@@ -251,6 +271,27 @@ class TestHosts:
     def test_a_server_for_others_answers_to_every_name(self, serve: Serve) -> None:
         raw = serve("--host", "0.0.0.0")
         assert raw("ListTables", {}, {"Host": "dynamodb:8000"}).status == 200
+
+    def test_but_shows_no_data_under_the_name_of_a_site(self, serve: Serve) -> None:
+        """A GET tells no origin."""
+        raw = serve("--host", "0.0.0.0")
+        for path in ("/insights?table=a", "/metrics", "/partitions?table=a"):
+            for method in ("GET", "HEAD"):
+                answer = raw("", None, {"Host": "evil.example"}, method=method, path=path)
+                assert answer.status == 421
+            assert raw("", None, {"Host": "dynamodb"}, method="GET", path=path).status != 421
+            assert raw("", None, {"Host": "10.0.0.7:80"}, method="GET", path=path).status != 421
+        for path in ("/", "/ping", "/health"):
+            assert raw("", None, {"Host": "evil.example"}, method="GET", path=path).status == 200
+
+    @pytest.mark.parametrize("wrong", ["http://x", "*.example.com", ""])
+    def test_what_is_no_host_is_refused_at_the_start(self, wrong: str) -> None:
+        completed = processes.run("serve", "--in-memory", "--port", "0", "--allow-host", wrong)
+        assert completed.returncode == 1
+        assert completed.stderr == (
+            f"partita: {wrong!r} is not a host: give a name such as db.example, an address, or * "
+            "for all.\n"
+        )
 
     def test_unless_it_is_given_some(self, serve: Serve) -> None:
         raw = serve("--host", "0.0.0.0", "--allow-host", "dynamodb")

@@ -49,8 +49,9 @@ class TestRequests:
             ("gzip", lambda body: b"".join(gzip.compress(bytes([byte])) for byte in body)),
             ("deflate", zlib.compress),
             ("identity", bytes),
+            ("", bytes),
         ],
-        ids=["gzip", "in capitals", "two members", "many members", "deflate", "identity"],
+        ids=["gzip", "in capitals", "two members", "many members", "deflate", "identity", "none"],
     )
     def test_packed_requests_are_read(self, put: Put, encoding: str, pack: Pack) -> None:
         assert put(encoding, pack).status == 200
@@ -84,6 +85,12 @@ class TestRequests:
         assert answer.status == 500
         assert answer.body["__type"].endswith("#InternalServerError")
         assert answer.body["message"].startswith("The Content-Encoding ")
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD"])
+    def test_a_page_is_shown_whatever_coding_its_request_names(self, raw: Raw, method: str) -> None:
+        for encoding in ("gzip", "br"):
+            sent = {"Content-Encoding": encoding}
+            assert raw("", None, sent, method=method, path="/health").status == 200
 
     def test_a_refusal_does_not_end_the_connection(self, connect: Connect) -> None:
         connection = connect()

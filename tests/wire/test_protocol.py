@@ -85,6 +85,22 @@ class TestHeaders:
         connection.sendall(message("ListTables", b"{}", *(f"X-{n}: y" for n in range(3000))))
         assert read_to_end(connection).startswith(b"HTTP/1.1 400 ")
 
+    @pytest.mark.parametrize("before", [0, 1, 100], ids=["at once", "after one byte", "after 100"])
+    @pytest.mark.parametrize("is_second", [False, True])
+    def test_so_is_one_that_is_repeated(
+        self, connect: Connect, before: int, is_second: bool
+    ) -> None:
+        connection = connect()
+        whole = message("ListTables", b"{}", *["X-A: " + "a" * 1000] * 100)
+        if is_second:
+            whole = message() + whole
+        connection.sendall(whole[:before])
+        time.sleep(0.05)
+        connection.sendall(whole[before:])
+        received = read_to_end(connection)
+        assert received.count(b"HTTP/1.1 200 ") == is_second
+        assert received.count(b"HTTP/1.1 400 ") == 1
+
     def test_a_header_of_almost_16_kb_is_read(self, raw: Raw) -> None:
         assert raw("ListTables", {}, {"X-Long": "x" * 15_000}).status == 200
 
@@ -252,6 +268,22 @@ class TestBodies:
         connection.sendall(b"{}")
         assert read_answer(connection)[0] == 200
 
+    def test_one_of_http_1_0_may_not(self, connect: Connect) -> None:
+        connection = connect()
+        whole = message("ListTables", b"{}", "Expect: 100-continue", version="1.0")
+        connection.sendall(whole[:-2])
+        time.sleep(0.1)
+        connection.sendall(whole[-2:])
+        assert read_to_end(connection).startswith(b"HTTP/1.1 200 ")
+
+    def test_no_other_transfer_coding_is_known(self, connect: Connect) -> None:
+        connection = connect()
+        head = message("ListTables", b"").replace(
+            b"Content-Length: 0", b"Transfer-Encoding: gzip, chunked"
+        )
+        connection.sendall(head + b"2\r\n{}\r\n0\r\n\r\n")
+        assert read_to_end(connection).startswith(b"HTTP/1.1 501 ")
+
 
 class TestConnections:
     def test_a_connection_is_used_again(self, connect: Connect) -> None:
@@ -302,6 +334,53 @@ class TestConnections:
         for byte in message():
             connection.sendall(bytes([byte]))
         assert read_answer(connection)[0] == 200
+
+    def test_what_follows_the_last_request_is_not_answered(self, connect: Connect) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"{}", "Connection: close") + message())
+        received = read_to_end(connection)
+        assert (received.count(b"HTTP/1.1 "), received[:13]) == (1, b"HTTP/1.1 200 ")
+
+    @pytest.mark.parametrize(
+        ("version", "lines"),
+        [
+            ("1.1", ["Connection: Upgrade, HTTP2-Settings, close"]),
+            ("1.1", ["Connection: Upgrade, HTTP2-Settings", "Connection: close"]),
+            ("1.0", ["Connection: Upgrade, HTTP2-Settings"]),
+        ],
+    )
+    def test_an_offer_of_http_2_on_a_last_request_ends_the_connection(
+        self, connect: Connect, version: str, lines: list[str]
+    ) -> None:
+        connection = connect()
+        offer = [*lines, "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"]
+        connection.sendall(message("ListTables", b"{}", *offer, version=version))
+        received = read_to_end(connection)
+        assert received.startswith(b"HTTP/1.1 200 ")
+        assert b"connection: close\r\n" in received
+
+    @pytest.mark.parametrize("version", ["2.0", "0.9"])
+    @pytest.mark.parametrize("lines", [(), ("Connection: keep-alive",)])
+    def test_another_version_of_http_is_refused(
+        self, connect: Connect, version: str, lines: tuple[str, ...]
+    ) -> None:
+        connection = connect()
+        connection.sendall(message("ListTables", b"{}", *lines, version=version))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 505 ")
+
+    @pytest.mark.parametrize("authority", ["localhost", "LOCALHOST:8000", "127.0.0.1"])
+    def test_a_target_may_name_the_host(self, connect: Connect, authority: str) -> None:
+        connection = connect()
+        for target in (f"http://{authority}/health", f"HTTP://{authority}", f"http://{authority}/"):
+            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert read_answer(connection)[0] == 200
+
+    def test_which_then_counts(self, connect: Connect) -> None:
+        connection = connect()
+        for authority in ("evil.example", "localhost@evil.example", "localhost:1@evil.example"):
+            target = f"http://{authority}/health"
+            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert read_answer(connection)[0] == 421
 
     def test_an_offer_of_http_2_is_declined(self, connect: Connect) -> None:
         connection = connect()
@@ -409,6 +488,12 @@ class TestHarm:
         connection.sendall(message("ListTables", b"2\r\n{}\r\n0\r\n", CHUNKED) + b"a: ")
         with suppress(ConnectionError):
             connection.sendall(line * (4 * MIB // len(line)))
+        assert read_to_end(connection).startswith(b"HTTP/1.1 400 ")
+
+    def test_so_it_is_when_all_comes_at_once(self, connect: Connect) -> None:
+        connection = connect()
+        body = b"2\r\n{}\r\n0\r\n" + b"a: %b\r\n" % (b"x" * 1000) * 60 + b"\r\n"
+        connection.sendall(message("ListTables", body, CHUNKED))
         assert read_to_end(connection).startswith(b"HTTP/1.1 400 ")
 
     def test_a_body_of_many_small_chunks_may_arrive_byte_by_byte(self, connect: Connect) -> None:

@@ -11,12 +11,14 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from partita.database.response_cache import ResponseCache
 from partita.errors import (
+    AccessDeniedException,
     DynamoDBError,
     IncompleteSignatureException,
     InternalServerError,
@@ -25,6 +27,7 @@ from partita.errors import (
     SerializationException,
     UnknownOperationException,
 )
+from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
 from partita.server.protocol import codec
@@ -64,6 +67,8 @@ class Companion(Protocol):
 
 HEALTHY: Final = b"healthy: dynamodb.us-east-1.amazonaws.com "
 UNKNOWN_PATH: Final = HttpResponse(404, b"<UnknownOperationException/>\n", b"text/xml")
+PUBLIC_PATHS: Final = (b"/", b"/ping", b"/health")
+"""Where nothing is shown of the data."""
 UNKNOWN_NAME: Final = "Unknown"
 KINESIS_TARGET: Final = TARGET_PREFIXES[KINESIS].encode()
 """How the targets of Kinesis begin, the only service here that speaks JSON 1.1."""
@@ -113,13 +118,15 @@ class Dispatcher:
         pages: Mapping[str, Handler] = {},
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
+        hosts: Hosts | None = None,
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
-        that begin with their names."""
+        that begin with their names; pages with data are shown under names that `hosts` allows."""
         self.metrics = Metrics(response_caches)
         self._database = database
         self._companions = companions
+        self._hosts = hosts
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
@@ -219,12 +226,21 @@ class Dispatcher:
         return done
 
     def _without_operation(self, request: HttpRequest) -> HttpResponse:
-        if request.method in (b"GET", b"HEAD"):
-            return self._page(request.target)
-        return UNKNOWN_PATH
+        if request.method not in (b"GET", b"HEAD"):
+            return UNKNOWN_PATH
+        path = request.target.partition(b"?")[0]
+        host = request.headers.get(b"host")
+        if (
+            host is not None
+            and path not in PUBLIC_PATHS
+            and self._hosts is not None
+            and not self._hosts.allows_data(host)
+        ):
+            error = AccessDeniedException(self._hosts.refusal(host))
+            return HttpResponse(HTTPStatus.MISDIRECTED_REQUEST, error_body(error), JSON)
+        return self._page(path, request.target)
 
-    def _page(self, target: bytes) -> HttpResponse:
-        path = target.partition(b"?")[0]
+    def _page(self, path: bytes, target: bytes) -> HttpResponse:
         own, of_database = self._pages.get(path), self._database_pages.get(path)
         if of_database is None:
             return own() if own else UNKNOWN_PATH

@@ -46,7 +46,7 @@ _STATUS_LINES: Final = {
 }
 # The service answers this one in chunks, none of them (dynalite).
 _TOO_LARGE: Final = _STATUS_LINES[413] + (
-    b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n0\r\n\r\n"
+    b"transfer-encoding: chunked\r\n%bconnection: close\r\n\r\n0\r\n\r\n"
 )
 _REQUEST_ID: Final = f"{token_hex(20).upper()}%012X".encode()
 _next_request_id: Final = map(_REQUEST_ID.__mod__, count()).__next__
@@ -89,13 +89,13 @@ class AwsResponses(Responses):
             status = error.status
         return HttpResponse(status, error_body(error), JSON_1_0)
 
-    def final(self, status: int, detail: str) -> bytes:
+    def final(self, status: int, detail: str, headers: bytes = b"") -> bytes:
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            return _TOO_LARGE
+            return _TOO_LARGE % headers
         if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
             status = HTTPStatus.BAD_REQUEST
         body = detail.encode()
         return (
             b"%bcontent-type: text/plain\r\ncontent-length: %d\r\nx-amzn-requestid: %b\r\n"
-            b"connection: close\r\n\r\n%b"
-        ) % (_STATUS_LINES[status], len(body), _next_request_id(), body)
+            b"%bconnection: close\r\n\r\n%b"
+        ) % (_STATUS_LINES[status], len(body), _next_request_id(), headers, body)

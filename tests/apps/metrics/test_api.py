@@ -234,3 +234,20 @@ def test_the_api_describes_itself(api: Api) -> None:
     description = api("GET", "/openapi.json").body
     assert description["openapi"] == "3.1.0"
     assert "/metrics/{name}" in description["paths"]
+
+
+def test_a_page_of_another_site_changes_nothing(api: Api) -> None:
+    for content_type in ("text/plain", "application/json"):
+        answer = api(
+            "POST",
+            "/dimensions",
+            {"name": "stolen"},
+            Origin="http://evil.example",
+            Content_Type=content_type,
+        )
+        assert answer.status == 403
+        assert answer.body["detail"] == (
+            "Pages of http://evil.example may not use this server; PARTITA_ALLOW_ORIGIN lets them."
+        )
+    assert api("GET", "/dimensions", Origin="http://evil.example").status == 403
+    assert "stolen" not in api("GET", "/dimensions").body["dimensions"]

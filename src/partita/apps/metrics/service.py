@@ -22,7 +22,7 @@ from partita.apps.metrics.modes import Mode, Modes, ModeWatch
 from partita.client import Client
 from partita.client.client import REGION
 from partita.errors import PartitaError
-from partita.server.http.web import Web
+from partita.server.http.web import Web, origins_from_environment
 
 
 class Limits(TypedDict):
@@ -112,7 +112,7 @@ async def serve(
         server = f"{socket.gethostname()}-{os.getpid()}"
         watch = ModeWatch(stores.modes, server, set(catalogues), mode, monotonic)
         await watch.begin()
-        web = Web()
+        web = Web(origins=origins_from_environment())
         Api(catalogues, watch).add_to(web)
         following = asyncio.create_task(watch.follow())
         try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 from partita.limits import KB, MB
 from partita.server.http.encodings import TooLarge, WrongEncoding, unpack
 from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse
-from partita.server.http.reading import RequestReader
+from partita.server.http.reading import LARGE_BODY_BYTES, TOO_MANY_LARGE, RequestReader
 
 if TYPE_CHECKING:
     from partita.server.http.listener import Listener
@@ -58,6 +58,9 @@ class Connection:
         self._waiting: deque[HttpRequest] = deque()
         self._held_bytes = 0
         self._unread_since: float | None = None
+        self._unsent_bytes = 0
+        self._unsent_since = listener.now
+        """When fewer or more bytes than now were waiting for the client to read."""
         self._is_reading_paused = False
         self._host: bytes | None = None
         """That was answered to last."""
@@ -86,7 +89,7 @@ class Connection:
         self.listener.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_discarding:
+        if not self.takes_more:
             self._discard(len(data))
             return
         self._reader.feed(data)
@@ -143,19 +146,40 @@ class Connection:
             self._handle_if_allowed(exchange)
         else:
             self.listener.handle(request, exchange)
+        # What is under way, or answered behind one that is, keeps no body.
+        request.body = b""
         self._is_queued = bool(self._unhandled)
         return self._is_queued
 
     def _handle_if_allowed(self, exchange: Exchange) -> None:
+        request = exchange.request
+        packed = request.body
         try:
-            response = self._early_answer(exchange.request)
+            response = self._early_answer(request)
         except TooLarge:
-            self._refuse_from(exchange)
+            self._refuse_from(exchange, 413, self._large_body())
             return
-        if response is None:
-            self.listener.handle(exchange.request, exchange)
-        else:
+        if response is not None:
             exchange(response)
+        elif request.body is packed:
+            self.listener.handle(request, exchange)
+        else:
+            self._handle_unpacked(request, exchange)
+
+    def _handle_unpacked(self, request: HttpRequest, exchange: Exchange) -> None:
+        """What a small body unpacks to counts as what is read does, until it is answered."""
+        listener, size = self.listener, len(request.body)
+        listener.bodies_bytes += size
+        if size > LARGE_BODY_BYTES and listener.are_bodies_too_large():
+            listener.bodies_bytes -= size
+            self._refuse_from(exchange, 503, TOO_MANY_LARGE)
+            return
+
+        def answer(response: HttpResponse) -> None:
+            listener.bodies_bytes -= size
+            exchange(response)
+
+        listener.handle(request, answer)
 
     def _early_answer(self, request: HttpRequest) -> HttpResponse | None:
         """To what is not handed on: another host's, a page's that may not, what is not readable."""
@@ -169,7 +193,8 @@ class Connection:
             response = self.listener.origins.early_answer(request, self.responses)
             if response is not None:
                 return response
-        if b"content-encoding" in headers:
+        # What a GET carries means nothing, and is not looked at.
+        if b"content-encoding" in headers and request.method not in (b"GET", b"HEAD"):
             try:
                 request.body = unpack(
                     headers[b"content-encoding"], request.body, self._limits.body_bytes_max
@@ -178,13 +203,13 @@ class Connection:
                 return self.responses.refusal(415, str(error))
         return None
 
-    def _refuse_from(self, exchange: Exchange) -> None:
-        """A request that is too large when unpacked: it and all behind it get one answer."""
+    def _refuse_from(self, exchange: Exchange, status: int, detail: str) -> None:
+        """A request that unpacks to too much: it and all behind it get one answer."""
         while self._exchanges.pop() is not exchange:
             pass
         self._unhandled.clear()
         self._waiting.clear()
-        self.refuse_large_body()
+        self._end_with(status, detail, exchange.request)
         self.flush()
 
     def _handle_waiting(self) -> None:
@@ -255,15 +280,26 @@ class Connection:
     # Endings.
 
     def refuse(self, status: int, detail: str) -> None:
-        """Nothing more is read from this client: what came before is answered, then this."""
-        if not self.is_refused:
-            self.takes_more = False
-            self.is_refused = True
-            self._final = self.responses.final(status, detail)
-            self._reader.drop_body()
+        """Nothing more is read from this client: what came before is answered, then this. What
+        follows the last request of a connection is not answered."""
+        if self.takes_more:
+            reader = self._reader
+            self._end_with(status, detail, reader.request if reader.is_header_read else None)
 
     def refuse_large_body(self) -> None:
-        self.refuse(413, f"A body may have {self._limits.body_bytes_max} bytes.")
+        self.refuse(413, self._large_body())
+
+    def _large_body(self) -> str:
+        return f"A body may have {self._limits.body_bytes_max} bytes."
+
+    def _end_with(self, status: int, detail: str, request: HttpRequest | None) -> None:
+        self.takes_more = False
+        self.is_refused = True
+        origins, headers = self.listener.origins, b""
+        if request is not None and origins is not None:
+            headers = origins.headers_of_answer(request)
+        self._final = self.responses.final(status, detail, headers)
+        self._reader.drop_body()
 
     def _send_final(self) -> None:
         """Closing over unread input would reset the connection and lose the answer: discard it."""
@@ -285,7 +321,13 @@ class Connection:
     def sweep(self, now: float) -> None:
         """End what has taken too long."""
         limits, reader = self._limits, self._reader
-        if self._is_discarding:
+        unsent = self._transport.get_write_buffer_size()
+        if unsent != self._unsent_bytes:
+            self._unsent_bytes, self._unsent_since = unsent, now
+        if unsent and now - self._unsent_since > limits.unread_seconds_max:
+            # Also after a close, which waits without limit for the client to read.
+            self._transport.abort()
+        elif self._is_discarding:
             if now - self.since > CLOSING_SECONDS_MAX:
                 self._transport.abort()
         elif self._unread_since is not None:

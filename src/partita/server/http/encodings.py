@@ -41,7 +41,7 @@ class TooLarge(ValueError):
 def unpack(encoding: bytes, body: bytes, bytes_max: int) -> bytes:
     """The content of a body with that Content-Encoding."""
     coding = encoding.strip().lower()
-    if coding == IDENTITY:
+    if coding in (IDENTITY, b""):
         return body
     if coding not in WINDOW_BITS:
         name = encoding.decode("latin-1")

@@ -21,10 +21,10 @@ class Limits:
         unread_seconds_max: float = 30,
         sweep_seconds: float = 1.0,
     ) -> None:
-        """`bodies_bytes_max` counts the unfinished bodies of all connections: beyond it a large
-        request is refused with 503. `pipelined_max` is how many requests of one connection are
-        under way at once, `unread_seconds_max` how long a client may leave answers unread, and
-        `sweep_seconds` how often times are looked at."""
+        """`bodies_bytes_max` counts the bodies of all connections that are unfinished, or were
+        packed and are under way: beyond it a large request is refused with 503. `pipelined_max` is
+        how many requests of one connection are under way at once, `unread_seconds_max` how long a
+        client may leave answers unread, and `sweep_seconds` how often times are looked at."""
         self.body_bytes_max = body_bytes_max
         self.bodies_bytes_max = bodies_bytes_max
         self.pipelined_max = pipelined_max

@@ -110,9 +110,10 @@ class Responses:
         """The answer to a request that is not handed on, with the reason in a sentence."""
         return HttpResponse(status, problem_body(status, detail), PROBLEM)
 
-    def final(self, status: int, detail: str) -> bytes:
+    def final(self, status: int, detail: str, headers: bytes = b"") -> bytes:
         """The last answer on a connection whose requests cannot be read."""
         unread = HttpRequest()
+        unread.answer_headers = headers
         unread.keep_alive = False
         return self.encode(self.refusal(status, detail), unread)
 

@@ -16,6 +16,7 @@ from partita.server.http.messages import HttpRequest, HttpResponse, Responses
 logger = logging.getLogger(__name__)
 
 ALL = "*"
+ALLOW_ORIGIN = "--allow-origin"
 OPAQUE = "null"
 """What browsers send for files and sandboxed frames."""
 PREFLIGHT_SECONDS = 172_800
@@ -31,13 +32,20 @@ _ECHOED = (
 
 
 class Origins:
-    def __init__(self, allowed: Iterable[str] = (), exposed_headers: str = "") -> None:
+    def __init__(
+        self,
+        allowed: Iterable[str] = (),
+        exposed_headers: str = "",
+        setting: str = ALLOW_ORIGIN,
+    ) -> None:
         """Each is an origin ("https://example.com"), a host with any scheme and port
-        ("localhost"), "null", or "*" for all. Pages may read the exposed headers of answers."""
+        ("localhost"), "null", or "*" for all. Pages may read the exposed headers of answers.
+        Refusals name the setting that adds an origin."""
         self._origins: set[str] = set()
         self._hosts: set[str] = set()
         self._are_all_allowed = False
         self._exposed = exposed_headers.encode()
+        self._setting = setting
         self._logged: set[bytes] = set()
         for text in allowed:
             self._allow(text.strip().lower())
@@ -68,10 +76,15 @@ class Origins:
             self._log(origin)
             shown = origin.decode("latin-1")
             return responses.refusal(
-                403, f"Pages of {shown} may not use this server; --allow-origin lets them."
+                403, f"Pages of {shown} may not use this server; {self._setting} lets them."
             )
         request.answer_headers = self._answer_headers(origin)
         return _preflight(request) if request.method == b"OPTIONS" else None
+
+    def headers_of_answer(self, request: HttpRequest) -> bytes:
+        """That let a page read the answer; none where it may not, or there is no page."""
+        origin = request.headers.get(b"origin")
+        return self._answer_headers(origin) if origin is not None and self.allows(origin) else b""
 
     def allows(self, origin: bytes) -> bool:
         if self._are_all_allowed:
@@ -98,8 +111,9 @@ class Origins:
         if origin not in self._logged and len(self._logged) < LOGGED_MAX:
             self._logged.add(origin)
             logger.warning(
-                "A request of a page of %r was refused: --allow-origin lets it use this server.",
+                "A request of a page of %r was refused: %s lets it use this server.",
                 origin.decode("latin-1"),
+                self._setting,
             )
 
 

@@ -7,6 +7,7 @@ goes to the connection.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -23,10 +24,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LARGE_BODY_BYTES: Final = 64 * KB
+BODY_SLICE_BYTES: Final = 16 * KB
+HEADER_SLICE_BYTES: Final = 4 * KB
 UPGRADE_HEADERS: Final = (b"connection", b"upgrade", b"http2-settings")
+VERSIONS: Final = ("1.0", "1.1")
+CHUNKED: Final = b"chunked"
+NOT_CHUNKED: Final = "The only Transfer-Encoding that is known is chunked."
 NOT_HTTP: Final = "This is not a request of HTTP/1.1."
 LONG_HEADER: Final = f"A header may have {REQUEST_HEADER_BYTES_MAX} bytes."
 TOO_MANY_LARGE: Final = "Too many large requests at once: try again in a moment."
+SLASH: Final = ord("/")
+_ABSOLUTE: Final = re.compile(rb"https?://(?P<host>[^/?#]*)(?P<path>.*)", re.IGNORECASE)
 
 
 class RequestReader:
@@ -53,6 +61,18 @@ class RequestReader:
     def feed(self, data: bytes) -> None:
         # Measured only when it can be too long: it comes in pieces, or in a large one.
         self._is_header_long = self.request is not None or len(data) > REQUEST_HEADER_BYTES_MAX
+        if len(data) <= REQUEST_HEADER_BYTES_MAX:
+            self._feed(data)
+            return
+        # In slices: of headers that are repeated only the first is kept, so all are counted here.
+        rest = memoryview(data)
+        while rest and self._connection.takes_more:
+            is_body = self.request is not None and self.is_header_read
+            size = BODY_SLICE_BYTES if is_body else HEADER_SLICE_BYTES
+            self._feed(rest[:size])
+            rest = rest[size:]
+
+    def _feed(self, data: bytes | memoryview) -> None:
         self._has_advanced = False
         try:
             self._parser.feed_data(data)
@@ -91,6 +111,7 @@ class RequestReader:
         """Java's and other clients offer HTTP/2 with a request, which is declined: a new parser
         reads on, for this one takes all that follows for HTTP/2."""
         request = self.request
+        version, keeps_alive = self._parser.get_http_version(), self._parser.should_keep_alive()
         self._parser = httptools.HttpRequestParser(self)
         if request is None or request.method == b"CONNECT":
             self._connection.refuse(400, NOT_HTTP)
@@ -100,7 +121,13 @@ class RequestReader:
             for header in request.headers.items()
             if header[0] not in UPGRADE_HEADERS
         )
-        return b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, b"".join(headers))
+        return b"%b %b HTTP/%b\r\nconnection: %b\r\n%b\r\n" % (
+            request.method,
+            request.target,
+            version.encode(),
+            b"keep-alive" if keeps_alive else b"close",
+            b"".join(headers),
+        )
 
     def on_message_begin(self) -> None:
         self.request = HttpRequest()
@@ -121,16 +148,24 @@ class RequestReader:
             headers = {name.lower(): self._headers[name] for name in reversed(self._headers)}
         request.headers = headers
         request.method = self._parser.get_method()
+        if request.target[0] != SLASH:
+            _take_authority(request)
         self.is_header_read = True
         self._has_advanced = True
         self._unfinished_bytes = 0
         self._connection.since = self._listener.now
         if self._is_header_long and _size(request) > REQUEST_HEADER_BYTES_MAX:
             self._connection.refuse(431, LONG_HEADER)
-        if int(headers.get(b"content-length", 0)) > self._limits.body_bytes_max:
+        length = headers.get(b"content-length")
+        if length is None:
+            if headers.get(b"transfer-encoding", CHUNKED).strip().lower() != CHUNKED:
+                self._connection.refuse(501, NOT_CHUNKED)
+        elif int(length) > self._limits.body_bytes_max:
             self._connection.refuse_large_body()
-        elif b"expect" in headers:
-            self.owes_continue = headers[b"expect"].lower() == b"100-continue"
+        if b"expect" in headers and self._connection.takes_more:
+            # Those who speak HTTP/1.0 do not know of it.
+            is_asked = headers[b"expect"].lower() == b"100-continue"
+            self.owes_continue = is_asked and self._parser.get_http_version() != "1.0"
 
     def on_body(self, part: bytes) -> None:
         if not self._connection.takes_more:
@@ -162,9 +197,15 @@ class RequestReader:
         if self._body:
             request.body = bytes(self._body)
             self.drop_body()
-        if b"connection" in request.headers:
-            request.is_http_1_0 = self._parser.get_http_version() == "1.0"
-        request.keep_alive = self._parser.should_keep_alive() and not self._listener.is_stopping
+        keeps_alive = self._parser.should_keep_alive()
+        if b"connection" in request.headers or not keeps_alive:
+            # Of another version than 1.1, none is kept alive unless it asks.
+            version = self._parser.get_http_version()
+            request.is_http_1_0 = version == "1.0"
+            if version not in VERSIONS:
+                self._connection.refuse(505, NOT_HTTP)
+                return
+        request.keep_alive = keeps_alive and not self._listener.is_stopping
         self._connection.take(request)
 
     def drop_body(self) -> None:
@@ -172,7 +213,17 @@ class RequestReader:
         self._body = b""
 
 
+def _take_authority(request: HttpRequest) -> None:
+    """Of a target with a scheme and a host, which then counts, whatever the header says."""
+    found = _ABSOLUTE.fullmatch(request.target)
+    if found is not None:
+        path: bytes = found["path"]
+        request.headers[b"host"] = found["host"]
+        request.target = path if path.startswith(b"/") else b"/" + path
+
+
 def _size(request: HttpRequest) -> int:
-    """Bytes of a request's line and headers."""
+    """Bytes of a request's line and headers, with what stands between and behind them."""
     names_and_values = chain.from_iterable(request.headers.items())
-    return len(request.target) + sum(map(len, names_and_values))
+    between = 4 * len(request.headers)
+    return len(request.target) + sum(map(len, names_and_values)) + between

@@ -6,7 +6,7 @@
 
 Each request is handled in a task of its own, the requests of one connection one after the other:
 so a client that sends ahead holds up nobody but itself, and reads what it has written. Whose pages
-may send requests is for the handlers to say.
+may send requests is for the handlers to say, unless there are `origins`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from partita.server.http.hosts import Hosts
 from partita.server.http.limits import Limits
 from partita.server.http.listener import Listener
 from partita.server.http.messages import HttpRequest, Reply, Responses
+from partita.server.http.origins import Origins
 from partita.server.http.routes import Handler, Routes
 from partita.server.http.web_messages import Request, Response, json_response, problem
 
@@ -32,14 +33,23 @@ logger = logging.getLogger(__name__)
 BODY_BYTES_MAX = 1 * MB
 ALLOW_HOST = "PARTITA_ALLOW_HOST"
 """Names that are answered to, besides the local ones; a proxy may pass on the one it was asked."""
+ALLOW_ORIGIN = "PARTITA_ALLOW_ORIGIN"
+
+
+def origins_from_environment() -> Origins:
+    """For a service without pages of its own: those of other sites may not use it, unless they are
+    named."""
+    return Origins(os.environ.get(ALLOW_ORIGIN, "").split(), setting=ALLOW_ORIGIN)
 
 
 class Web:
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, *, origins: Origins | None = None) -> None:
         limits = limits or Limits(body_bytes_max=BODY_BYTES_MAX, pipelined_max=1)
         names = os.environ.get(ALLOW_HOST, "").split()
         hosts = Hosts(names, f"set {ALLOW_HOST}={{name}}")
-        self._listener = Listener(self._handle, Responses(), limits=limits, hosts=hosts)
+        self._listener = Listener(
+            self._handle, Responses(), limits=limits, hosts=hosts, origins=origins
+        )
         self._routes = Routes()
         self._tasks: dict[Reply, asyncio.Task[None]] = {}
 
