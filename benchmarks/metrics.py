@@ -30,7 +30,7 @@ from partita.apps.metrics import service
 from partita.apps.metrics.migration import copying, directory
 from partita.apps.metrics.tables import Tables
 from partita.errors import PartitaError
-from tests.metrics.population import fill
+from tests.apps.metrics.population import fill
 from tests.migrate.servers import MariaDB
 
 METRICS = 20_000

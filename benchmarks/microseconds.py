@@ -19,13 +19,13 @@ from benchmarks.operations import OPERATIONS, batch_put
 from benchmarks.wire import headers
 from partita.assembly import open_engine
 from partita.compiled import is_used
-from partita.operations.database import Database
-from partita.operations.registry import ONLY_READS, READS, WRITES
-from partita.protocol import codec
-from partita.protocol.validation import compile_validators
+from partita.database.database import Database
+from partita.database.operations.registry import ONLY_READS, READS, WRITES
 from partita.server.dispatch import Dispatcher
-from partita.server.http import Connection, Listener
-from partita.server.messages import HttpResponse
+from partita.server.http.listener import Connection, Listener
+from partita.server.http.messages import HttpResponse
+from partita.server.protocol import codec
+from partita.server.protocol.validation import compile_validators
 
 NAMES = ("GetItem", "Query", "QueryFiltered", "PutItem", "UpdateItem", "TransactWriteItems")
 ROUNDS, PER_ROUND = 60, 50
@@ -59,8 +59,8 @@ class Bench:
         self.validators = compile_validators([*READS, *WRITES])
 
     def connect(self, *, knows: bool) -> Connection:
-        known = self.database.known_answers if knows else {}
-        dispatcher = Dispatcher(self.database, READS, WRITES, ONLY_READS, known_answers=known)
+        known = self.database.response_caches if knows else {}
+        dispatcher = Dispatcher(self.database, READS, WRITES, ONLY_READS, response_caches=known)
         return self.listen(dispatcher.handle, dispatcher)
 
     def listen(self, handle: Callable[..., None], dispatcher: Dispatcher) -> Connection:

@@ -29,8 +29,8 @@ from partita.apps.pagehits.catalogue import Asset, Catalogue
 from partita.apps.pagehits.relational import PageHit, RelationalCounter
 from partita.client import Client
 from partita.errors import PartitaError
+from tests.apps.pagehits.pipeline import TYPES, Pipeline, asset_id, running, wait_for
 from tests.migrate.servers import PostgreSQL
-from tests.pagehits.pipeline import TYPES, Pipeline, asset_id, running, wait_for
 
 ASSETS = 1_000_000
 BATCH = 100

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from partita.capacity.ledger import OFF
-from partita.capacity.schedules import ScheduledChange
-from partita.operations.database import Database
-from partita.operations.monitoring import PAGES
-from partita.operations.registry import ONLY_READS, READS, WRITES
+from partita.database.capacity.ledger import OFF
+from partita.database.capacity.schedules import ScheduledChange
+from partita.database.database import Database
+from partita.database.operations.registry import ONLY_READS, READS, WRITES
+from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
+from partita.database.storage.engine import Engine
+from partita.database.storage.lmdb import LmdbEngine
 from partita.server import lifecycle
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
-from partita.server.http import Listener
+from partita.server.frames import Told
+from partita.server.http.listener import Listener
+from partita.server.monitoring.pages import PAGES
 from partita.settings import Function, Trigger
-from partita.storage.engine import Engine
-from partita.storage.journaled import JournaledEngine, opened_for_reading
-from partita.storage.lmdb import LmdbEngine
-from partita.workflows.frames import Told
 from partita.workflows.running.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
-    from partita.triggers.runner import Triggers
+    from partita.streams.triggers.runner import Triggers
 
 MEMORY_FOLDER = Path("/dev/shm")
 STEP_FUNCTIONS = b"AWSStepFunctions"
@@ -74,7 +74,7 @@ def serve(
             WRITES,
             ONLY_READS,
             PAGES,
-            database.known_answers,
+            database.response_caches,
             {STEP_FUNCTIONS: workflows},
         )
 
@@ -106,7 +106,7 @@ def _callers(
     """What calls the functions of triggers; most servers have none, and start without its room."""
     if not triggers:
         return ()
-    from partita.triggers.runner import Triggers
+    from partita.streams.triggers.runner import Triggers
 
     return (Triggers(database, triggers, settings_folder),)
 
@@ -126,8 +126,8 @@ def _workflows(
 
 def check(data: Path, say: Callable[[str], None]) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
-    from partita.tables.check import check as check_folder
-    from partita.tables.findings import Folder
+    from partita.database.check.check import check as check_folder
+    from partita.database.check.findings import Folder
 
     with opened_for_reading(data) as snapshot:
         folder = Folder(snapshot)
@@ -157,7 +157,7 @@ def _kept(data: Path | None, *, durable: bool) -> str:
 def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
     """The engine over a data folder, or over one that nobody sees."""
     if folder is not None:
-        return JournaledEngine(folder, durable=durable)
+        return EmbeddedEngine(folder, durable=durable)
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
         # The folder goes at once: the open files live on until the process ends, however it ends.

@@ -138,7 +138,7 @@ def serve(
     Every option can be given by an environment variable: PARTITA_SERVE_PORT is that of --port.
     """
     from partita import settings
-    from partita.capacity.schedules import scheduled_changes
+    from partita.database.capacity.schedules import scheduled_changes
 
     loaded = settings.Settings() if config is None else settings.load(config)
     _serve(
@@ -191,7 +191,7 @@ def partitions(
     table: str | None, endpoint: str, rcu: float | None, wcu: float | None, gb: float | None
 ) -> None:
     """Draw the partitions of TABLE, or say how many so much throughput and storage takes."""
-    from partita.monitor import partitions as drawing
+    from partita.server.monitoring import partitions as drawing
 
     asks_for_sizing = (rcu, wcu, gb) != (None, None, None)
     if asks_for_sizing == (table is not None):
@@ -210,7 +210,7 @@ def partitions(
 @_endpoint
 def insights(table: str, endpoint: str) -> None:
     """Show the most accessed and the most throttled keys of TABLE."""
-    from partita.monitor.insights import listed
+    from partita.server.monitoring.insights import listed
 
     for line in listed(endpoint, table):
         click.echo(line)
@@ -222,7 +222,7 @@ def insights(table: str, endpoint: str) -> None:
 @click.option("--once", is_flag=True, help="Draw once, for scripts.")
 def top(endpoint: str, seconds: float, once: bool) -> None:
     """Watch a server: operations, latency, units, throttling, hot partitions."""
-    from partita.monitor.top import show
+    from partita.server.monitoring.top import show
 
     show(endpoint, seconds, once=once)
 

@@ -61,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     serve: dict[str, Any] = {}
     """By the names of the options of `partita serve`."""
     capacity: dict[str, Any] = {}
-    """`[[capacity.schedule]]`, which `capacity/schedules.py` reads."""
+    """`[[capacity.schedule]]`, which `database/capacity/schedules.py` reads."""
     triggers: tuple[Trigger, ...] = ()
     functions: tuple[Function, ...] = ()
     workflows: Workflows = Workflows()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from partita import testing
-from partita.capacity.schedules import scheduled_change
-from partita.storage.branch import BranchEngine
+from partita.database.capacity.schedules import scheduled_change
+from partita.database.storage.branch import BranchEngine
 
 from .tables import NOON, create, index, item, make, once, provisioned
 

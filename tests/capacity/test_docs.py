@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.capacity.schedules import scheduled_changes
+from partita.database.capacity.schedules import scheduled_changes
 
 PAGE = (Path(__file__).parents[2] / "docs" / "capacity.md").read_text()
 

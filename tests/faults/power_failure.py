@@ -19,10 +19,11 @@ from random import Random
 from shutil import rmtree
 from typing import NamedTuple
 
+from partita.database.storage import embedded as journaled
+from partita.database.storage import write_ahead_log as journal
+from partita.database.storage.embedded import LOG_FILES, EmbeddedEngine, opened_for_reading
+from partita.database.storage.lmdb import DATA_FILE
 from partita.errors import StorageError
-from partita.storage import journal, journaled
-from partita.storage.journaled import JOURNALS, JournaledEngine, opened_for_reading
-from partita.storage.lmdb import DATA_FILE
 
 SECTOR, PAGE = 512, 4096
 ROUNDS = 20
@@ -132,7 +133,7 @@ def run_relaxed_load(folder: Path, random: Random) -> list[Changes]:
     """Nothing of it is promised before a durable engine has it."""
     commits = [random_changes(random) for _ in range(random.choice((0, 0, 9)))]
     if commits:
-        engine = JournaledEngine(folder, durable=False, fold_bytes=1000)
+        engine = EmbeddedEngine(folder, durable=False, fold_bytes=1000)
         for changes in commits:
             engine.commit(changes)
             engine.refresh()
@@ -144,7 +145,7 @@ def run_load(folder: Path, random: Random) -> list[Changes]:
     """Commits, some of which fail."""
     disk = ctypes.CDLL(None)
     commits = run_relaxed_load(folder, random)
-    engine = JournaledEngine(folder, fold_bytes=random.choice((300, 3000, 10_000)))
+    engine = EmbeddedEngine(folder, fold_bytes=random.choice((300, 3000, 10_000)))
     for number in range(len(commits)):
         disk.tell(b"acknowledged", number)
     disk.tell(b"opened", 0)
@@ -168,7 +169,7 @@ def found_in(folder: Path) -> dict[bytes, bytes]:
     """What `partita check` reads there, and the next server too."""
     with opened_for_reading(folder) as snapshot:
         found = dict(snapshot.range(*EVERYTHING))
-    engine = JournaledEngine(folder)
+    engine = EmbeddedEngine(folder)
     assert dict(engine.snapshot().range(*EVERYTHING)) == found
     engine.close()
     return found
@@ -227,7 +228,7 @@ def run_round(before: Left, random: Random) -> Left:
 
 def random_moment(seen: list[Event], opened: int, random: Random) -> int:
     """The tree's writes are many more; each file has its share."""
-    name = random.choice([*JOURNALS, DATA_FILE])
+    name = random.choice([*LOG_FILES, DATA_FILE])
     places = [place for place in range(opened, len(seen)) if seen[place].name in (name, WORDS)]
     return random.choice(places)
 

@@ -12,7 +12,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from partita.storage.lmdb_pages import check_pages
+from partita.database.storage.lmdb_pages import check_pages
 
 from .tables import indexed
 
@@ -30,8 +30,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with more than one page of everything, values in overflow pages among them."""
     # Through the operations, not over HTTP: quick, and the file is the same.
     from partita.assembly import open_engine
-    from partita.operations.database import Database
-    from partita.operations.registry import WRITES
+    from partita.database.database import Database
+    from partita.database.operations.registry import WRITES
 
     folder = tmp_path_factory.mktemp("prepared")
     soon: list[Callable[[], None]] = []

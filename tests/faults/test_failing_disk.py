@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from partita.storage.journaled import FOLD_BYTES
+from partita.database.storage.embedded import FOLD_BYTES
 
 from .. import processes
 from .preloading import compiled

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from partita.database.item.sizes import item_size
 from partita.errors import PartitaError
-from partita.item.sizes import item_size
 from partita.migrate import sources
 from partita.migrate.analysis import Analysis
 from partita.migrate.analyze import analyze

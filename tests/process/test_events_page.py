@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from partita.operations.registry import READS, WRITES
+from partita.database.operations.registry import READS, WRITES
 
 from .. import processes
 

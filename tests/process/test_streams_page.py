@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from partita.settings import load
-from partita.triggers.filters import compile_filters
+from partita.streams.triggers.filters import compile_filters
 
 PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
 SECONDS_MAX = 120

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partita.database.storage.branch import BranchEngine
+from partita.database.storage.embedded import EmbeddedEngine
+from partita.database.storage.engine import Engine, prefix_end
+from partita.database.storage.lmdb import HEAD_BYTES, LmdbEngine
 from partita.errors import StorageError
-from partita.storage.branch import BranchEngine
-from partita.storage.engine import Engine, prefix_end
-from partita.storage.journaled import JournaledEngine
-from partita.storage.lmdb import HEAD_BYTES, LmdbEngine
 
 KEY_BYTES_MAX = 4000
 EVERYTHING = (b"\x00", b"\xff" * (KEY_BYTES_MAX + 1))
@@ -44,7 +44,7 @@ def open_branch(folder: Path) -> Engine:
     return top.branch()
 
 
-FOLDERS: dict[str, OpenEngine] = {"lmdb": open_lmdb, "journaled": JournaledEngine}
+FOLDERS: dict[str, OpenEngine] = {"lmdb": open_lmdb, "journaled": EmbeddedEngine}
 ENGINES: dict[str, OpenEngine] = {**FOLDERS, "memory": open_memory, "branch": open_branch}
 
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
+from partita.database.storage.engine import Changes
+from partita.database.storage.group_commit import GroupCommit, WriteBatch
 from partita.errors import (
     ConditionalCheckFailedException,
     DynamoDBError,
     InternalServerError,
     StorageError,
 )
-from partita.storage.commits import Draft, GroupCommit
-from partita.storage.engine import Changes
 
 WAIT_SECONDS = 60.0
 
@@ -98,19 +98,19 @@ class Bench:
     def _reload(self) -> None:
         self.reloads += 1
 
-    def write(self, decide: Callable[[Draft], Any]) -> None:
+    def write(self, decide: Callable[[WriteBatch], Any]) -> None:
         self.commits.write(decide, self.answers.append)
 
     def put(self, key: bytes, value: bytes, answer: Any = "done") -> None:
-        def decide(draft: Draft) -> Any:
-            draft.put(key, value)
+        def decide(write_batch: WriteBatch) -> Any:
+            write_batch.put(key, value)
             return answer
 
         self.write(decide)
 
     def read(self, key: bytes) -> bytes | None:
         found: list[bytes | None] = []
-        self.write(lambda draft: found.append(draft.get(key)))
+        self.write(lambda write_batch: found.append(write_batch.get(key)))
         return found[0]
 
     def turn(self) -> None:
@@ -206,9 +206,9 @@ def test_a_quick_disk_is_waited_for_on_the_one_thread(bench: Bench) -> None:
 
 
 def test_a_write_sees_what_was_decided_before_it(bench: Bench) -> None:
-    def increment(draft: Draft) -> int:
-        number = int(draft.get(b"n") or b"0") + 1
-        draft.put(b"n", b"%d" % number)
+    def increment(write_batch: WriteBatch) -> int:
+        number = int(write_batch.get(b"n") or b"0") + 1
+        write_batch.put(b"n", b"%d" % number)
         return number
 
     bench.engine.is_slow = True
@@ -224,12 +224,12 @@ def test_a_write_sees_what_was_decided_before_it(bench: Bench) -> None:
 
 
 def test_a_draft_sees_its_own_changes(bench: Bench) -> None:
-    def decide(draft: Draft) -> list[bytes | None]:
-        before = draft.get(b"k")
-        draft.put(b"k", b"v")
-        between = draft.get(b"k")
-        draft.delete(b"k")
-        return [before, between, draft.get(b"k")]
+    def decide(write_batch: WriteBatch) -> list[bytes | None]:
+        before = write_batch.get(b"k")
+        write_batch.put(b"k", b"v")
+        between = write_batch.get(b"k")
+        write_batch.delete(b"k")
+        return [before, between, write_batch.get(b"k")]
 
     bench.write(decide)
     bench.settle()
@@ -237,8 +237,8 @@ def test_a_draft_sees_its_own_changes(bench: Bench) -> None:
 
 
 def test_nobody_sees_a_draft_before_its_function_returns(bench: Bench) -> None:
-    def decide(draft: Draft) -> bytes | None:
-        draft.put(b"k", b"v")
+    def decide(write_batch: WriteBatch) -> bytes | None:
+        write_batch.put(b"k", b"v")
         return bench.commits.get(b"k")
 
     bench.write(decide)
@@ -249,16 +249,16 @@ def test_nobody_sees_a_draft_before_its_function_returns(bench: Bench) -> None:
 def test_a_deletion_hides_what_is_stored_at_once(bench: Bench) -> None:
     bench.put(b"k", b"v")
     bench.settle()
-    bench.write(lambda draft: draft.delete(b"k"))
+    bench.write(lambda write_batch: write_batch.delete(b"k"))
     assert bench.read(b"k") is None
     bench.settle()
     assert bench.engine.stored == {}
 
 
 def test_a_refused_write_leaves_no_trace(bench: Bench) -> None:
-    def refuse(draft: Draft) -> None:
-        draft.put(b"k", b"v")
-        draft.hold(b"k")
+    def refuse(write_batch: WriteBatch) -> None:
+        write_batch.put(b"k", b"v")
+        write_batch.hold(b"k")
         raise ConditionalCheckFailedException("no")
 
     bench.write(refuse)
@@ -270,8 +270,8 @@ def test_a_refused_write_leaves_no_trace(bench: Bench) -> None:
 
 
 def test_a_refused_write_does_not_spoil_those_that_share_its_commit(bench: Bench) -> None:
-    def refuse(draft: Draft) -> None:
-        draft.put(b"a", b"spoilt")
+    def refuse(write_batch: WriteBatch) -> None:
+        write_batch.put(b"a", b"spoilt")
         raise ConditionalCheckFailedException("no")
 
     bench.put(b"a", b"1", answer="first")
@@ -285,7 +285,7 @@ def test_a_refused_write_does_not_spoil_those_that_share_its_commit(bench: Bench
 
 
 def test_a_write_that_changes_nothing_is_answered_at_once(bench: Bench) -> None:
-    bench.write(lambda draft: "nothing")
+    bench.write(lambda write_batch: "nothing")
     assert bench.answers == ["nothing"]
     assert bench.engine.commits == []
 
@@ -295,8 +295,8 @@ def test_an_answer_that_rests_on_a_pending_write_waits_for_it(bench: Bench) -> N
     bench.put(b"k", b"v", answer="put")
     bench.turn()
 
-    def refuse(draft: Draft) -> None:
-        assert draft.get(b"k") == b"v"
+    def refuse(write_batch: WriteBatch) -> None:
+        assert write_batch.get(b"k") == b"v"
         raise ConditionalCheckFailedException("it is there")
 
     bench.write(refuse)
@@ -307,8 +307,8 @@ def test_an_answer_that_rests_on_a_pending_write_waits_for_it(bench: Bench) -> N
 
 
 def test_an_unexpected_error_leaves_no_trace(bench: Bench) -> None:
-    def fail(draft: Draft) -> None:
-        draft.put(b"k", b"v")
+    def fail(write_batch: WriteBatch) -> None:
+        write_batch.put(b"k", b"v")
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -351,14 +351,14 @@ def test_the_catalog_is_read_again_before_a_lost_write_is_answered(bench: Bench)
     bench.engine.is_broken = True
     seen: list[int] = []
     bench.commits.write(
-        lambda draft: draft.put(b"a", b"1"), lambda answer: seen.append(bench.reloads)
+        lambda write_batch: write_batch.put(b"a", b"1"), lambda answer: seen.append(bench.reloads)
     )
     bench.settle()
     assert seen == [1]
 
 
 def test_a_refusal_stays_an_error_when_the_commit_it_waits_for_is_lost(bench: Bench) -> None:
-    def refuse(draft: Draft) -> None:
+    def refuse(write_batch: WriteBatch) -> None:
         raise ConditionalCheckFailedException("no")
 
     bench.engine.is_broken = True
@@ -370,10 +370,10 @@ def test_a_refusal_stays_an_error_when_the_commit_it_waits_for_is_lost(bench: Be
 
 
 def test_a_key_is_held_until_its_transaction_is_committed(bench: Bench) -> None:
-    def transaction(draft: Draft) -> None:
-        draft.put(b"k", b"v")
-        draft.hold(b"k")
-        assert not draft.is_held(b"k")
+    def transaction(write_batch: WriteBatch) -> None:
+        write_batch.put(b"k", b"v")
+        write_batch.hold(b"k")
+        assert not write_batch.is_held(b"k")
 
     bench.engine.is_slow = True
     bench.write(transaction)
@@ -389,7 +389,7 @@ def test_a_lost_transaction_holds_nothing(bench: Bench) -> None:
     bench.engine.is_slow = True
     bench.put(b"a", b"1")
     bench.turn()
-    bench.write(lambda draft: draft.hold(b"k"))
+    bench.write(lambda write_batch: write_batch.hold(b"k"))
     bench.engine.is_broken = True
     bench.settle()
     assert not bench.commits.is_held(b"k")
@@ -398,7 +398,7 @@ def test_a_lost_transaction_holds_nothing(bench: Bench) -> None:
 def test_a_commit_is_visible_to_reads_before_its_write_is_answered(bench: Bench) -> None:
     seen: list[bytes | None] = []
     bench.commits.write(
-        lambda draft: draft.put(b"k", b"v"),
+        lambda write_batch: write_batch.put(b"k", b"v"),
         lambda answer: seen.append(bench.engine.snapshot().get(b"k")),
     )
     bench.settle()
@@ -461,9 +461,9 @@ class Count:
         )
 
     def add(self) -> None:
-        def decide(draft: Draft) -> int:
-            number = int(draft.get(self.KEY) or 0) + 1
-            draft.put(self.KEY, b"%d" % number)
+        def decide(write_batch: WriteBatch) -> int:
+            number = int(write_batch.get(self.KEY) or 0) + 1
+            write_batch.put(self.KEY, b"%d" % number)
             return number
 
         self.asked += 1

@@ -16,10 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita import compiled
+from partita.database.storage.embedded import LOG_FILES, EmbeddedEngine, opened_for_reading
+from partita.database.storage.engine import Changes
+from partita.database.storage.write_ahead_log import (
+    HEADER_BYTES,
+    KEPT_BYTES,
+    WriteAheadLog,
+    read_log,
+)
 from partita.errors import StorageError
-from partita.storage.engine import Changes
-from partita.storage.journal import HEADER_BYTES, KEPT_BYTES, Journal, read_journal
-from partita.storage.journaled import JOURNALS, JournaledEngine, opened_for_reading
 
 EVERYTHING = (b"", b"\xff" * 8)
 
@@ -28,12 +33,12 @@ FOLD_BYTES = 2000
 """So that a few commits are enough for a fold."""
 
 
-def commit(engine: JournaledEngine, changes: Changes) -> None:
+def commit(engine: EmbeddedEngine, changes: Changes) -> None:
     engine.commit(changes)
     engine.refresh()
 
 
-def shown(engine: JournaledEngine) -> dict[bytes, bytes]:
+def shown(engine: EmbeddedEngine) -> dict[bytes, bytes]:
     return dict(engine.snapshot().range(*EVERYTHING))
 
 
@@ -42,10 +47,10 @@ def left_behind(folder: Path, copy: Path) -> dict[bytes, bytes]:
     copytree(folder, copy)
     with opened_for_reading(copy) as snapshot:
         read = dict(snapshot.range(*EVERYTHING))
-    engine = JournaledEngine(copy)
+    engine = EmbeddedEngine(copy)
     assert shown(engine) == read
     engine.close()
-    again = JournaledEngine(copy)
+    again = EmbeddedEngine(copy)
     assert shown(again) == read
     again.close()
     return read
@@ -65,7 +70,7 @@ def test_commits_survive_a_death_at_any_commit_before_during_and_after_folds(
     random = Random(seed)
     expected: dict[bytes, bytes] = {}
     folder = tmp_path / "data"
-    engine = JournaledEngine(folder, durable=seed % 2 == 0, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(folder, durable=seed % 2 == 0, fold_bytes=FOLD_BYTES)
     for number in range(150):
         changes = random_changes(random)
         commit(engine, changes)
@@ -79,23 +84,23 @@ def test_commits_survive_a_death_at_any_commit_before_during_and_after_folds(
             assert left_behind(tmp_path / "data", tmp_path / f"copy-{number}") == expected
     engine.close()
     assert left_behind(tmp_path / "data", tmp_path / "copy") == expected
-    assert all(not read_journal(tmp_path / "data" / name).commits for name in JOURNALS)
+    assert all(not read_log(tmp_path / "data" / name).commits for name in LOG_FILES)
 
 
 def test_a_fold_puts_what_is_committed_into_the_tree_and_clears_its_journal(
     tmp_path: Path,
 ) -> None:
-    engine = JournaledEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path, fold_bytes=FOLD_BYTES)
     for number in range(2000):
         commit(engine, {b"%04d" % number: b"x" * 100})
     assert len(engine._snapshot.newest.values) + len(engine._snapshot.folding.values) < 200
-    assert sum(len(read_journal(tmp_path / name).commits) for name in JOURNALS) < 200
+    assert sum(len(read_log(tmp_path / name).commits) for name in LOG_FILES) < 200
     assert len(shown(engine)) == 2000
     engine.close()
 
 
 def test_a_commit_larger_than_everything_that_may_wait_is_taken(tmp_path: Path) -> None:
-    engine = JournaledEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path, fold_bytes=FOLD_BYTES)
     expected = {}
     for number in range(20):
         changes = {b"%04d %04d" % (number, other): b"x" * 100 for other in range(500)}
@@ -103,7 +108,7 @@ def test_a_commit_larger_than_everything_that_may_wait_is_taken(tmp_path: Path) 
         expected.update(changes)
     assert shown(engine) == expected
     engine.close()
-    again = JournaledEngine(tmp_path)
+    again = EmbeddedEngine(tmp_path)
     assert shown(again) == expected
     again.close()
 
@@ -115,12 +120,12 @@ def cut(path: Path, end: int) -> None:
 
 def journal_with(path: Path, count: int) -> list[int]:
     """Where each of so many records ends."""
-    journal = Journal(path, read_journal(path))
+    journal = WriteAheadLog(path, read_log(path))
     journal.begin(1)
     ends = []
     for number in range(count):
         journal.append({b"key": b"value %d" % number})
-        ends.append(read_journal(path).end)
+        ends.append(read_log(path).end)
     journal.close()
     return ends
 
@@ -133,7 +138,7 @@ def test_a_record_that_was_cut_off_is_as_if_it_had_never_been(
     path = tmp_path_factory.mktemp("journal") / "journal.0"
     ends = journal_with(path, 3)
     cut(path, data.draw(st.integers(ends[1] + 1, ends[2] - 1)))
-    contents = read_journal(path)
+    contents = read_log(path)
     assert [commit[b"key"] for commit in contents.commits] == [b"value 0", b"value 1"]
     assert contents.end == ends[1]
 
@@ -149,7 +154,7 @@ def test_a_spoiled_byte_before_the_last_record_is_damage(
     content[data.draw(st.integers(0, ends[1] - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
     with pytest.raises(StorageError, match=r"journal\.0 (is damaged at|was written by another)"):
-        read_journal(path)
+        read_log(path)
 
 
 def test_a_beginning_that_has_become_zeros_is_damage(tmp_path: Path) -> None:
@@ -158,19 +163,19 @@ def test_a_beginning_that_has_become_zeros_is_damage(tmp_path: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(bytes(512) + content[512:])
     with pytest.raises(StorageError, match=r"journal\.0 is damaged at its beginning"):
-        read_journal(path)
+        read_log(path)
 
 
 def test_records_of_an_earlier_generation_are_not_taken_for_new_ones(tmp_path: Path) -> None:
     path = tmp_path / "journal.0"
     journal_with(path, 5)
-    journal = Journal(path, read_journal(path))
+    journal = WriteAheadLog(path, read_log(path))
     journal.begin(2)
     journal.append({b"key": b"value 9"})
-    contents = read_journal(path)
+    contents = read_log(path)
     assert (contents.generation, contents.commits) == (2, ({b"key": b"value 9"},))
     journal.clear()
-    assert read_journal(path)[:3:2] == (2, ())
+    assert read_log(path)[:3:2] == (2, ())
     journal.close()
 
 
@@ -179,7 +184,7 @@ def test_a_large_journal_is_cut_only_after_the_disk_knows_that_it_is_cleared(
 ) -> None:
     """Its first records without its last ones, over a tree that has both, would undo the last."""
     path = tmp_path / "journal.0"
-    journal = Journal(path, read_journal(path))
+    journal = WriteAheadLog(path, read_log(path))
     journal.begin(2)
     journal.append({b"key": bytes(KEPT_BYTES)})
     sizes = []
@@ -196,18 +201,18 @@ def test_a_large_journal_is_cut_only_after_the_disk_knows_that_it_is_cleared(
 
 
 def test_damage_in_a_journal_refuses_the_folder_in_words(tmp_path: Path) -> None:
-    engine = JournaledEngine(tmp_path / "data")
+    engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1"})
     commit(engine, {b"b": b"2"})
     copytree(tmp_path / "data", tmp_path / "copy")
     engine.close()
-    journal = tmp_path / "copy" / JOURNALS[1]
+    journal = tmp_path / "copy" / LOG_FILES[1]
     content = bytearray(journal.read_bytes())
     content[HEADER_BYTES + 3] ^= 1
     journal.write_bytes(content)
     sentence = f"Cannot open the data folder .*copy: {journal.name} is damaged at byte"
     with pytest.raises(StorageError, match=sentence):
-        JournaledEngine(tmp_path / "copy")
+        EmbeddedEngine(tmp_path / "copy")
     with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
         pass
 
@@ -215,38 +220,38 @@ def test_damage_in_a_journal_refuses_the_folder_in_words(tmp_path: Path) -> None
 def test_a_journal_whose_first_record_was_cut_off_does_not_endanger_the_older_one(
     tmp_path: Path,
 ) -> None:
-    engine = JournaledEngine(tmp_path / "data")
+    engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1"})
     copytree(tmp_path / "data", tmp_path / "copy")
     engine.close()
     # A fold has begun, and the power failed at the first commit after it.
-    path = tmp_path / "copy" / JOURNALS[0]
-    newer = Journal(path, read_journal(path))
+    path = tmp_path / "copy" / LOG_FILES[0]
+    newer = WriteAheadLog(path, read_log(path))
     newer.begin(2)
     newer.append({b"b": b"2"})
     newer.close()
     cut(path, HEADER_BYTES)
-    engine = JournaledEngine(tmp_path / "copy")
+    engine = EmbeddedEngine(tmp_path / "copy")
     commit(engine, {b"c": b"3"})
     assert left_behind(tmp_path / "copy", tmp_path / "again") == {b"a": b"1", b"c": b"3"}
     engine.close()
 
 
 def test_journals_that_have_changed_their_names_are_refused_in_words(tmp_path: Path) -> None:
-    engine = JournaledEngine(tmp_path / "data")
+    engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1"})
     copytree(tmp_path / "data", tmp_path / "copy")
     engine.close()
-    (tmp_path / "copy" / JOURNALS[1]).rename(tmp_path / "copy" / JOURNALS[0])
+    (tmp_path / "copy" / LOG_FILES[1]).rename(tmp_path / "copy" / LOG_FILES[0])
     sentence = r"Cannot open the data folder .*copy: journal\.0 has the contents of journal\.1\."
     with pytest.raises(StorageError, match=sentence):
-        JournaledEngine(tmp_path / "copy")
+        EmbeddedEngine(tmp_path / "copy")
     with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
         pass
 
 
 def test_a_commit_of_nothing_leaves_no_record(tmp_path: Path) -> None:
-    engine = JournaledEngine(tmp_path / "data")
+    engine = EmbeddedEngine(tmp_path / "data")
     for changes in ({b"a": b"1"}, {}, {b"b": b""}):
         commit(engine, changes)
     assert left_behind(tmp_path / "data", tmp_path / "copy") == {b"a": b"1", b"b": b""}
@@ -269,7 +274,7 @@ def test_pages_of_a_scan_are_those_of_a_dict_while_folds_begin_and_end(
     reverse = data.draw(st.booleans())
     random = data.draw(st.randoms(use_true_random=False))
     fold_bytes = data.draw(st.sampled_from([200, 2000, 20_000]))
-    engine = JournaledEngine(tmp_path_factory.mktemp("data"), durable=False, fold_bytes=fold_bytes)
+    engine = EmbeddedEngine(tmp_path_factory.mktemp("data"), durable=False, fold_bytes=fold_bytes)
     expected: dict[bytes, bytes] = {}
     start, stop = b"", b"\xff" * 4
     for number in range(30):
@@ -297,15 +302,15 @@ def test_pages_of_a_scan_are_those_of_a_dict_while_folds_begin_and_end(
 
 
 def test_a_relaxed_engine_begins_with_what_a_durable_one_left(tmp_path: Path) -> None:
-    engine = JournaledEngine(tmp_path / "data")
+    engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1", b"b": b"2"})
     copytree(tmp_path / "data", tmp_path / "copy")
     engine.close()
-    relaxed = JournaledEngine(tmp_path / "copy", durable=False)
+    relaxed = EmbeddedEngine(tmp_path / "copy", durable=False)
     assert shown(relaxed) == {b"a": b"1", b"b": b"2"}
     commit(relaxed, {b"a": None})
     relaxed.close()
-    again = JournaledEngine(tmp_path / "copy")
+    again = EmbeddedEngine(tmp_path / "copy")
     assert shown(again) == {b"b": b"2"}
     again.close()
 
@@ -329,7 +334,7 @@ def test_a_commit_whose_sync_failed_does_not_come_back(
     tmp_path: Path, failing_sync: Iterator[list[bool]]
 ) -> None:
     faults = next(failing_sync)
-    engine = JournaledEngine(tmp_path / "data")
+    engine = EmbeddedEngine(tmp_path / "data")
     commit(engine, {b"a": b"1"})
     for _ in range(3):
         faults.append(True)
@@ -350,7 +355,7 @@ def test_no_fold_begins_on_a_journal_that_is_in_doubt(
 ) -> None:
     """After a power failure it might have the refused commit, under others that knew nothing."""
     faults = next(failing_sync)
-    engine = JournaledEngine(tmp_path, fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path, fold_bytes=FOLD_BYTES)
     commit(engine, {b"a": b"1"})
     engine._next_fold_bytes = 0
     faults.append(True)
@@ -360,7 +365,7 @@ def test_no_fold_begins_on_a_journal_that_is_in_doubt(
     assert engine._fold is None
     faults.clear()
     commit(engine, {b"b": b"2"})
-    assert sum(len(read_journal(tmp_path / name).commits) for name in JOURNALS) == 1
+    assert sum(len(read_log(tmp_path / name).commits) for name in LOG_FILES) == 1
     assert shown(engine) == {b"a": b"1", b"b": b"2"}
     engine.close()
 
@@ -371,7 +376,7 @@ def test_a_fold_that_finds_no_thread_loses_nothing(
     def refuse(thread: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    engine = JournaledEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
     monkeypatch.setattr(Thread, "start", refuse)
     expected = {b"%04d" % number: b"x" * 100 for number in range(50)}
     for key, value in expected.items():
@@ -387,7 +392,7 @@ def test_a_fold_that_finds_no_thread_loses_nothing(
 def test_memory_is_bounded_while_the_tree_takes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = JournaledEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
+    engine = EmbeddedEngine(tmp_path / "data", fold_bytes=FOLD_BYTES)
     begin = engine._tree.begin_commit
 
     def refuse() -> None:
@@ -410,6 +415,6 @@ def test_memory_is_bounded_while_the_tree_takes_nothing(
         engine.refresh()
     assert shown(engine)[b"at last"] == b"x"
     engine.close()
-    again = JournaledEngine(tmp_path / "data")
+    again = EmbeddedEngine(tmp_path / "data")
     assert shown(again) == expected
     again.close()

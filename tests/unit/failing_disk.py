@@ -7,14 +7,14 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from partita.database.check.check import check
+from partita.database.check.findings import Folder
+from partita.database.database import Database
+from partita.database.operations.registry import WRITES
+from partita.database.storage.branch import BranchEngine
+from partita.database.storage.engine import Changes
+from partita.database.storage.group_commit import GATHER_SECONDS
 from partita.errors import StorageError
-from partita.operations.database import Database
-from partita.operations.registry import WRITES
-from partita.storage.branch import BranchEngine
-from partita.storage.commits import GATHER_SECONDS
-from partita.storage.engine import Changes
-from partita.tables.check import check
-from partita.tables.findings import Folder
 
 WAIT_SECONDS = 60.0
 NOW = 1_800_000_000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from partita.item.values import Item
+from partita.database.item.values import Item
 
 
 class Distribution(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,8 +12,8 @@ from glob import glob
 
 from msgspec import Struct, field
 
+from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.item.values import Item
 from partita.migrate import sources
 from partita.migrate.analysis import Analysis, Problem, TableAnalysis
 from partita.migrate.folder import ANALYSIS, Folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 
-from partita.item.values import AttributeValue, Item
+from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designs import SHARD, Attribute, Entity, Ref, TemplateField, filled
 from partita.migrate.naming import singular, words
 

@@ -18,8 +18,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from partita.item import numbers
-from partita.item.values import AttributeValue
+from partita.database.item import numbers
+from partita.database.item.values import AttributeValue
 from partita.limits import (
     NESTING_LEVELS_MAX,
     NUMBER_DIGITS_MAX,

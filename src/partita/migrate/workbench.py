@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from partita.database.item.values import AttributeValue, Item
 from partita.errors import PartitaError
-from partita.item.values import AttributeValue, Item
 from partita.migrate.designs import (
     Attribute,
     AttributeType,

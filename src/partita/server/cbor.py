@@ -14,8 +14,8 @@ from typing import Any
 import cbor2
 import orjson
 
-from partita.server.http import Reply
-from partita.server.messages import CBOR_1_1, JSON_1_1, HttpRequest, HttpResponse
+from partita.server.http.listener import Reply
+from partita.server.http.messages import CBOR_1_1, JSON_1_1, HttpRequest, HttpResponse
 
 NO_CONTENT = b""
 TIME_TAG = 1

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from itertools import count
 
-from partita.server.messages import JSON_1_0, HttpResponse
-from partita.workflows import frames
+from partita.server import frames
+from partita.server.http.messages import JSON_1_0, HttpResponse
 
 logger = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
+from partita.database.response_cache import ResponseCache
 from partita.errors import (
     DynamoDBError,
     IncompleteSignatureException,
@@ -24,14 +25,20 @@ from partita.errors import (
     SerializationException,
     UnknownOperationException,
 )
-from partita.operations.known_answers import KnownAnswers
-from partita.protocol import codec
-from partita.protocol.envelope import error_body
-from partita.protocol.model import KINESIS, TARGET_PREFIXES, target
-from partita.protocol.validation import Request, Validator, compile_validators
-from partita.server.http import Reply
-from partita.server.messages import CBOR_1_1, JSON, JSON_1_0, JSON_1_1, HttpRequest, HttpResponse
+from partita.server.http.listener import Reply
+from partita.server.http.messages import (
+    CBOR_1_1,
+    JSON,
+    JSON_1_0,
+    JSON_1_1,
+    HttpRequest,
+    HttpResponse,
+)
 from partita.server.metrics import CONTENT_TYPE, Metrics
+from partita.server.protocol import codec
+from partita.server.protocol.envelope import error_body
+from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
+from partita.server.protocol.validation import Request, Validator, compile_validators
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +55,7 @@ class Database(Protocol):
         handler: Handler,
         request: Request,
         question: bytes = b"",
-        known: KnownAnswers | None = None,
+        cache: ResponseCache | None = None,
     ) -> bytes:
         """Run a read at once; its answer is kept with those that are known, while it holds."""
 
@@ -99,7 +106,7 @@ class Operation:
     only_reads: Callable[[Request], bool] | None
     """Of what reads and writes: whether a request is for `read`, and waits for no commit."""
     validate: Validator
-    known: KnownAnswers | None
+    cache: ResponseCache | None
 
 
 class Dispatcher:
@@ -112,7 +119,7 @@ class Dispatcher:
         writes: Mapping[str, Handler],
         only_reads: Mapping[str, Callable[[Request], bool]] = {},
         pages: Mapping[str, Handler] = {},
-        known_answers: Mapping[str, KnownAnswers] = {},
+        response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
@@ -129,7 +136,7 @@ class Dispatcher:
                 writes.get(name),
                 only_reads.get(name),
                 validators[name],
-                known_answers.get(name),
+                response_caches.get(name),
             )
             for name in {**reads, **writes}
         }
@@ -154,12 +161,12 @@ class Dispatcher:
             return
         operation = self._operations.get(asked)
         try:
-            if operation is not None and operation.known is not None:
-                known = operation.known.get(request.body)
-                if known is not None:
+            if operation is not None and operation.cache is not None:
+                cache = operation.cache.get(request.body)
+                if cache is not None:
                     check_credentials(request)
-                    response = HttpResponse(200, known.body, content_type or JSON)
-                    response.checksum = known.checksum
+                    response = HttpResponse(200, cache.body, content_type or JSON)
+                    response.checksum = cache.checksum
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
                     reply(response)
                     return
@@ -176,7 +183,7 @@ class Dispatcher:
                 self._database.write(operation.write, body, done)
                 return
             assert operation.read is not None
-            answer = self._database.read(operation.read, body, request.body, operation.known)
+            answer = self._database.read(operation.read, body, request.body, operation.cache)
             response = HttpResponse(200, answer, content_type or JSON)
         except Exception as error:
             response = _error_response(error, content_type or JSON)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from partita.errors import PartitaError
-from partita.server.http import Listener
+from partita.server.http.listener import Listener
 
 GC_OBJECTS = 10_000
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from partita.errors import PartitaError
 from partita.limits import REQUEST_BODY_BYTES_MAX
-from partita.server.messages import HttpRequest, HttpResponse, encode
+from partita.server.http.messages import HttpRequest, HttpResponse, encode
 
 Answer = Callable[[HttpRequest], HttpResponse]
 

@@ -13,17 +13,17 @@ from threading import Lock, local
 from types import TracebackType
 from typing import Any
 
-from partita.capacity.ledger import MODES, OFF
-from partita.capacity.schedules import ScheduledChange
-from partita.operations import database as operations
-from partita.operations.context import Request, WriteContext
-from partita.operations.known_answers import KnownAnswers
-from partita.operations.monitoring import PAGES
-from partita.operations.registry import ONLY_READS, READS, WRITES
+from partita.database import database as operations
+from partita.database.capacity.ledger import MODES, OFF
+from partita.database.capacity.schedules import ScheduledChange
+from partita.database.operations.context import Request, WriteContext
+from partita.database.operations.registry import ONLY_READS, READS, WRITES
+from partita.database.response_cache import ResponseCache
+from partita.database.storage.branch import BranchEngine
 from partita.server.dispatch import Dispatcher, Done
-from partita.server.messages import HttpRequest, HttpResponse
+from partita.server.http.messages import HttpRequest, HttpResponse
 from partita.server.metrics import Metrics
-from partita.storage.branch import BranchEngine
+from partita.server.monitoring.pages import PAGES
 from partita.testing import boto
 from partita.testing.clock import VirtualClock
 from partita.testing.faults import Faults, Handler
@@ -198,7 +198,7 @@ class _Current:
         handler: Handler,
         request: Request,
         question: bytes = b"",
-        known: KnownAnswers | None = None,
+        cache: ResponseCache | None = None,
     ) -> bytes:
         asked: Database = _current.database
         return asked.read(handler, request)

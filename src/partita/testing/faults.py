@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from partita.capacity.refusals import TABLE_EXCEEDED
+from partita.database.capacity.refusals import TABLE_EXCEEDED
+from partita.database.operations.context import ReadContext, Request, WriteContext
+from partita.database.operations.registry import READS, WRITES
 from partita.errors import (
     DynamoDBError,
     InternalServerError,
     ProvisionedThroughputExceededException,
     ThrottlingException,
 )
-from partita.operations.context import ReadContext, Request, WriteContext
-from partita.operations.registry import READS, WRITES
 
 Handler = Callable[[Any, Request], bytes]
 
@@ -139,7 +139,7 @@ def _contend(handler: Handler) -> Handler:
     def contended(context: ReadContext | WriteContext, request: Request) -> bytes:
         if isinstance(context, ReadContext):
             return handler(ReadContext(context.service, context.snapshot, _always), request)
-        context.draft.is_contended = True
+        context.write_batch.is_contended = True
         return handler(context, request)
 
     return contended

@@ -10,8 +10,8 @@ from threading import Thread
 
 from partita.errors import PartitaError
 from partita.server import lifecycle
-from partita.server.http import Listener, Reply
-from partita.server.messages import HttpRequest
+from partita.server.http.listener import Listener, Reply
+from partita.server.http.messages import HttpRequest
 from partita.testing.embedded import Database
 
 SWEEP_SECONDS = 1.0

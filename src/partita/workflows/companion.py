@@ -22,11 +22,11 @@ import msgspec
 
 from partita.client import Client
 from partita.clock import system_clock
-from partita.workflows import frames
+from partita.server import frames
+from partita.server.frames import Told
 from partita.workflows.api.machines import remove_later
 from partita.workflows.api.registry import Api
 from partita.workflows.api.service import Service
-from partita.workflows.frames import Told
 from partita.workflows.running.activities import Activities
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partita.item.values import Item
+from partita.database.item.values import Item
 from partita.migrate.designs import (
     Attribute,
     Design,

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.item.sizes import value_size
-from partita.item.values import normalize_value
+from partita.database.item.sizes import value_size
+from partita.database.item.values import normalize_value
 from partita.migrate.inventory import ColumnKind
 from partita.migrate.values import MAPPING, attribute_value, iso_8601, single_float
 

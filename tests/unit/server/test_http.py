@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 from partita.limits import MB
-from partita.server.http import Handle, Listener, Reply
-from partita.server.messages import HttpRequest, HttpResponse
+from partita.server.http.listener import Handle, Listener, Reply
+from partita.server.http.messages import HttpRequest, HttpResponse
 from partita.server.metrics import Metrics
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
@@ -47,7 +47,7 @@ def test_an_answer_that_is_being_read_is_sent_whole_before_the_end() -> None:
 def test_large_unfinished_requests_shut_out_large_ones_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("partita.server.http.BODIES_BYTES_MAX", 3 * MB)
+    monkeypatch.setattr("partita.server.http.listener.BODIES_BYTES_MAX", 3 * MB)
 
     def post(length: int, sent: int) -> bytes:
         return b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length + b"x" * sent

@@ -36,8 +36,8 @@ from partita.apps.pagehits.visits import Received, Visit
 from partita.apps.pagehits.whole import Child
 from partita.apps.pagehits.windows import recount
 from partita.client import Client
+from partita.database.item.sizes import item_size
 from partita.errors import PartitaError
-from partita.item.sizes import item_size
 
 PERIODS = (JUST_NOW, DAY, WEEK)
 BATCH = 100

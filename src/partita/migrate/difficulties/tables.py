@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from partita.expressions.reserved import RESERVED_WORDS
+from partita.database.expressions.reserved import RESERVED_WORDS
 from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX, TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
 from partita.migrate.difficulties.difficulty import Difficulty, Severity, listed, number_of
 from partita.migrate.inventory import Inventory, Table

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from partita.item.sizes import value_size
-from partita.item.values import AttributeValue, Item
+from partita.database.item.sizes import value_size
+from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designs import Ref
 from partita.migrate.inventory import ColumnKind, ForeignKey, Inventory, Table
 from partita.migrate.measuring.figures import TELLING_KINDS

@@ -13,7 +13,7 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from partita.item.sizes import string_size
+from partita.database.item.sizes import string_size
 from partita.migrate.analysis import ColumnFigures
 from partita.migrate.inventory import ColumnKind
 from partita.migrate.measuring.reading import Reading

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from partita.item.sizes import value_size
-from partita.item.values import AttributeValue
+from partita.database.item.sizes import value_size
+from partita.database.item.values import AttributeValue
 from partita.migrate.inventory import Column, ColumnKind, Table
 from partita.migrate.sources import Source
 from partita.migrate.values import UTC_OFFSET, attribute_value, iso_8601, single_float

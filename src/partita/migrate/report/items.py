@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from partita.item.values import AttributeValue, Item
+from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designs import (
     NULL_IN_TEMPLATE,
     PATH,

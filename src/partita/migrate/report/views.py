@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from partita.item.values import AttributeValue, Item
+from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designs import Design, SecondaryIndex, TableDesign
 from partita.migrate.report.items import ExampleItems, order
 

@@ -14,10 +14,10 @@ from partita.errors import (
     SerializationException,
     UnknownOperationException,
 )
-from partita.protocol import codec
-from partita.protocol.envelope import error_body
-from partita.protocol.model import STEP_FUNCTIONS
-from partita.protocol.validation import compile_service
+from partita.server.protocol import codec
+from partita.server.protocol.envelope import error_body
+from partita.server.protocol.model import STEP_FUNCTIONS
+from partita.server.protocol.validation import compile_service
 from partita.workflows.api import executions, machines, tags, tasks, trials, versions
 from partita.workflows.api.service import Answer, Operation, Request, Service
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from partita.protocol import model
+from partita.server.protocol import model
 from partita.workflows.language import Diagnostic, InvalidDefinition, StateMachine
 from partita.workflows.running import arns
 from partita.workflows.running.records import EXPRESS

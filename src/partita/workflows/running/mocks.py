@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from partita.errors import ValidationException
-from partita.protocol import model
-from partita.protocol.model import Shape
+from partita.server.protocol import model
+from partita.server.protocol.model import Shape
 from partita.workflows.running import integrations
 from partita.workflows.running.integrations import Integration
 

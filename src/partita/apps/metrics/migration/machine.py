@@ -18,9 +18,9 @@ from partita.apps.metrics.mariadb import PASSWORD
 from partita.apps.metrics.migration.functions import ENDPOINT, MYSQL, TABLE
 from partita.apps.metrics.tables import Tables
 from partita.errors import PartitaError
+from partita.server.frames import Told
 from partita.settings import Function
 from partita.workflows.companion import Workflows
-from partita.workflows.frames import Told
 from partita.workflows.language import strip_comments
 
 DEFINITION = Path(__file__).with_name("machine.json")

@@ -1,0 +1,219 @@
+"""What one table, or one global index, may use, and what it used.
+
+Each has an account of its own: local indexes are charged to their table's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from partita.database.capacity.buckets import BURST_SECONDS, Bucket
+from partita.database.capacity.insights import Insights, Key
+from partita.database.capacity.partitions import Partitions
+from partita.database.capacity.peaks import PreviousPeak
+from partita.database.capacity.refusals import KEY_RANGE, ON_DEMAND_MAXIMUM, PROVISIONED
+from partita.database.capacity.sizing import partitions_for
+from partita.database.item.keys import KeyAttribute, key_bytes, partition_hash
+from partita.database.item.values import Item
+
+MINUTES_KEPT = 60
+
+Keys = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]
+"""The attributes of a partition key, and those of a sort key."""
+
+
+class Entitlement(NamedTuple):
+    """Units a second: provisioned, or those that an on-demand table begins with."""
+
+    is_on_demand: bool
+    read_units: float
+    write_units: float
+    read_maximum: float | None = None
+    write_maximum: float | None = None
+    since: float = 0.0
+    """When the units were set; what was not used since then is saved up."""
+
+
+class Side:
+    """The reads or the writes of an account."""
+
+    __slots__ = (
+        "_bucket",
+        "_maximum",
+        "_peak",
+        "consumed",
+        "is_write",
+        "minutes",
+        "throttled",
+        "throttled_units",
+        "units",
+    )
+
+    def __init__(self, is_write: bool) -> None:
+        self.is_write = is_write
+        self.units = 0.0
+        self.consumed = 0.0
+        self.throttled: defaultdict[str, int] = defaultdict(int)
+        """Requests, by the limit that they met."""
+        self.throttled_units = 0.0
+        self.minutes: dict[int, float] = {}
+        """Units consumed, by the minute; minutes without any are not there."""
+        self._bucket: Bucket | None = None
+        self._peak: PreviousPeak | None = None
+        self._maximum: Bucket | None = None
+
+    def entitle(self, entitlement: Entitlement, now: float) -> None:
+        units = entitlement.write_units if self.is_write else entitlement.read_units
+        maximum = entitlement.write_maximum if self.is_write else entitlement.read_maximum
+        self.units = units
+        if maximum is None:
+            self._maximum = None
+        elif self._maximum is None:
+            self._maximum = Bucket(maximum, now)
+        else:
+            self._maximum.change_rate(maximum, now)
+        if entitlement.is_on_demand:
+            if self._peak is None:
+                self._peak, self._bucket = PreviousPeak(units, now), Bucket(units, now)
+            self._peak.initial = units
+        elif self._bucket is None or self._peak is not None:
+            idle_seconds = max(0.0, now - entitlement.since)
+            self._bucket = Bucket(
+                units, now, burst_seconds=BURST_SECONDS, idle_seconds=idle_seconds
+            )
+            self._peak = None
+        else:
+            self._bucket.change_rate(units, now)
+
+    def rate(self, now: float) -> float:
+        """Units a second: those provisioned, or what an on-demand table has grown to."""
+        return self._peak.rate(now) if self._peak else self.units
+
+    def entitled(self, now: float) -> float:
+        """Units a second that are served: those of an on-demand table up to its maximum."""
+        rate = self.rate(now)
+        return rate if self._maximum is None else min(rate, self._maximum.rate)
+
+    def follow_peak(self, now: float) -> bool:
+        """Whether an on-demand table has grown by its last peak just now."""
+        assert self._bucket is not None
+        if self._peak is None or (rate := self._peak.rate(now)) == self._bucket.rate:
+            return False
+        self._bucket.change_rate(rate, now)
+        return True
+
+    def refusing_limit(self, units: float, now: float) -> str | None:
+        if self._maximum and not self._allows(self._maximum, units, now):
+            return ON_DEMAND_MAXIMUM
+        assert self._bucket is not None
+        if not self._allows(self._bucket, units, now):
+            # Twice the previous peak is what the partitions were made for.
+            return KEY_RANGE if self._peak else PROVISIONED
+        return None
+
+    def _allows(self, bucket: Bucket, units: float, now: float) -> bool:
+        return bucket.allows_write(units, now) if self.is_write else bucket.allows_read(now)
+
+    @property
+    def buckets(self) -> list[Bucket]:
+        """Everything that units are taken from."""
+        return [bucket for bucket in (self._bucket, self._maximum) if bucket]
+
+    def take(self, units: float) -> None:
+        for bucket in self.buckets:
+            bucket.take(units)
+
+    def record(self, units: float, now: float) -> None:
+        self.consumed += units
+        if self._peak:
+            self._peak.use(units, now)
+        minute = int(now) // 60
+        minutes = self.minutes
+        if minute in minutes:
+            minutes[minute] += units
+        else:
+            minutes[minute] = units
+            if len(minutes) > MINUTES_KEPT:
+                del minutes[min(minutes)]
+
+
+class Account:
+    def __init__(
+        self,
+        table_name: str,
+        index_name: str | None,
+        arn: str,
+        keys: Keys,
+        entitlement: Entitlement,
+        now: float,
+    ) -> None:
+        self._keys = keys
+        self.table_name = table_name
+        self.index_name = index_name
+        self.arn = arn
+        self.is_on_demand = entitlement.is_on_demand
+        self.read = Side(is_write=False)
+        self.write = Side(is_write=True)
+        self.insights: Insights | None = None
+        self.partitions = Partitions(_partition_count(entitlement), now)
+        self.entitle(entitlement, now)
+
+    def entitle(self, entitlement: Entitlement, now: float) -> None:
+        self.is_on_demand = entitlement.is_on_demand
+        self.read.entitle(entitlement, now)
+        self.write.entitle(entitlement, now)
+        self.partitions.grow(_partition_count(entitlement), now)
+
+    def follow_peak(self, is_write: bool, now: float) -> None:
+        """Let an on-demand table have the partitions for twice its previous peak."""
+        side = self.side(is_write)
+        if side.follow_peak(now):
+            read_units, write_units = self.read.rate(now), self.write.rate(now)
+            self.partitions.grow(_on_demand_partitions(read_units, write_units), now)
+
+    def key_of(self, item: Item) -> Key:
+        """An item's key in this table or index, as it is shown."""
+        partition, sort = self._keys
+        if sort:
+            return _shown(item, partition), _shown(item, sort)
+        return (_shown(item, partition),)
+
+    def place_of(self, item: Item) -> int:
+        """The hash of an item's partition key."""
+        parts = [key_bytes(item[name]) for name, _ in self._keys[0]]
+        return int.from_bytes(partition_hash(parts), "big")
+
+    def side(self, is_write: bool) -> Side:
+        return self.write if is_write else self.read
+
+    def watch_keys(self, kinds: list[str], since: float | None) -> None:
+        """Count contributors by these kinds of rules, or none; those of the same time go on."""
+        if since is None:
+            self.insights = None
+        elif self.insights is None or self.insights.since != since:
+            self.insights = Insights(kinds, since)
+        elif list(self.insights.rules()) != kinds:
+            self.insights = self.insights.changed_to(kinds)
+
+
+def _shown(item: Item, attributes: tuple[KeyAttribute, ...]) -> str:
+    """Values as people read them; several attributes of one key with a comma between."""
+    if len(attributes) == 1:
+        name, kind = attributes[0]
+        only: str = item[name][kind]
+        return only
+    return ", ".join(item[name][kind] for name, kind in attributes)
+
+
+def _partition_count(entitlement: Entitlement) -> int:
+    read_units, write_units = entitlement.read_units, entitlement.write_units
+    if entitlement.is_on_demand:
+        return _on_demand_partitions(read_units, write_units)
+    return partitions_for(read_units, write_units, 0).partitions
+
+
+def _on_demand_partitions(read_units: float, write_units: float) -> int:
+    """12,000 read or 4,000 write units, in any mix, are what four partitions serve."""
+    by_reads = partitions_for(read_units, 0, 0).partitions
+    return max(by_reads, partitions_for(0, write_units, 0).partitions)

@@ -1,0 +1,76 @@
+"""Contributor Insights: which keys are accessed most, and which are throttled most.
+
+Four rules, named as the service names them: by partition key (PK) and by full key (SK), accessed
+(C, in capacity units) and throttled (T, in requests).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from partita.database.capacity.contributors import Contributors
+
+ACCESSED_AND_THROTTLED_KEYS = "ACCESSED_AND_THROTTLED_KEYS"
+THROTTLED_KEYS = "THROTTLED_KEYS"
+
+
+class InsightsSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a table or an index wants insights, since when, and when that was last changed."""
+
+    is_enabled: bool
+    mode: str
+    since: float
+    changed_at: float
+
+
+Key = tuple[str, ...]
+"""A partition key, or a partition key and a sort key, as they are shown."""
+
+
+def rule_kinds(mode: str, *, has_sort_key: bool) -> list[str]:
+    accessed = ["PKC", "SKC"] if mode == ACCESSED_AND_THROTTLED_KEYS else []
+    kinds = [*accessed, "PKT", "SKT"]
+    return kinds if has_sort_key else [kind for kind in kinds if kind.startswith("PK")]
+
+
+class Insights:
+    __slots__ = ("accessed", "accessed_full", "since", "throttled", "throttled_full")
+
+    def __init__(self, kinds: list[str], since: float) -> None:
+        self.since = since
+        self.accessed = _rule("PKC", kinds)
+        self.accessed_full = _rule("SKC", kinds)
+        self.throttled = _rule("PKT", kinds)
+        self.throttled_full = _rule("SKT", kinds)
+
+    def changed_to(self, kinds: list[str]) -> Insights:
+        """Other kinds of rules; those that stay go on counting."""
+        other = Insights(kinds, self.since)
+        other.throttled, other.throttled_full = self.throttled, self.throttled_full
+        return other
+
+    def access(self, key: Key, units: float) -> None:
+        if self.accessed is not None:
+            self.accessed.add(key[:1], units)
+        if self.accessed_full is not None and len(key) > 1:
+            self.accessed_full.add(key, units)
+
+    def throttle(self, key: Key) -> None:
+        if self.throttled is not None:
+            self.throttled.add(key[:1], 1)
+        if self.throttled_full is not None and len(key) > 1:
+            self.throttled_full.add(key, 1)
+
+    def rules(self) -> dict[str, Contributors[Key]]:
+        """By the kind in the rule's name."""
+        rules = {
+            "PKC": self.accessed,
+            "SKC": self.accessed_full,
+            "PKT": self.throttled,
+            "SKT": self.throttled_full,
+        }
+        return {kind: rule for kind, rule in rules.items() if rule is not None}
+
+
+def _rule(kind: str, kinds: list[str]) -> Contributors[Key] | None:
+    return Contributors() if kind in kinds else None

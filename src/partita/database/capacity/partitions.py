@@ -1,0 +1,165 @@
+"""The partitions of a table or a global index: ranges of hashes, each with limits of its own.
+
+A partition serves 3,000 read and 1,000 write units a second and stores 10 GB. It splits when it is
+too large, and when a minute's demand came near its limits (guide, "Burst and adaptive capacity"):
+between its busy keys, so that each half has half the load, or around a key that has most of the
+load, which then has a partition to itself. Partitions are never joined again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+from partita.database.capacity.buckets import Bucket
+from partita.database.capacity.contributors import Contributor, Contributors
+from partita.limits import PARTITION_BYTES_MAX, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+
+HASHES = 1 << 64
+MINUTE_SECONDS = 60
+HOT_LOAD = 0.8
+"""The share of its limits from which on a partition is hot, over a whole minute."""
+ISOLATED_SHARE = 0.5
+"""The share of a partition's load from which on a key gets a partition of its own."""
+KEYS_KEPT = 10
+PARTITIONS_MAX = 1024
+"""Ours, so that a figure in a request cannot fill the memory: enough for a million write units."""
+
+HotKey = tuple[int, str]
+"""A partition key: its hash, and how it is shown."""
+
+
+class Partition:
+    __slots__ = ("_keys", "_last_load", "_minute", "_units", "read", "start", "stop", "write")
+
+    def __init__(self, start: int, stop: int, now: float) -> None:
+        """Hashes from `start` up to `stop`, which is not part of it."""
+        self.start = start
+        self.stop = stop
+        self.read = Bucket(PARTITION_READ_UNITS, now)
+        self.write = Bucket(PARTITION_WRITE_UNITS, now)
+        self._minute = int(now // MINUTE_SECONDS)
+        self._units = 0.0
+        self._last_load = 0.0
+        self._keys: Contributors[HotKey] = Contributors(KEYS_KEPT)
+
+    def demand(self, key: HotKey | None, units: float, is_write: bool, now: float) -> bool:
+        """Count what was asked for, served or not; True when the minute before was hot."""
+        was_hot = self._begin_minute(now)
+        share = units / (PARTITION_WRITE_UNITS if is_write else PARTITION_READ_UNITS)
+        self._units += share
+        if key is not None:
+            self._keys.add(key, share)
+        return was_hot
+
+    def allows(self, units: float, is_write: bool, now: float) -> bool:
+        return self.write.allows_write(units, now) if is_write else self.read.allows_read(now)
+
+    def bucket(self, is_write: bool) -> Bucket:
+        return self.write if is_write else self.read
+
+    def load(self, now: float) -> float:
+        """The share of its limits that is asked of it: of the last minute, or of this one."""
+        passed = int(now // MINUTE_SECONDS) - self._minute
+        if passed > 1:
+            return 0.0
+        current = self._units / MINUTE_SECONDS
+        return current if passed == 1 else max(self._last_load, current)
+
+    @property
+    def demanded_share(self) -> float:
+        """What the hottest keys' values are parts of."""
+        return self._keys.total
+
+    def hottest(self, count: int) -> list[Contributor[HotKey]]:
+        return self._keys.top(count)
+
+    def boundaries(self) -> list[int]:
+        """Where to split so that the load is shared: around one hot key, or between several."""
+        hottest = self._keys.top(KEYS_KEPT)
+        if hottest and hottest[0].value > ISOLATED_SHARE * self._keys.total:
+            place = hottest[0].key[0]
+            around = [place, place + 1]
+        else:
+            around = [_middle(sorted((one.key[0], one.value) for one in hottest), self)]
+        return [boundary for boundary in around if self.start < boundary < self.stop]
+
+    def _begin_minute(self, now: float) -> bool:
+        minute = int(now // MINUTE_SECONDS)
+        if minute == self._minute:
+            return False
+        load = self._units / MINUTE_SECONDS
+        self._last_load = load if minute == self._minute + 1 else 0.0
+        self._minute, self._units = minute, 0.0
+        if load < HOT_LOAD:
+            self._keys = Contributors(KEYS_KEPT)
+        return load >= HOT_LOAD
+
+
+def _middle(weighted: list[tuple[int, float]], partition: Partition) -> int:
+    """The hash that has half of the load below it; half of the range when no keys are known."""
+    half = sum(weight for _, weight in weighted) / 2
+    below = 0.0
+    for place, weight in weighted:
+        below += weight
+        if below >= half and partition.start < place + 1 < partition.stop:
+            return place + 1
+    return (partition.start + partition.stop) // 2
+
+
+class Partitions:
+    def __init__(self, count: int, now: float) -> None:
+        count = min(count, PARTITIONS_MAX)
+        edges = [HASHES * number // count for number in range(count + 1)]
+        self._set([Partition(*edge, now) for edge in pairwise(edges)])
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._partitions)
+
+    def at(self, place: int) -> Partition:
+        return self._partitions[bisect_right(self._starts, place) - 1]
+
+    def demand(
+        self, place: int, key: str | None, units: float, is_write: bool, now: float
+    ) -> Partition:
+        """The partition of a hash, which has split if it was hot."""
+        partition = self.at(place)
+        hot_key = None if key is None else (place, key)
+        if partition.demand(hot_key, units, is_write, now):
+            self._split(partition, partition.boundaries(), now)
+            partition = self.at(place)
+        return partition
+
+    def grow(self, count: int, now: float) -> None:
+        """Have so many partitions at least: the widest are halved."""
+        while len(self) < min(count, PARTITIONS_MAX):
+            widest = sorted(self, key=lambda one: one.start - one.stop)
+            for partition in widest[: count - len(self)]:
+                self._split(partition, [(partition.start + partition.stop) // 2], now)
+
+    def fit(self, size_bytes: int, now: float) -> None:
+        """Cut the partitions whose share of the data is too large."""
+        if size_bytes <= PARTITION_BYTES_MAX:
+            return
+        for partition in list(self):
+            width = partition.stop - partition.start
+            pieces = -(-size_bytes * width // (HASHES * PARTITION_BYTES_MAX))
+            pieces = min(pieces, PARTITIONS_MAX - len(self) + 1)
+            edges = [partition.start + width * number // pieces for number in range(1, pieces)]
+            self._split(partition, edges, now)
+
+    def _split(self, partition: Partition, boundaries: list[int], now: float) -> None:
+        if not boundaries or len(self) + len(boundaries) > PARTITIONS_MAX:
+            return
+        edges = [partition.start, *boundaries, partition.stop]
+        pieces = [Partition(*edge, now) for edge in pairwise(edges)]
+        position = self._partitions.index(partition)
+        self._set([*self._partitions[:position], *pieces, *self._partitions[position + 1 :]])
+
+    def _set(self, partitions: list[Partition]) -> None:
+        self._partitions = partitions
+        self._starts = [partition.start for partition in partitions]

@@ -1,0 +1,74 @@
+"""Where the change log lies in the ordered map: the only module that builds its keys.
+
+    08 table name, label                             a stream and its shards
+    09 stream                                        its last sequence number
+    0a stream, shard, trigger                        how far a trigger has come (shard 0: its start)
+    12 stream, shard, sequence number                a change
+
+Spaces that are not here belong to `database/tables/layout.py` and `database/events/layout.py`. Streams take their
+numbers from the same count as tables, so that none comes again.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+STREAMS: Final = b"\x08"
+SEQUENCES: Final = b"\x09"
+CHECKPOINTS: Final = b"\x0a"
+CHANGES: Final = b"\x12"
+
+_STREAM: Final = struct.Struct(">I")
+_SHARD: Final = struct.Struct(">II")
+_CHANGE: Final = struct.Struct(">cIIQ")
+_SEQUENCE: Final = struct.Struct(">Q")
+
+pack_sequence = _SEQUENCE.pack
+
+
+def streams_prefix(table_name: str) -> bytes:
+    """Of all streams that tables of a name have had."""
+    return STREAMS + table_name.encode() + b"\x00"
+
+
+def stream_key(table_name: str, label: str) -> bytes:
+    return streams_prefix(table_name) + label.encode()
+
+
+def sequence_key(stream: int) -> bytes:
+    return SEQUENCES + _STREAM.pack(stream)
+
+
+def changes_prefix(stream: int, shard: int | None = None) -> bytes:
+    """Of one shard, or of all of them."""
+    return CHANGES + (_STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard))
+
+
+def change_key(stream: int, shard: int, sequence: int) -> bytes:
+    return _CHANGE.pack(CHANGES, stream, shard, sequence)
+
+
+def change_range(stream: int, shard: int, first: int) -> tuple[bytes, bytes]:
+    """The bytes between which the changes of a shard lie, from a sequence number on."""
+    return change_key(stream, shard, first), change_key(stream, shard + 1, 0)
+
+
+def change_sequence(change_storage_key: bytes) -> int:
+    return int.from_bytes(change_storage_key[-_SEQUENCE.size :], "big")
+
+
+def checkpoints_prefix(stream: int, shard: int | None = None) -> bytes:
+    """Of one shard, or of all of them."""
+    number = _STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard)
+    return CHECKPOINTS + number
+
+
+def checkpoint_key(stream: int, shard: int, trigger: str) -> bytes:
+    return checkpoints_prefix(stream, shard) + trigger.encode()
+
+
+def checkpoint_parts(checkpoint_storage_key: bytes) -> tuple[int, str]:
+    """The shard and the trigger."""
+    _, shard = _SHARD.unpack_from(checkpoint_storage_key, 1)
+    return shard, checkpoint_storage_key[1 + _SHARD.size :].decode(errors="replace")

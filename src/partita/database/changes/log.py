@@ -1,0 +1,112 @@
+"""Changes: written in the write batch that changes the item, read in the order of that.
+
+An image is the item as storage has it, so nothing is decoded or encoded but the item's key. What
+the stream's view does not show is not kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import orjson
+
+from partita.database.changes import layout
+from partita.database.changes.streams import HASH_BYTES, OpenStream, next_sequence
+from partita.database.item.values import Item
+from partita.database.storage.engine import Snapshot
+from partita.database.storage.group_commit import WriteBatch
+
+NEW_IMAGES = frozenset(("NEW_IMAGE", "NEW_AND_OLD_IMAGES"))
+OLD_IMAGES = frozenset(("OLD_IMAGE", "NEW_AND_OLD_IMAGES"))
+
+INSERT, MODIFY, REMOVE, EXPIRE = range(1, 5)
+"""EXPIRE is a REMOVE that nobody asked for: time to live did."""
+NO_IMAGE = b""
+
+_HEADER = struct.Struct(">BdIII")
+_unpack_header = _HEADER.unpack_from
+_CREATED_AT = struct.Struct(">d")
+
+
+class Image(Protocol):
+    """An item with its size and its bytes."""
+
+    body: bytes
+    size: int
+
+    @property
+    def item(self) -> Item: ...
+
+
+class Change(NamedTuple):
+    """Keys and images are JSON; an image that is not there, or not in the view, is empty."""
+
+    sequence: int
+    event: int
+    created_at: float
+    image_bytes: int
+    """The sizes of the images, as items are measured."""
+    keys: bytes
+    old_image: bytes
+    new_image: bytes
+
+
+def log_change(
+    write_batch: WriteBatch,
+    stream: OpenStream,
+    place: bytes,
+    old: Image | None,
+    new: Image | None,
+    *,
+    expired: bool,
+) -> None:
+    """Note that `old` became `new` under an item's place, which begins with its hash."""
+    item = new or old
+    assert item is not None
+    content = item.item
+    keys = orjson.dumps({name: content[name] for name in stream.key_names})
+    old_image = new_image = NO_IMAGE
+    image_bytes = 0
+    if old and stream.view_type in OLD_IMAGES:
+        old_image, image_bytes = old.body, old.size
+    if new and stream.view_type in NEW_IMAGES:
+        new_image = new.body
+        image_bytes += new.size
+    if new:
+        event = MODIFY if old else INSERT
+    else:
+        event = EXPIRE if expired else REMOVE
+    header = _HEADER.pack(event, write_batch.now(), image_bytes, len(keys), len(old_image))
+    sequence = next_sequence(write_batch, stream.number)
+    shard = stream.shards[place[0] * len(stream.shards) // HASH_BYTES]
+    key = layout.change_key(stream.number, shard, sequence)
+    write_batch.put(key, b"".join((header, keys, old_image, new_image)))
+
+
+def read_changes(snapshot: Snapshot, stream: int, shard: int, first: int) -> Iterator[Change]:
+    """The changes of a shard from a sequence number on."""
+    for key, value in snapshot.range(*layout.change_range(stream, shard, first)):
+        yield unpack_change(layout.change_sequence(key), value)
+
+
+def unpack_change(sequence: int, value: bytes) -> Change:
+    event, created_at, image_bytes, keys_end, old_end = _unpack_header(value)
+    keys_end += _HEADER.size
+    old_end += keys_end
+    return Change(
+        sequence,
+        event,
+        created_at,
+        image_bytes,
+        value[_HEADER.size : keys_end],
+        value[keys_end:old_end],
+        value[old_end:],
+    )
+
+
+def created_at(value: bytes) -> float:
+    """When a stored change was made, without a look at the rest of it."""
+    moment: float = _CREATED_AT.unpack_from(value, 1)[0]
+    return moment

@@ -1,0 +1,85 @@
+"""Retention: changes are kept for a day, then removed in small pieces, and empty shards with them.
+
+A closed stream goes with its last shard.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from msgspec.structs import replace
+
+from partita.database.changes import layout
+from partita.database.changes.log import created_at
+from partita.database.changes.streams import Shard, Stream, read_stream, save_stream
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.group_commit import WriteBatch
+from partita.limits import STREAM_RETENTION_SECONDS
+
+
+def trim_stream(
+    write_batch: WriteBatch, snapshot: Snapshot, committed: Stream, keys_max: int
+) -> bool:
+    """Remove the next changes of a stream that are too old; whether there was anything to do.
+
+    `committed` is the stream as the snapshot has it: all changes of a shard that is closed there
+    are in the snapshot too, and so are all positions in a shard that is over there.
+    """
+    stream = read_stream(write_batch, committed.table_name, committed.label)
+    if stream is None:
+        return False
+    if stream.closed_at is not None and not committed.shards:
+        _remove_stream(write_batch, snapshot, stream)
+        return True
+    horizon = write_batch.now() - STREAM_RETENTION_SECONDS
+    known = {shard.number: shard for shard in committed.shards}
+    shards: list[Shard] = []
+    for shard in stream.shards:
+        if shard.number in known and known[shard.number].is_over:
+            _remove_under(
+                write_batch, snapshot, layout.checkpoints_prefix(stream.number, shard.number)
+            )
+            continue
+        old = _old_changes(snapshot, stream, shard, horizon, keys_max)
+        keys_max -= len(old)
+        for key in old:
+            write_batch.delete(key)
+        if old:
+            shard = replace(shard, trimmed=layout.change_sequence(old[-1]))
+        elif keys_max and _is_over(snapshot, stream, known.get(shard.number), horizon):
+            shard = replace(shard, is_over=True)
+        shards.append(shard)
+    if tuple(shards) == stream.shards:
+        return False
+    save_stream(write_batch, replace(stream, shards=tuple(shards)))
+    return True
+
+
+def _old_changes(
+    snapshot: Snapshot, stream: Stream, shard: Shard, horizon: float, keys_max: int
+) -> list[bytes]:
+    found = []
+    start, stop = layout.change_range(stream.number, shard.number, shard.trimmed + 1)
+    for key, value in islice(snapshot.range(start, stop), keys_max):
+        if created_at(value) >= horizon:
+            break
+        found.append(key)
+    return found
+
+
+def _is_over(snapshot: Snapshot, stream: Stream, committed: Shard | None, horizon: float) -> bool:
+    if committed is None or committed.closed_at is None or committed.closed_at >= horizon:
+        return False
+    start, stop = layout.change_range(stream.number, committed.number, committed.trimmed + 1)
+    return next(snapshot.range(start, stop), None) is None
+
+
+def _remove_stream(write_batch: WriteBatch, snapshot: Snapshot, stream: Stream) -> None:
+    write_batch.delete(layout.stream_key(stream.table_name, stream.label))
+    write_batch.delete(layout.sequence_key(stream.number))
+    _remove_under(write_batch, snapshot, layout.checkpoints_prefix(stream.number))
+
+
+def _remove_under(write_batch: WriteBatch, snapshot: Snapshot, prefix: bytes) -> None:
+    for key, _ in snapshot.range(prefix, prefix_end(prefix)):
+        write_batch.delete(key)

@@ -1,0 +1,240 @@
+"""Streams and their shards: how they open, roll over, split and close.
+
+A shard has the changes of a range of partition hashes, for a few hours: then all open shards of a
+stream close, and each goes on in a child, or in two when there was much to write. So a reader that
+finishes parents before their children sees the changes of every item in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec.structs import replace
+
+from partita.database.changes import layout
+from partita.database.storage.engine import Reader, Snapshot, prefix_end
+from partita.database.storage.group_commit import WriteBatch
+from partita.errors import StorageError
+from partita.limits import SHARD_CHANGES_MAX, SHARD_SECONDS_MAX, SHARDS_AT_FIRST, SHARDS_OPEN_MAX
+
+HASH_BYTES = 256
+"""Ranges are those of the first byte of a partition's hash."""
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    number: int
+    opened_at: float
+    hashes: tuple[int, int]
+    """First bytes of the hashes that it takes: from, and below."""
+    first: int
+    last: int | None = None
+    """The sequence numbers that may be in it; the last is given away when it closes."""
+    parent_id: str | None = None
+    closed_at: float | None = None
+    trimmed: int = 0
+    """The highest sequence number that was removed for its age."""
+    is_over: bool = False
+    """Nothing is left in it; it goes when nobody can be about to note a position in it."""
+
+    @property
+    def shard_id(self) -> str:
+        return f"shardId-{int(self.opened_at * 1000):020d}-{self.number:08x}"
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a stream, a day longer than the stream is open."""
+
+    number: int
+    table_name: str
+    label: str
+    view_type: str
+    key_names: tuple[str, ...]
+    created_at: float
+    is_from_the_start: bool
+    """Whether it was there before any item was."""
+    shards: tuple[Shard, ...] = ()
+    next_shard_number: int = 1
+    closed_at: float | None = None
+
+    @property
+    def open_shards(self) -> list[Shard]:
+        return [shard for shard in self.shards if shard.last is None]
+
+    @property
+    def readable_shards(self) -> list[Shard]:
+        return [shard for shard in self.shards if not shard.is_over]
+
+    def shard(self, shard_id: str) -> Shard | None:
+        return next((shard for shard in self.readable_shards if shard.shard_id == shard_id), None)
+
+
+class OpenStream(msgspec.Struct, frozen=True, kw_only=True):
+    """What the write path needs to know of a table's stream: kept with the table."""
+
+    number: int
+    label: str
+    view_type: str
+    key_names: tuple[str, ...]
+    shards: tuple[int, ...]
+    """Numbers of the open shards, in the order of their hashes."""
+    first: int
+    opened_at: float
+    """Since when, and since which sequence number, they are open."""
+
+
+_encode = msgspec.json.encode
+_decoder = msgspec.json.Decoder(Stream)
+
+
+def open_stream(
+    write_batch: WriteBatch,
+    number: int,
+    table_name: str,
+    view_type: str,
+    key_names: tuple[str, ...],
+    now: float,
+    *,
+    is_from_the_start: bool,
+) -> OpenStream:
+    stream = Stream(
+        number=number,
+        table_name=table_name,
+        label=_free_label(write_batch, table_name, now),
+        view_type=view_type,
+        key_names=key_names,
+        created_at=now,
+        is_from_the_start=is_from_the_start,
+    )
+    return _with_children(write_batch, stream, [None] * SHARDS_AT_FIRST, first=1)
+
+
+def close_stream(write_batch: WriteBatch, table_name: str, opened: OpenStream) -> None:
+    """From now on the stream only grows older."""
+    stream = read_stream(write_batch, table_name, opened.label)
+    assert stream is not None
+    save_stream(
+        write_batch, replace(_with_shards_closed(write_batch, stream), closed_at=write_batch.now())
+    )
+
+
+def roll_over(write_batch: WriteBatch, table_name: str, opened: OpenStream) -> OpenStream | None:
+    """The stream with new shards, when those that are open have had their time or their fill."""
+    written = last_sequence(write_batch, opened.number) - opened.first + 1
+    is_full = written > SHARD_CHANGES_MAX * len(opened.shards)
+    if not is_full and write_batch.now() < opened.opened_at + SHARD_SECONDS_MAX:
+        return None
+    stream = read_stream(write_batch, table_name, opened.label)
+    assert stream is not None
+    parents = stream.open_shards
+    is_split = is_full and 2 * len(parents) <= SHARDS_OPEN_MAX
+    stream = _with_shards_closed(write_batch, stream)
+    first = last_sequence(write_batch, opened.number) + 1
+    parent_ids = [parent.shard_id for parent in parents for _ in range(1 + is_split)]
+    return _with_children(write_batch, stream, parent_ids, first)
+
+
+def _with_children(
+    write_batch: WriteBatch, stream: Stream, parent_ids: Sequence[str | None], first: int
+) -> OpenStream:
+    """Open one shard for each parent; together they take all hashes."""
+    now, count = write_batch.now(), len(parent_ids)
+    children = tuple(
+        Shard(
+            number=stream.next_shard_number + position,
+            opened_at=now,
+            hashes=(position * HASH_BYTES // count, (position + 1) * HASH_BYTES // count),
+            first=first,
+            parent_id=parent_id,
+        )
+        for position, parent_id in enumerate(parent_ids)
+    )
+    numbers = tuple(shard.number for shard in children)
+    save_stream(
+        write_batch,
+        replace(
+            stream,
+            shards=stream.shards + children,
+            next_shard_number=stream.next_shard_number + count,
+        ),
+    )
+    return OpenStream(
+        number=stream.number,
+        label=stream.label,
+        view_type=stream.view_type,
+        key_names=stream.key_names,
+        shards=numbers,
+        first=first,
+        opened_at=now,
+    )
+
+
+def _with_shards_closed(write_batch: WriteBatch, stream: Stream) -> Stream:
+    last, now = next_sequence(write_batch, stream.number), write_batch.now()
+    shards = tuple(
+        replace(shard, last=last, closed_at=now) if shard.last is None else shard
+        for shard in stream.shards
+    )
+    return replace(stream, shards=shards)
+
+
+def _free_label(write_batch: WriteBatch, table_name: str, now: float) -> str:
+    """The time in milliseconds; a later one when that one was taken."""
+    moment = datetime.fromtimestamp(now, UTC)
+    while write_batch.get(layout.stream_key(table_name, label := _label(moment))) is not None:
+        moment += timedelta(milliseconds=1)
+    return label
+
+
+def _label(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+
+
+# What is kept
+
+
+def save_stream(write_batch: WriteBatch, stream: Stream) -> None:
+    write_batch.put(layout.stream_key(stream.table_name, stream.label), _encode(stream))
+
+
+def read_stream(reader: Reader, table_name: str, label: str) -> Stream | None:
+    key = layout.stream_key(table_name, label)
+    value = reader.get(key)
+    return None if value is None else decode_stream(key, value)
+
+
+def streams_of(snapshot: Snapshot, table_name: str) -> Iterator[Stream]:
+    """The oldest first."""
+    return _streams_under(snapshot, layout.streams_prefix(table_name))
+
+
+def all_streams(snapshot: Snapshot) -> Iterator[Stream]:
+    return _streams_under(snapshot, layout.STREAMS)
+
+
+def _streams_under(snapshot: Snapshot, prefix: bytes) -> Iterator[Stream]:
+    for key, value in snapshot.range(prefix, prefix_end(prefix)):
+        yield decode_stream(key, value)
+
+
+def decode_stream(key: bytes, value: bytes) -> Stream:
+    try:
+        return _decoder.decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        name, _, label = key.removeprefix(layout.STREAMS).decode(errors="replace").partition("\0")
+        raise StorageError(
+            f"The data folder is damaged: its entry for stream {label} of table {name} cannot be "
+            f"read ({error})."
+        ) from error
+
+
+def last_sequence(reader: Reader, stream_number: int) -> int:
+    return int.from_bytes(reader.get(layout.sequence_key(stream_number)) or b"", "big")
+
+
+def next_sequence(write_batch: WriteBatch, stream_number: int) -> int:
+    key = layout.sequence_key(stream_number)
+    sequence = int.from_bytes(write_batch.get(key) or b"", "big") + 1
+    write_batch.put(key, layout.pack_sequence(sequence))
+    return sequence

@@ -1,0 +1,78 @@
+"""Retention: records go when their time is over, closed shards with their last ones.
+
+What a deleted stream leaves behind goes too. All of it in small pieces.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from msgspec.structs import replace
+
+from partita.database.events import layout
+from partita.database.events.log import Batch, unpack_batch
+from partita.database.events.shards import Shard
+from partita.database.events.streams import EventStream, EventStreams
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.group_commit import WriteBatch
+
+HOUR = 3600
+
+
+def trim_stream(
+    write_batch: WriteBatch,
+    snapshot: Snapshot,
+    streams: EventStreams,
+    stream: EventStream,
+    keys_max: int,
+) -> bool:
+    """Remove the next records that are too old; whether there was anything to do."""
+    horizon = write_batch.now() - stream.retention_hours * HOUR
+    shards: list[Shard] = []
+    for shard in stream.shards:
+        old = _old_batches(snapshot, stream, shard, horizon, keys_max)
+        keys_max -= len(old)
+        for batch in old:
+            write_batch.delete(layout.batch_key(stream.number, shard.number, batch.first))
+        if old:
+            shard = replace(shard, trimmed=old[-1].first + old[-1].count - 1)
+        if _is_over(shard, horizon):
+            write_batch.delete(layout.tail_key(stream.number, shard.number))
+        else:
+            shards.append(shard)
+    if tuple(shards) == stream.shards:
+        return False
+    streams.save(write_batch, replace(stream, shards=tuple(shards)))
+    return True
+
+
+def _old_batches(
+    snapshot: Snapshot, stream: EventStream, shard: Shard, horizon: float, keys_max: int
+) -> list[Batch]:
+    found = []
+    start, stop = layout.batch_range(stream.number, shard.number)
+    for key, value in islice(snapshot.range(start, stop), keys_max):
+        batch = unpack_batch(key, value)
+        if batch.arrived_at >= horizon:
+            break
+        found.append(batch)
+    return found
+
+
+def _is_over(shard: Shard, horizon: float) -> bool:
+    return shard.closed_at is not None and shard.closed_at < horizon and shard.trimmed == shard.last
+
+
+def remove_deleted(write_batch: WriteBatch, snapshot: Snapshot, keys_max: int) -> bool:
+    """Remove the next of what a deleted stream has left; whether there was any such stream."""
+    deleted = next(snapshot.range(layout.DELETED, prefix_end(layout.DELETED)), None)
+    if deleted is None:
+        return False
+    left = keys_max
+    for prefix in layout.data_prefixes(layout.deleted_stream(deleted[0])):
+        for key, _ in islice(snapshot.range(prefix, prefix_end(prefix)), left):
+            write_batch.delete(key)
+            left -= 1
+    if left:
+        write_batch.delete(deleted[0])
+    return True

@@ -1,0 +1,70 @@
+"""Sequence numbers as clients see them: decimals of 56 digits that rise within a shard.
+
+They have the form that kinesalite found in the service's own: from the highest bits down the
+second in which the shard was opened, the record's number in its shard, the second in which it
+came, and the shard.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from partita.database.events.shards import Shard
+
+VERSION = 2
+SHARD_BITS, TIME_BITS, SEQUENCE_BITS = 4, 36, 80
+NIBBLE_BITS, OPENED_BITS, TOP_BITS = 144, 148, 184
+SECONDS = (1 << 36) - 1
+SEQUENCES = (1 << 64) - 1
+SHARDS = (1 << 32) - 1
+LAST_SHARD = (1 << 31) - 1
+LAST_SEQUENCE = (1 << 63) - 1
+"""Stands in the number that a closed shard ends with."""
+SHORT_NUMBERS = (1 << 124) - 1
+"""Up to here are the numbers of the service's first years, which stand for the distant past."""
+STEP = 1 << SEQUENCE_BITS
+"""From the number of a record to that of the next in the same second."""
+
+
+class Parts(NamedTuple):
+    opened_second: int
+    shard: int
+    sequence: int
+    second: int
+
+
+def sequence_number(shard: Shard, sequence: int, at: float) -> int:
+    return (
+        VERSION << TOP_BITS
+        | int(shard.opened_at) << OPENED_BITS
+        | (shard.number & 15) << NIBBLE_BITS
+        | sequence << SEQUENCE_BITS
+        | int(at) << TIME_BITS
+        | shard.number << SHARD_BITS
+        | VERSION
+    )
+
+
+def parts_of(text: str) -> Parts | None:
+    """None for what is no sequence number."""
+    number = int(text)
+    if number >> TOP_BITS != VERSION or number & 15 != VERSION:
+        return None
+    parts = Parts(
+        number >> OPENED_BITS & SECONDS,
+        number >> SHARD_BITS & SHARDS,
+        number >> SEQUENCE_BITS & SEQUENCES,
+        number >> TIME_BITS & SECONDS,
+    )
+    is_sound = parts.shard & 15 == number >> NIBBLE_BITS & 15
+    is_small = parts.shard <= LAST_SHARD and parts.sequence <= LAST_SEQUENCE
+    return parts if is_sound and is_small else None
+
+
+def starting_number(shard: Shard) -> str:
+    return str(sequence_number(shard, 0, shard.opened_at))
+
+
+def ending_number(shard: Shard) -> str:
+    assert shard.closed_at is not None
+    return str(sequence_number(shard, LAST_SEQUENCE, shard.closed_at))

@@ -1,0 +1,113 @@
+"""Projections: the part of an item that a list of document paths leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from partita.database.expressions.parse import Refusal, parse_projection
+from partita.database.expressions.paths import Path, disjoint, find
+from partita.database.expressions.resolution import (
+    NameItems,
+    Names,
+    Scope,
+    check_path,
+    check_size,
+    invalid,
+    kept,
+)
+from partita.database.item.values import AttributeValue, Item
+
+PARAMETER: Final = "ProjectionExpression"
+
+Shape = dict[Any, Any]
+"""Elements of paths, nested; a leaf is an empty dict and stands for all that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    paths: tuple[Path, ...]
+    names_used: frozenset[str]
+    shape: Shape
+    values_used: frozenset[str] = frozenset()
+
+    def project(self, item: Item) -> Item:
+        return select(item, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns(Projection):
+    """The columns of a SELECT: each is named after the end of its path."""
+
+    columns: tuple[tuple[str, Path], ...] = ()
+
+    def as_documents(self) -> Projection:
+        """The same paths as a projection has them: parts of documents, in their documents."""
+        return Projection(self.paths, self.names_used, self.shape)
+
+    def project(self, item: Item) -> Item:
+        found = ((name, find(item, path)) for name, path in self.columns)
+        return {name: value for name, value in found if value is not None}
+
+
+def compile_projection(text: str, names: Names) -> Projection:
+    return _compiled(text, tuple(names.items()), PARAMETER)
+
+
+def attributes_projection(attributes: Sequence[str]) -> Projection:
+    """The projection of whole attributes, as AttributesToGet asks for it."""
+    paths = tuple((name,) for name in attributes)
+    return Projection(paths, frozenset(), shape_of(paths))
+
+
+@kept
+def _compiled(text: str, names: NameItems, parameter: str) -> Projection:
+    scope = Scope(dict(names))
+    try:
+        check_size(text, is_told=False)
+        nodes = parse_projection(text)
+        for node in nodes:
+            check_path(node)
+        paths = disjoint(map(scope.resolve, reversed(nodes)))
+    except Refusal as refusal:
+        raise invalid(parameter, refusal) from None
+    return Projection(paths, frozenset(scope.names_used), shape_of(paths))
+
+
+def shape_of(paths: Iterable[Path]) -> Shape:
+    shape: Shape = {}
+    for path in sorted(paths):
+        inner = shape
+        for element in path:
+            inner = inner.setdefault(element, {})
+    return shape
+
+
+def select(item: Item, shape: Shape) -> Item:
+    """Members that exist, each whole or narrowed further."""
+    selected = {}
+    for name, inner in shape.items():
+        value = item.get(name)
+        if value is not None:
+            part = _narrowed(value, inner) if inner else value
+            if part is not None:
+                selected[name] = part
+    return selected
+
+
+def _narrowed(value: AttributeValue, shape: Shape) -> AttributeValue | None:
+    """A part of a map or list; list elements move together, in the order of their indexes."""
+    if "M" in value and isinstance(next(iter(shape)), str):
+        members = select(value["M"], shape)
+        return {"M": members} if members else None
+    if "L" in value and isinstance(next(iter(shape)), int):
+        elements = value["L"]
+        parts = [
+            _narrowed(elements[index], inner) if inner else elements[index]
+            for index, inner in shape.items()
+            if index < len(elements)
+        ]
+        kept = [part for part in parts if part is not None]
+        return {"L": kept} if kept else None
+    return None

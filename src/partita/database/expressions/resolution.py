@@ -1,0 +1,264 @@
+"""What all expressions share: placeholders, reserved words, and checks that need the values.
+
+An expression is checked in two steps, in the service's order. What the text alone decides is
+refused when it is compiled. The rest depends on the values of a request: it becomes a list of
+checks, kept with the compiled expression and run before anything is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NoReturn, TypeVar
+
+from partita.database.expressions.parse import (
+    Assigned,
+    CallNode,
+    Operand,
+    PathNode,
+    Refusal,
+    ValueNode,
+)
+from partita.database.expressions.paths import Path, printed, reader
+from partita.database.expressions.reserved import RESERVED_WORDS
+from partita.database.item.sizes import string_size
+from partita.database.item.values import EMPTY_NAME, AttributeValue, Item, type_of
+from partita.errors import ValidationException
+from partita.limits import (
+    ATTRIBUTE_NAME_BYTES_MAX,
+    DOCUMENT_PATH_ELEMENTS_MAX,
+    EXPRESSION_BYTES_MAX,
+    EXPRESSION_OPERATORS_MAX,
+    KB,
+    LIST_INDEX_MAX,
+)
+
+Names = Mapping[str, str]
+Values = Mapping[str, AttributeValue]
+Check = Callable[[Values], None]
+Evaluate = Callable[[Item, Values], AttributeValue | None]
+
+NameItems = tuple[tuple[str, str], ...]
+Compiled = TypeVar("Compiled")
+Compile = Callable[[str, NameItems, str], Compiled]
+"""From an expression's text, the names it may use, and the parameter that it is given in."""
+
+KEPT_CHARS_MAX: Final = 256 * KB
+"""How much text the expressions of each kind that are kept may have; they take 100 times more."""
+KEPT_CHARS_EACH: Final = 100
+KEPT_CHARS_ONE_MAX: Final = 8 * KB
+
+LONG_NAME: Final = (
+    f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES_MAX + 1} bytes"
+)
+
+UPDATE_FUNCTIONS: Final = frozenset(("if_not_exists", "list_append"))
+CONDITION_FUNCTIONS: Final = frozenset(
+    (
+        "attribute_exists",
+        "attribute_not_exists",
+        "attribute_type",
+        "begins_with",
+        "contains",
+        "size",
+    )
+)
+
+
+def kept(compile_one: Compile[Compiled]) -> Compile[Compiled]:
+    """Keeps what has been compiled; when there is too much of it, the oldest goes."""
+    expressions: dict[tuple[str, NameItems, str], Compiled] = {}
+    chars = 0
+
+    def compiled(text: str, names: NameItems, parameter: str) -> Compiled:
+        nonlocal chars
+        key = (text, names, parameter)
+        expression = expressions.get(key)
+        if expression is None:
+            expression = compile_one(text, names, parameter)
+            size = _kept_chars(text, names)
+            if size <= KEPT_CHARS_ONE_MAX:
+                expressions[key] = expression
+                chars += size
+            while chars > KEPT_CHARS_MAX:
+                oldest = next(iter(expressions))
+                del expressions[oldest]
+                chars -= _kept_chars(oldest[0], oldest[1])
+        return expression
+
+    return compiled
+
+
+def _kept_chars(text: str, names: NameItems) -> int:
+    return KEPT_CHARS_EACH + len(text) + sum(len(key) + len(name) for key, name in names)
+
+
+class Scope:
+    """What is known and gathered while one expression is compiled."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.names_used: set[str] = set()
+        self.values_used: set[str] = set()
+        self.checks: list[Check] = []
+
+    def resolve(self, node: PathNode) -> Path:
+        if len(node.elements) > DOCUMENT_PATH_ELEMENTS_MAX:
+            raise Refusal(
+                "The document path has too many nesting levels; "
+                f"nesting levels: {len(node.elements)}"
+            )
+        return tuple(
+            self._name(element) if isinstance(element, str) and element[0] in "#:" else element
+            for element in node.elements
+        )
+
+    def _name(self, placeholder: str) -> str:
+        name = self.names.get(placeholder)
+        if name is None:
+            raise Refusal(
+                "An expression attribute name used in the document path is not defined; "
+                f"attribute name: {placeholder}"
+            )
+        self.names_used.add(placeholder)
+        return name
+
+    def path(self, node: PathNode) -> Evaluate:
+        read = reader(self.resolve(node))
+        return lambda item, values: read(item)
+
+    def value(self, node: ValueNode) -> Evaluate:
+        name = node.name
+        self.values_used.add(name)
+        self.checks.append(lambda values: check_defined(name, values))
+        return lambda item, values: values[name]
+
+    def check_types(
+        self, operator: str, operands: Iterable[Assigned], allowed: frozenset[str]
+    ) -> None:
+        for node in operands:
+            if isinstance(node, CallNode):
+                # size() is a number; what an update's functions give is known when it is applied.
+                if node.function == "size" and "N" not in allowed:
+                    raise incorrect_type(operator, "N")
+            elif isinstance(node, ValueNode):
+                self.checks.append(_type_check(operator, node.name, allowed))
+
+    def check_distinct(self, operator: str, operands: Sequence[Operand]) -> None:
+        paths = [self.resolve(node) for node in operands if isinstance(node, PathNode)]
+        if isinstance(operands[0], PathNode) and paths[0] in paths[1:]:
+            raise Refusal(
+                "The first operand must be distinct from the remaining operands for this operator "
+                f"or function; operator: {operator}, first operand: {printed(paths[0])}"
+            )
+
+
+def _type_check(operator: str, name: str, allowed: frozenset[str]) -> Check:
+    def check(values: Values) -> None:
+        kind = type_of(values[name])
+        if kind not in allowed:
+            raise incorrect_type(operator, kind)
+
+    return check
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with the name of an attribute, wherever it is given."""
+    if not name:
+        return EMPTY_NAME
+    return LONG_NAME if string_size(name) > ATTRIBUTE_NAME_BYTES_MAX else None
+
+
+def check_defined(name: str, values: Values) -> None:
+    if name not in values:
+        raise Refusal(
+            "An expression attribute value used in expression is not defined; "
+            f"attribute value: {name}"
+        )
+
+
+def check_size(text: str, *, is_told: bool) -> None:
+    """Some parameters tell how long the expression was, some do not (recorded)."""
+    if not text:
+        raise Refusal("The expression can not be empty;")
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    if size > EXPRESSION_BYTES_MAX:
+        told = f" expression size: {size}" if is_told else ""
+        raise Refusal(f"Expression size has exceeded the maximum allowed size;{told}")
+
+
+def check_path(node: PathNode) -> None:
+    """What is wrong with a path whatever its placeholders stand for."""
+    for element in node.elements:
+        if isinstance(element, int):
+            if element > LIST_INDEX_MAX:
+                raise Refusal(f"List index is not within the allowable range; index: [{element}]")
+        elif element.upper() in RESERVED_WORDS:
+            raise Refusal(f"Attribute name is a reserved keyword; reserved keyword: {element}")
+
+
+def check_function(name: str, allowed: frozenset[str], expression: str) -> None:
+    if name not in CONDITION_FUNCTIONS and name not in UPDATE_FUNCTIONS:
+        raise Refusal(f"Invalid function name; function: {name}")
+    if name not in allowed:
+        raise Refusal(f"The function is not allowed in {expression}; function: {name}")
+
+
+def check_operator_count(count: int) -> None:
+    """The service gives up at the first operator too many, so it always tells the same count."""
+    if count > EXPRESSION_OPERATORS_MAX:
+        raise Refusal(
+            "The expression contains too many operators; "
+            f"operator count: {EXPRESSION_OPERATORS_MAX + 1}"
+        )
+
+
+def misused(function: str) -> Refusal:
+    return Refusal(
+        f"The function is not allowed to be used this way in an expression; function: {function}"
+    )
+
+
+def check_count(node: CallNode, count: int) -> None:
+    if len(node.operands) != count:
+        raise Refusal(
+            "Incorrect number of operands for operator or function; "
+            f"operator or function: {node.function}, number of operands: {len(node.operands)}"
+        )
+
+
+def check_document_path(node: CallNode) -> None:
+    if not isinstance(node.operands[0], PathNode):
+        raise Refusal(
+            f"Operator or function requires a document path; operator or function: {node.function}"
+        )
+
+
+def incorrect_type(operator: str, kind: str) -> Refusal:
+    return Refusal(
+        "Incorrect operand type for operator or function; "
+        f"operator or function: {operator}, operand type: {kind}"
+    )
+
+
+def refuser(refusal: Refusal) -> Callable[..., NoReturn]:
+    """A check, or an evaluation, that can only fail."""
+    text = str(refusal)
+
+    def refuse(*ignored: object) -> NoReturn:
+        # A new one each time: an exception that is kept keeps the frames of all its raisings.
+        raise Refusal(text)
+
+    return refuse
+
+
+def run_checks(parameter: str, checks: Iterable[Check], values: Values) -> None:
+    try:
+        for check in checks:
+            check(values)
+    except Refusal as refusal:
+        raise invalid(parameter, refusal) from None
+
+
+def invalid(parameter: str, refusal: Refusal) -> ValidationException:
+    """Names the parameter that is wrong; a PartiQL statement has none, and gives ""."""
+    return ValidationException(f"Invalid {parameter}: {refusal}" if parameter else str(refusal))

@@ -1,0 +1,68 @@
+"""What an UpdateItem's statement itself counts towards the 400 KB of an item.
+
+In most regions the service refuses an UpdateItem whose statement is too large, whatever the item
+will be: what it writes, and a fixed amount for every clause, operand and element of a path. The
+amounts were measured to the byte (recorded by the public conformance suite in October 2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from partita.database.expressions.parse import Assigned, PathNode, SumNode, UpdateNode, ValueNode
+from partita.database.expressions.paths import Path
+from partita.database.expressions.resolution import Values
+from partita.database.item.sizes import string_size, value_size
+
+STATEMENT_BYTES: Final = 3
+SECTION_BYTES: Final = {"SET": 19, "ADD": 19, "REMOVE": 1, "DELETE": 1}
+OPERATOR_BYTES: Final = {"+": 34, "-": 37, "list_append": 37, "if_not_exists": 39}
+OPERAND_BYTES: Final = 1
+OPERAND_ELEMENT_BYTES: Final = 14
+TARGET_ELEMENT_BYTES: Final = 4
+
+Resolve = Callable[[PathNode], Path]
+
+
+class StatementSize(NamedTuple):
+    """The part that the text decides, and the values that count, each as often as it is used."""
+
+    fixed_bytes: int = 0
+    values: tuple[str, ...] = ()
+
+    def bytes(self, values: Values) -> int:
+        return self.fixed_bytes + sum(value_size(values[name]) for name in self.values)
+
+
+UNCOUNTED: Final = StatementSize()
+
+
+def statement_size(update: UpdateNode, resolve: Resolve) -> StatementSize:
+    total = STATEMENT_BYTES
+    used: list[str] = []
+    for action in update.actions:
+        first, *rest = resolve(action.target)
+        total += SECTION_BYTES[action.section] + _element(first)
+        total += sum(TARGET_ELEMENT_BYTES + _element(element) for element in rest)
+        if action.value is not None and action.section != "DELETE":
+            size = _assigned(action.value, resolve)
+            total += size.fixed_bytes
+            used += size.values
+    return StatementSize(total, tuple(used))
+
+
+def _assigned(node: Assigned, resolve: Resolve) -> StatementSize:
+    if isinstance(node, ValueNode):
+        return StatementSize(0, (node.name,))
+    if isinstance(node, PathNode):
+        elements = sum(OPERAND_ELEMENT_BYTES + _element(element) for element in resolve(node))
+        return StatementSize(OPERAND_BYTES + elements)
+    operator = node.operator if isinstance(node, SumNode) else node.function
+    sizes = [_assigned(operand, resolve) for operand in node.operands]
+    fixed_bytes = OPERATOR_BYTES[operator] + sum(size.fixed_bytes for size in sizes)
+    return StatementSize(fixed_bytes, tuple(name for size in sizes for name in size.values))
+
+
+def _element(element: str | int) -> int:
+    return string_size(str(element))

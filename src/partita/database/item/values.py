@@ -1,0 +1,229 @@
+"""Attribute values in the form of the wire, `{"S": "text"}`: ten types, checked and normalised.
+
+A value stays what the JSON decoder made of it: a dict with one member, the type. Binary stays
+base64 text. `normalize_item` is called when a value enters the system; from then on numbers are
+canonical, sets are sorted and free of duplicates, and everything inside can rely on it.
+
+The JSON types of the members (a string under `S`, a list under `L`) have been checked before, by
+`protocol`; here come the rules that the service itself adds.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Callable, Sized
+from decimal import Decimal
+from enum import Enum, auto
+from typing import Any, Final
+
+from partita.database.item import numbers
+from partita.errors import INVALID, MalformedValue, ValidationException
+from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
+
+AttributeValue = dict[str, Any]
+Item = dict[str, AttributeValue]
+
+TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
+# The older generation's integer runs over at this exponent (recorded).
+_LARGEST_EXPONENT: Final = re.compile(r"[eE]\+?0*2147483647$")
+SET_TYPES: Final = frozenset(("SS", "NS", "BS"))
+
+EMPTY: Final = (
+    "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
+)
+SEVERAL_TYPES: Final = (
+    "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes"
+)
+TOO_DEEP: Final = (
+    "Nesting Levels have exceeded supported limits: "
+    "Attributes in the item have nested levels beyond supported limit"
+)
+TOO_LARGE: Final = "Item size has exceeded the maximum allowed size"
+EMPTY_NAME: Final = "Empty attribute name"
+
+
+class Wording(Enum):
+    """Two generations of the service word the same refusal differently, by operation (recorded)."""
+
+    CURRENT = auto()
+    OLDER = auto()
+
+
+class Check:
+    """How one item is checked: in which words, and how many more members it may have."""
+
+    __slots__ = ("has_empty_name", "room", "wording")
+
+    def __init__(self, wording: Wording) -> None:
+        self.wording = wording
+        self.room = ITEM_BYTES_MAX
+        self.has_empty_name = False
+
+    def count(self, members: Sized) -> None:
+        """Every member counts at least a byte: what has too many is not looked at further."""
+        self.room -= len(members)
+        if self.room < 0:
+            raise ValidationException(TOO_LARGE)
+
+    def finish(self) -> None:
+        """An empty name inside is told after everything else about a value (recorded)."""
+        if self.has_empty_name:
+            raise ValidationException(EMPTY_NAME)
+
+
+def type_of(value: AttributeValue) -> str:
+    """The type of a normalised value."""
+    return next(iter(value))
+
+
+def normalize_item(item: Item, wording: Wording = Wording.CURRENT) -> Item:
+    """The item as it is stored; refuses what the service refuses."""
+    if "" in item:
+        raise ValidationException(EMPTY_NAME)
+    check = Check(wording)
+    check.count(item)
+    normalized = {name: _normalized(value, check, 1) for name, value in item.items()}
+    check.finish()
+    return normalized
+
+
+def normalize_value(
+    value: AttributeValue, wording: Wording = Wording.CURRENT, check: Check | None = None
+) -> AttributeValue:
+    """One value; several that come together share a check, and with it their room."""
+    check = check or Check(wording)
+    normalized = _normalized(value, check, 1)
+    check.finish()
+    return normalized
+
+
+def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeValue:
+    if level > NESTING_LEVELS_MAX:
+        raise ValidationException(TOO_DEEP)
+    normalized: AttributeValue | None = None
+    for kind, content in value.items():
+        checked: Any = content
+        # The most frequent types first; the others find their rule in the table.
+        if kind == "N":
+            checked = _number(content, check, level)
+        elif kind != "S":
+            rule = _RULES.get(kind)
+            if rule is not None:
+                checked = rule(content, check, level)
+        if normalized is not None:
+            raise MalformedValue(SEVERAL_TYPES)
+        # Most values are as they shall be.
+        normalized = value if checked is content else {kind: checked}
+    if normalized is None:
+        raise MalformedValue(EMPTY)
+    return normalized
+
+
+def _number(text: str, check: Check, level: int) -> str:
+    if check.wording is Wording.OLDER:
+        if not text:
+            raise ValidationException("The parameter cannot be converted to a numeric value")
+        if _LARGEST_EXPONENT.search(text):
+            raise ValidationException(numbers.UNDERFLOW)
+    return numbers.normalize(text)
+
+
+def _null(flag: bool, check: Check, level: int) -> bool:
+    if not flag:
+        raise MalformedValue(f"{INVALID}Null attribute value types must have the value of true")
+    return flag
+
+
+def _list(members: list[AttributeValue], check: Check, level: int) -> list[AttributeValue]:
+    # A list or map counts a level even when nothing is in it (seen on DynamoDB Local).
+    if level == NESTING_LEVELS_MAX:
+        raise ValidationException(TOO_DEEP)
+    check.count(members)
+    return [_normalized(member, check, level + 1) for member in members]
+
+
+def _map(members: Item, check: Check, level: int) -> Item:
+    if level == NESTING_LEVELS_MAX:
+        raise ValidationException(TOO_DEEP)
+    check.count(members)
+    normalized = {}
+    for name, value in members.items():
+        normalized[name] = _normalized(value, check, level + 1)
+        if not name:
+            check.has_empty_name = True
+    return normalized
+
+
+def _string_set(members: list[str], check: Check, level: int) -> list[str]:
+    # The two blanks are AWS's (recorded).
+    if not members:
+        raise MalformedValue(f"{INVALID}An string set  may not be empty")
+    check.count(members)
+    if len(set(members)) < len(members):
+        if check.wording is Wording.CURRENT:
+            shown = ", ".join(f'"{member}"' for member in _up_to_repeat(members, None))
+        else:
+            shown = ", ".join(members)
+        raise ValidationException(f"{INVALID}Input collection [{shown}] contains duplicates.")
+    return _in_byte_order(members)
+
+
+def _number_set(members: list[str], check: Check, level: int) -> list[str]:
+    if not members:
+        raise ValidationException(f"{INVALID}An number set  may not be empty")
+    check.count(members)
+    normalized = {_number(member, check, level) for member in members}
+    if len(normalized) < len(members):
+        if check.wording is Wording.CURRENT:
+            raise ValidationException(f"{INVALID}Input collection contains duplicates.")
+        raise ValidationException("Input collection contains duplicates")
+    return sorted(normalized, key=Decimal)
+
+
+def _binary_set(members: list[str], check: Check, level: int) -> list[str]:
+    if not members:
+        raise MalformedValue(f"{INVALID}Binary sets should not be empty")
+    check.count(members)
+    if len(set(members)) < len(members):
+        if check.wording is Wording.CURRENT:
+            shown = ",".join(f'"{member}"' for member in _up_to_repeat(members, b64decode))
+        else:
+            shown = ", ".join(members)
+        # No blank before "of": AWS's (recorded).
+        raise ValidationException(
+            f"{INVALID}Input collection [{shown}]of type BS contains duplicates."
+        )
+    return sorted(members, key=b64decode)
+
+
+def _in_byte_order(members: list[str]) -> list[str]:
+    """Characters have the order of their UTF-8. Members that are in order are not copied."""
+    before = ""
+    for member in members:
+        if member < before:
+            return sorted(members)
+        before = member
+    return members
+
+
+def _up_to_repeat(members: list[str], order: Callable[[str], bytes] | None) -> list[str]:
+    """Members in byte order up to the first repeat, then the repeat, then the rest as sent."""
+    seen: set[str] = set()
+    for position, member in enumerate(members):
+        if member in seen:
+            return [*sorted(members[:position], key=order), member, *members[position + 1 :]]
+        seen.add(member)
+    return members
+
+
+_RULES: Final[dict[str, Callable[[Any, Check, int], Any]]] = {
+    "N": _number,
+    "NULL": _null,
+    "L": _list,
+    "M": _map,
+    "SS": _string_set,
+    "NS": _number_set,
+    "BS": _binary_set,
+}

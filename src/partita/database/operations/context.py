@@ -1,0 +1,92 @@
+"""What an operation is given: the service around it, and a view of the data.
+
+A read sees a snapshot of what is committed. A write gets a write batch: it sees everything decided
+before it, and what it puts there is committed with the others that wait.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from partita.clock import Clock
+from partita.database.capacity.ledger import OFF, Ledger
+from partita.database.events.streams import EventStreams
+from partita.database.storage.engine import Snapshot
+from partita.database.storage.group_commit import WriteBatch
+from partita.database.tables.catalog import Catalog
+from partita.database.tables.schema import Table
+
+Request = dict[str, Any]
+
+
+def _random_id() -> str:
+    return str(uuid.uuid4())
+
+
+@dataclass(slots=True)
+class Service:
+    """One running database: what all of its requests share."""
+
+    catalog: Catalog
+    clock: Clock
+    region: str
+    account_id: str
+    transient_seconds: float
+    """How long a table shows CREATING, UPDATING or DELETING after the answer that says so."""
+    ledger: Ledger
+    """Where requests are charged, while it is on."""
+    event_streams: EventStreams
+    new_id: Callable[[], str] = _random_id
+    address: str = "localhost:8000"
+    """Where clients reach the database, once it listens."""
+
+    def table(self, name_or_arn: str) -> Table:
+        """The table that items are read from or written to."""
+        return self.catalog.table(table_name(name_or_arn), self.clock())
+
+    def meter(self) -> None:
+        """Switch the ledger on or off, as the tables that there are now want it."""
+        self.ledger.is_on = self.ledger.mode != OFF or any(
+            table.is_metered for table in self.catalog
+        )
+
+    def table_arn(self, name: str) -> str:
+        return f"arn:aws:dynamodb:{self.region}:{self.account_id}:table/{name}"
+
+
+class ReadContext:
+    __slots__ = ("is_held", "partition", "service", "snapshot")
+
+    def __init__(
+        self, service: Service, snapshot: Snapshot, is_held: Callable[[bytes], bool]
+    ) -> None:
+        self.service = service
+        self.snapshot = snapshot
+        self.is_held = is_held
+        self.partition: bytes | None = None
+        """Where everything lies that the operation reads, if that is one partition."""
+
+    def take_partition(self) -> bytes | None:
+        partition = self.partition
+        self.partition = None
+        return partition
+
+
+class WriteContext:
+    __slots__ = ("write_batch", "service")
+
+    def __init__(self, service: Service, write_batch: WriteBatch) -> None:
+        self.service = service
+        self.write_batch = write_batch
+
+
+ReadHandler = Callable[[ReadContext, Request], bytes]
+WriteHandler = Callable[[WriteContext, Request], bytes]
+
+
+def table_name(name_or_arn: str) -> str:
+    """A table may be named by its ARN, of any account or region, wherever its name is taken."""
+    return name_or_arn.rpartition(":table/")[2] if name_or_arn.startswith("arn:") else name_or_arn

@@ -1,0 +1,34 @@
+"""DescribeLimits and DescribeEndpoints: what holds for all tables."""
+
+from __future__ import annotations
+
+from partita.database.operations.answers import encode
+from partita.database.operations.context import ReadContext, Request
+from partita.limits import ACCOUNT_CAPACITY_UNITS_MAX, TABLE_CAPACITY_UNITS_MAX
+
+ENDPOINT_CACHE_MINUTES = 1440
+
+
+def describe_limits(context: ReadContext, request: Request) -> bytes:
+    return encode(
+        {
+            "AccountMaxReadCapacityUnits": ACCOUNT_CAPACITY_UNITS_MAX,
+            "AccountMaxWriteCapacityUnits": ACCOUNT_CAPACITY_UNITS_MAX,
+            "TableMaxReadCapacityUnits": TABLE_CAPACITY_UNITS_MAX,
+            "TableMaxWriteCapacityUnits": TABLE_CAPACITY_UNITS_MAX,
+        }
+    )
+
+
+def describe_endpoints(context: ReadContext, request: Request) -> bytes:
+    """Clients that ask are sent to where they already are."""
+    return encode(
+        {
+            "Endpoints": [
+                {
+                    "Address": context.service.address,
+                    "CachePeriodInMinutes": ENDPOINT_CACHE_MINUTES,
+                }
+            ]
+        }
+    )

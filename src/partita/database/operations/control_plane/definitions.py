@@ -1,0 +1,377 @@
+"""From a CreateTable or UpdateTable request to keys, indexes and settings, checked in AWS's order.
+
+The texts are the service's, recorded by public conformance suites and message catalogues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from partita.database.item.keys import KeyAttribute
+from partita.database.operations.context import Request
+from partita.database.tables.schema import (
+    INCLUDE,
+    PAY_PER_REQUEST,
+    PROVISIONED,
+    Index,
+    Table,
+    Throughput,
+)
+from partita.errors import INVALID, ValidationException
+from partita.limits import (
+    GLOBAL_INDEXES_PER_TABLE_MAX,
+    INDEX_KEY_ATTRIBUTES_MAX,
+    LOCAL_INDEXES_PER_TABLE_MAX,
+    ON_DEMAND_READ_UNITS,
+    ON_DEMAND_WRITE_UNITS,
+    PROJECTED_ATTRIBUTES_MAX,
+    PROVISIONED_UNITS_MAX,
+)
+
+Keys = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]
+
+TOO_MANY_GLOBAL_INDEXES = (
+    f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of "
+    f"{GLOBAL_INDEXES_PER_TABLE_MAX}"
+)
+NOT_BUILT = (
+    "VectorIndexes",
+    "VectorIndexUpdates",
+    "ResourcePolicy",
+    "GlobalTableSourceArn",
+    "GlobalTableSettingsReplicationMode",
+    "GlobalTableWitnessUpdates",
+    "ReplicaUpdates",
+    "MultiRegionConsistency",
+    "DisassociationProtectionEnabled",
+)
+
+
+def refuse_what_is_not_built(request: Request) -> None:
+    for name in NOT_BUILT:
+        if name in request:
+            raise ValidationException(f"{INVALID}{name} is not supported")
+
+
+def attribute_types(definitions: Iterable[dict[str, str]]) -> dict[str, str]:
+    types: dict[str, str] = {}
+    for definition in definitions:
+        name = definition["AttributeName"]
+        if name in types:
+            raise ValidationException(f"Attribute Name is duplicated: {name}")
+        types[name] = definition["AttributeType"]
+    return types
+
+
+def table_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
+    if len(key_schema) > len(types):
+        raise ValidationException("Invalid KeySchema: Some index key attribute have no definition")
+    return _simple_keys(key_schema, types)
+
+
+def check_all_used(table: Table) -> None:
+    """Every attribute that is defined must be a key of the table or of an index."""
+    used = dict.fromkeys(name for name, _ in table.key_attributes)
+    for index in table.indexes:
+        used |= dict.fromkeys(name for name, _ in index.key_attributes)
+    if len(used) == len(table.attribute_types):
+        return
+    if not table.indexes:
+        raise ValidationException(
+            f"{INVALID}Number of attributes in KeySchema does not exactly match number of "
+            "attributes defined in AttributeDefinitions"
+        )
+    raise ValidationException(
+        f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
+        f"[{', '.join(table.attribute_types)}], keys used: [{', '.join(used)}]"
+    )
+
+
+def local_indexes(
+    asked: list[dict[str, Any]], table_keys: Keys, types: dict[str, str], numbers: Iterable[int]
+) -> list[Index]:
+    (partition,), sort = table_keys
+    if not asked:
+        raise ValidationException(f"{INVALID}List of LocalSecondaryIndexes is empty")
+    if not sort:
+        raise ValidationException(
+            f"{INVALID}Table KeySchema does not have a range key, which is required when "
+            "specifying a LocalSecondaryIndex"
+        )
+    indexes = []
+    for one, number in zip(asked, numbers, strict=False):
+        name = one["IndexName"]
+        keys = _simple_keys(one["KeySchema"], types)
+        if not keys[1]:
+            raise ValidationException(
+                f"{INVALID}Index KeySchema does not have a range key for index: {name}"
+            )
+        if keys[0][0] != partition:
+            raise ValidationException(
+                f"{INVALID}Index KeySchema does not have the same leading hash key as table "
+                f"KeySchema for index: {name}. index hash key: {keys[0][0].name}, "
+                f"table hash key: {partition.name}"
+            )
+        indexes.append(_index(one, number, keys, is_local=True))
+    _check_names(indexes)
+    if len(indexes) > LOCAL_INDEXES_PER_TABLE_MAX:
+        raise ValidationException(
+            f"{INVALID}Number of LocalSecondaryIndexes exceeds per-table limit of "
+            f"{LOCAL_INDEXES_PER_TABLE_MAX}"
+        )
+    return indexes
+
+
+def global_indexes(
+    asked: list[dict[str, Any]],
+    types: dict[str, str],
+    numbers: Iterable[int],
+    billing_mode: str,
+) -> list[Index]:
+    if not asked:
+        raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")
+    indexes = []
+    for one, number in zip(asked, numbers, strict=False):
+        index = global_index(one, types, number)
+        check_index_settings(index, one, billing_mode)
+        indexes.append(index)
+    _check_names(indexes)
+    if len(indexes) > GLOBAL_INDEXES_PER_TABLE_MAX:
+        raise ValidationException(TOO_MANY_GLOBAL_INDEXES)
+    return indexes
+
+
+def global_index(asked: dict[str, Any], types: dict[str, str], number: int) -> Index:
+    return _index(asked, number, _index_keys(asked["KeySchema"], types), is_local=False)
+
+
+def check_indexes_together(indexes: Sequence[Index]) -> None:
+    _check_names(indexes)
+    projected = sum(len(index.non_key_attributes) for index in indexes)
+    if projected > PROJECTED_ATTRIBUTES_MAX:
+        raise ValidationException(
+            f"{INVALID}Number of NonKeyAttributes in all indexes exceeds the per-table limit of "
+            f"{PROJECTED_ATTRIBUTES_MAX}"
+        )
+
+
+def check_throughput(billing_mode: str, throughput: dict[str, int] | None) -> None:
+    if billing_mode == PAY_PER_REQUEST and throughput is not None:
+        raise ValidationException(
+            f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when "
+            "BillingMode is PAY_PER_REQUEST"
+        )
+    if billing_mode == PROVISIONED and throughput is None:
+        raise ValidationException(
+            f"{INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified when "
+            "BillingMode is PROVISIONED"
+        )
+    if throughput is not None:
+        check_units(throughput)
+
+
+def check_units(throughput: dict[str, int], suffix: str = "") -> None:
+    for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if throughput[name] > PROVISIONED_UNITS_MAX:
+            raise ValidationException(
+                f"Given value {throughput[name]} for {name} is out of bounds{suffix}"
+            )
+
+
+def check_index_settings(index: Index, asked: dict[str, Any], billing_mode: str) -> None:
+    """Units and maximums of a global index that is being created."""
+    check_index_throughput(index.name, asked.get("ProvisionedThroughput"), billing_mode)
+    subject = f"index {index.name}"
+    check_on_demand_throughput(asked.get("OnDemandThroughput"), billing_mode, subject)
+    start = warm_throughput(billing_mode, index.throughput, None)
+    check_warm_throughput(asked.get("WarmThroughput"), start, subject)
+
+
+def check_index_throughput(name: str, throughput: dict[str, int] | None, billing_mode: str) -> None:
+    if billing_mode == PAY_PER_REQUEST and throughput is not None:
+        raise ValidationException(
+            f"{INVALID}ProvisionedThroughput should not be specified for index: {name} when "
+            "BillingMode is PAY_PER_REQUEST"
+        )
+    if billing_mode == PROVISIONED and throughput is None:
+        raise ValidationException(
+            f"{INVALID}ProvisionedThroughput is not specified for index: {name}"
+        )
+    if throughput is not None:
+        check_units(throughput, f" for index {name}")
+
+
+def throughput(asked: dict[str, int] | None) -> Throughput:
+    if asked is None:
+        return Throughput()
+    return Throughput(asked["ReadCapacityUnits"], asked["WriteCapacityUnits"])
+
+
+def check_on_demand_throughput(
+    asked: dict[str, int] | None, billing_mode: str, subject: str = "table"
+) -> None:
+    """Maximums of a table, or of the index that `subject` names."""
+    if asked is None:
+        return
+    for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
+        units = asked.get(name)
+        if units is None:
+            continue
+        if billing_mode == PROVISIONED:
+            raise ValidationException(
+                f"{INVALID}{name} for OnDemandThroughput cannot be specified when the table "
+                "BillingMode is PROVISIONED"
+            )
+        # -1 takes a maximum away.
+        if units < 1 and units != -1:
+            raise ValidationException(
+                f"{INVALID}Requested {name} for OnDemandThroughput for {subject} is outside of "
+                "valid range"
+            )
+
+
+def check_warm_throughput(
+    asked: dict[str, int] | None, current: dict[str, int], subject: str = "table"
+) -> None:
+    """Warm throughput can only grow."""
+    for name in ("ReadUnitsPerSecond", "WriteUnitsPerSecond"):
+        units = (asked or {}).get(name)
+        if units is not None and units < current[name]:
+            raise ValidationException(
+                f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
+                f"WarmThroughput, requested: {units}, current: {current[name]}"
+            )
+
+
+def warm_throughput(
+    billing_mode: str, units: Throughput, asked: dict[str, int] | None
+) -> dict[str, int]:
+    """What a table can serve at once: what was asked for, or what its billing mode starts with."""
+    if billing_mode == PROVISIONED:
+        start = {"ReadUnitsPerSecond": units.read_units, "WriteUnitsPerSecond": units.write_units}
+    else:
+        start = {
+            "ReadUnitsPerSecond": ON_DEMAND_READ_UNITS,
+            "WriteUnitsPerSecond": ON_DEMAND_WRITE_UNITS,
+        }
+    return start | (asked or {})
+
+
+def stream_view_type(specification: dict[str, Any] | None) -> str | None:
+    """The view type of a stream that a new table gets, if it gets one."""
+    if specification is None:
+        return None
+    view_type: str | None = specification.get("StreamViewType")
+    if specification["StreamEnabled"] and view_type is None:
+        raise ValidationException(
+            f"{INVALID}Table is being created with a stream enabled, UpdateViewType is required"
+        )
+    if not specification["StreamEnabled"] and view_type is not None:
+        raise ValidationException(
+            f"{INVALID}Table is being created with a stream disabled, UpdateViewType should not "
+            "be specified"
+        )
+    return view_type
+
+
+def _index(asked: dict[str, Any], number: int, keys: Keys, *, is_local: bool) -> Index:
+    projection = asked["Projection"]
+    _check_projection(projection)
+    return Index(
+        name=asked["IndexName"],
+        number=number,
+        is_local=is_local,
+        partition=keys[0],
+        sort=keys[1],
+        projection_type=projection["ProjectionType"],
+        non_key_attributes=tuple(projection.get("NonKeyAttributes", ())),
+        throughput=throughput(asked.get("ProvisionedThroughput")),
+        on_demand_throughput=asked.get("OnDemandThroughput"),
+        warm_throughput=asked.get("WarmThroughput"),
+    )
+
+
+def _check_projection(projection: dict[str, Any]) -> None:
+    kind, names = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
+    if kind is None:
+        raise ValidationException(f"{INVALID}Unknown ProjectionType: null")
+    if kind == INCLUDE and names is None:
+        raise ValidationException(
+            f"{INVALID}ProjectionType is INCLUDE, but NonKeyAttributes is not specified"
+        )
+    if kind != INCLUDE and names is not None:
+        raise ValidationException(
+            f"{INVALID}ProjectionType is {kind}, but NonKeyAttributes is specified"
+        )
+    seen: set[str] = set()
+    for name in names or ():
+        if name in seen:
+            raise ValidationException(f"{INVALID}Duplicate element in NonKeyAttributes: {name}")
+        seen.add(name)
+
+
+def _check_names(indexes: Sequence[Index]) -> None:
+    seen = set()
+    for index in indexes:
+        if index.name in seen:
+            raise ValidationException(f"{INVALID}Duplicate index name: {index.name}")
+        seen.add(index.name)
+
+
+def _simple_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
+    """The keys of a table or a local index: a partition key and perhaps a sort key."""
+    names = [element["AttributeName"] for element in key_schema]
+    _check_defined(names, types)
+    if len(set(names)) < len(names):
+        raise ValidationException(
+            "Both the Hash Key and the Range Key element in the KeySchema have the same name"
+        )
+    if key_schema[0]["KeyType"] != "HASH":
+        raise ValidationException(
+            "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"
+        )
+    if len(key_schema) > 1 and key_schema[1]["KeyType"] != "RANGE":
+        raise ValidationException(
+            "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type"
+        )
+    partition, *sort = [KeyAttribute(name, types[name]) for name in names]
+    return (partition,), tuple(sort)
+
+
+def _index_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
+    """The keys of a global index: up to four attributes of each kind."""
+    names = [element["AttributeName"] for element in key_schema]
+    kinds = [element["KeyType"] for element in key_schema]
+    _check_defined(names, types)
+    if len(set(names)) < len(names):
+        raise ValidationException(
+            "Both the Hash Key and the Range Key element in the KeySchema have the same name"
+            if len(names) == 2
+            else "The KeySchema contains multiple key attributes with the same name"
+        )
+    if kinds[0] != "HASH":
+        raise ValidationException(
+            "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"
+        )
+    if kinds != sorted(kinds):
+        raise ValidationException(
+            f"{INVALID}All HASH key attributes must precede RANGE key attributes in the KeySchema"
+        )
+    for kind in ("HASH", "RANGE"):
+        if kinds.count(kind) > INDEX_KEY_ATTRIBUTES_MAX:
+            raise ValidationException(
+                f"{INVALID}The KeySchema exceeds the maximum allowed number of {kind} key "
+                "attributes"
+            )
+    attributes = [KeyAttribute(name, types[name]) for name in names]
+    return tuple(attributes[: kinds.count("HASH")]), tuple(attributes[kinds.count("HASH") :])
+
+
+def _check_defined(names: list[str], types: dict[str, str]) -> None:
+    missing = [name for name in names if name not in types]
+    if missing:
+        raise ValidationException(
+            f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
+            f"Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(types)}]"
+        )

@@ -1,0 +1,159 @@
+"""EnableKinesisStreamingDestination and its kin: a table whose changes become records of a stream.
+
+Statuses and texts were recorded from the service in 2026 by the quirks lab of its Kubernetes
+controller: a stream is looked for only after the answer, and a table has one destination at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from partita.database.changes.captures import MILLISECOND, Destination, open_capture
+from partita.database.events.streams import CREATING, DELETING
+from partita.database.operations.answers import encode
+from partita.database.operations.context import (
+    ReadContext,
+    Request,
+    Service,
+    WriteContext,
+    table_name,
+)
+from partita.database.tables.catalog import next_table_number
+from partita.database.tables.schema import Table
+from partita.errors import ResourceNotFoundException, ValidationException
+from partita.streams.kinesis.resources import name_in_arn
+
+ENABLING, ACTIVE, UPDATING, ENABLE_FAILED = "ENABLING", "ACTIVE", "UPDATING", "ENABLE_FAILED"
+DISABLING, DISABLED = "DISABLING", "DISABLED"
+PRECISION = "ApproximateCreationDateTimePrecision"
+ENABLE, UPDATE = "EnableKinesisStreamingConfiguration", "UpdateKinesisStreamingConfiguration"
+
+NO_STREAM = "User does not have a permission to use kinesis stream"
+# Whatever is asked for, the text speaks of enabling.
+STATE = "Table is not in a valid state to enable Kinesis Streaming Destination: "
+ENABLED = (
+    f"{STATE}EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE "
+    "operation."
+)
+NOT_ENABLED = f"{STATE}KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
+# The end of this one was not recorded.
+NOT_UPDATABLE = (
+    f"{STATE}Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state. "
+    "TableName: {}"
+)
+# Seen in LocalStack.
+SAME_PRECISION = (
+    "Invalid Request: Precision is already set to the desired value of {} for tableId: {}, "
+    "kdsArn: {}"
+)
+
+
+def enable_kinesis_streaming_destination(context: WriteContext, request: Request) -> bytes:
+    service, write_batch = context.service, context.write_batch
+    table = _table(service, request)
+    live = (ENABLING, ACTIVE, DISABLING)
+    if any(_status(service, one) in live for one in table.destinations):
+        raise ValidationException(ENABLED)
+    now = service.clock()
+    configuration = request.get(ENABLE, {})
+    destination = Destination(
+        stream_arn=request["StreamArn"],
+        stream_name=name_in_arn(request["StreamArn"]),
+        precision=configuration.get(PRECISION),
+        log=next_table_number(write_batch),
+        changed_at=now,
+    )
+    stream = service.event_streams.find(destination.stream_name)
+    if stream is None or stream.status(now) in (CREATING, DELETING):
+        destination = replace(destination, is_over=True, failure=NO_STREAM)
+    else:
+        table = replace(table, capture=open_capture(destination.log, table.key_names, now))
+    service.catalog.save(write_batch, table.with_destination(destination))
+    return _answer(table, destination, ENABLING, {ENABLE: configuration})
+
+
+def disable_kinesis_streaming_destination(context: WriteContext, request: Request) -> bytes:
+    """What was changed until now still arrives."""
+    service = context.service
+    table = _table(service, request)
+    present = _active(service, table, request)
+    if present is None:
+        raise ValidationException(NOT_ENABLED)
+    disabled = replace(present, is_disabled=True, changed_at=service.clock())
+    table = replace(table.with_destination(disabled), capture=None)
+    service.catalog.save(context.write_batch, table)
+    return _answer(table, disabled, DISABLING, {ENABLE: request.get(ENABLE, {})})
+
+
+def update_kinesis_streaming_destination(context: WriteContext, request: Request) -> bytes:
+    service = context.service
+    table = _table(service, request)
+    present = _active(service, table, request)
+    if present is None:
+        raise ValidationException(NOT_UPDATABLE.format(table.name))
+    configuration = request.get(UPDATE, {})
+    precision = configuration.get(PRECISION, present.precision or MILLISECOND)
+    if precision == (present.precision or MILLISECOND):
+        arn = present.stream_arn
+        raise ValidationException(SAME_PRECISION.format(precision, table.table_id, arn))
+    updated = replace(present, precision=precision)
+    service.catalog.save(context.write_batch, table.with_destination(updated))
+    return _answer(table, updated, UPDATING, {UPDATE: configuration})
+
+
+def describe_kinesis_streaming_destination(context: ReadContext, request: Request) -> bytes:
+    service = context.service
+    table = service.catalog.described(table_name(request["TableName"]))
+    destinations = [_described(service, destination) for destination in table.destinations]
+    return encode({"TableName": table.name, "KinesisDataStreamDestinations": destinations})
+
+
+def _described(service: Service, destination: Destination) -> dict[str, str]:
+    status = _status(service, destination)
+    described = {"StreamArn": destination.stream_arn, "DestinationStatus": status}
+    if destination.failure is not None and status == ENABLE_FAILED:
+        described["DestinationStatusDescription"] = destination.failure
+    if destination.precision is not None:
+        described[PRECISION] = destination.precision
+    return described
+
+
+def _table(service: Service, request: Request) -> Table:
+    """A table that is being created is not there yet; one that is being updated is (recorded)."""
+    table = service.catalog.described(table_name(request["TableName"]))
+    if table.status(service.clock()) in (CREATING, DELETING):
+        text = f"Requested resource not found: Table: {table.name} not found"
+        raise ResourceNotFoundException(text)
+    return table
+
+
+def _active(service: Service, table: Table, request: Request) -> Destination | None:
+    name = name_in_arn(request["StreamArn"])
+    return next(
+        (
+            one
+            for one in table.destinations
+            if one.stream_name == name and _status(service, one) == ACTIVE
+        ),
+        None,
+    )
+
+
+def _status(service: Service, destination: Destination) -> str:
+    is_changing = service.clock() < destination.changed_at + service.transient_seconds
+    if destination.is_disabled:
+        return DISABLED if destination.is_over and not is_changing else DISABLING
+    if is_changing:
+        return ENABLING
+    return ENABLE_FAILED if destination.failure is not None else ACTIVE
+
+
+def _answer(table: Table, destination: Destination, status: str, asked: dict[str, Any]) -> bytes:
+    shown = {
+        "TableName": table.name,
+        "StreamArn": destination.stream_arn,
+        "DestinationStatus": status,
+    }
+    return encode({**shown, **asked})

@@ -1,0 +1,194 @@
+"""CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from msgspec.structs import replace
+
+from partita.database.changes.streams import close_stream, open_stream
+from partita.database.operations.answers import encode
+from partita.database.operations.context import (
+    ReadContext,
+    Request,
+    Service,
+    WriteContext,
+    table_name,
+)
+from partita.database.operations.control_plane import definitions, table_changes
+from partita.database.operations.control_plane.descriptions import description_of
+from partita.database.operations.control_plane.encryption import check_sse, sse_description
+from partita.database.operations.control_plane.tags import check_tags
+from partita.database.storage.group_commit import WriteBatch
+from partita.database.tables.catalog import next_table_number
+from partita.database.tables.schema import (
+    ACTIVE,
+    CREATING,
+    DELETING,
+    PAY_PER_REQUEST,
+    PROVISIONED,
+    UPDATING,
+    Index,
+    Table,
+)
+from partita.errors import ResourceInUseException, ValidationException
+from partita.limits import LIST_TABLES_PAGE_MAX
+
+
+def create_table(context: WriteContext, request: Request) -> bytes:
+    definitions.refuse_what_is_not_built(request)
+    service = context.service
+    name = request["TableName"]
+    billing_mode = request.get("BillingMode", PROVISIONED)
+    definitions.check_throughput(billing_mode, request.get("ProvisionedThroughput"))
+    table = _new_table(service, request, name, billing_mode)
+    if service.catalog.find(name) is not None:
+        raise ResourceInUseException(f"Table already exists: {name}")
+    table = replace(table, number=next_table_number(context.write_batch))
+    table = _with_stream_as_asked(context.write_batch, table, now=table.created_at, is_new=True)
+    service.catalog.save(context.write_batch, table)
+    return _answer(context, table, CREATING)
+
+
+def describe_table(context: ReadContext, request: Request) -> bytes:
+    table = context.service.catalog.described(table_name(request["TableName"]))
+    return encode({"Table": description_of(context.service, context.snapshot, table)})
+
+
+def list_tables(context: ReadContext, request: Request) -> bytes:
+    after = request.get("ExclusiveStartTableName", "")
+    limit = request.get("Limit", LIST_TABLES_PAGE_MAX)
+    names = [name for name in context.service.catalog.names() if name > after]
+    page = {"TableNames": names[:limit]}
+    if len(names) > limit:
+        page["LastEvaluatedTableName"] = names[limit - 1]
+    return encode(page)
+
+
+def delete_table(context: WriteContext, request: Request) -> bytes:
+    service = context.service
+    table = service.catalog.described(table_name(request["TableName"]))
+    _refuse_unless_active(service, table)
+    if table.has_changing_index:
+        raise ResourceInUseException(_in_use(table, UPDATING))
+    if table.deletion_protection:
+        raise ValidationException(
+            "Resource cannot be deleted as it is currently protected against deletion. "
+            "Disable deletion protection first."
+        )
+    response = _answer(context, table, DELETING)
+    if service.transient_seconds:
+        service.catalog.save(context.write_batch, _in_transition(service, table, DELETING))
+    else:
+        service.catalog.remove(context.write_batch, table)
+    return response
+
+
+def update_table(context: WriteContext, request: Request) -> bytes:
+    definitions.refuse_what_is_not_built(request)
+    table_changes.check_request(request)
+    service = context.service
+    table = service.catalog.described(table_name(request["TableName"]))
+    _refuse_unless_active(service, table)
+    changed = table_changes.changed_table(service, table, request)
+    changed = _with_stream_as_asked(context.write_batch, changed, now=service.clock(), is_new=False)
+    service.catalog.save(context.write_batch, _in_transition(service, changed, UPDATING))
+    shown = changed
+    if changed.billing_mode == PROVISIONED:
+        # The answer still has the old units; the new ones show when the table settles (recorded).
+        units = replace(
+            changed.throughput,
+            read_units=table.throughput.read_units,
+            write_units=table.throughput.write_units,
+            decreases=table.throughput.decreases_today(service.clock()),
+        )
+        shown = replace(changed, throughput=units)
+    return _answer(context, shown, UPDATING)
+
+
+def _with_stream_as_asked(
+    write_batch: WriteBatch, table: Table, *, now: float, is_new: bool
+) -> Table:
+    """The table with its change log opened or closed, as its view type asks for it."""
+    if table.stream_view_type is not None and table.stream is None:
+        stream = open_stream(
+            write_batch,
+            next_table_number(write_batch),
+            table.name,
+            table.stream_view_type,
+            table.key_names,
+            now,
+            is_from_the_start=is_new,
+        )
+        return replace(table, stream=stream, stream_label=stream.label)
+    if table.stream_view_type is None and table.stream is not None:
+        close_stream(write_batch, table.name, table.stream)
+        return replace(table, stream=None)
+    return table
+
+
+def _answer(context: WriteContext, table: Table, status: str) -> bytes:
+    description = description_of(context.service, context.write_batch, table, status)
+    return encode({"TableDescription": description})
+
+
+def _refuse_unless_active(service: Service, table: Table) -> None:
+    status = table.status(service.clock())
+    if status != ACTIVE:
+        raise ResourceInUseException(_in_use(table, status))
+
+
+def _in_use(table: Table, status: str) -> str:
+    doing = {CREATING: "created", UPDATING: "updated", DELETING: "deleted"}[status]
+    return (
+        f"Attempt to change a resource which is still in use: Table is being {doing}: {table.name}"
+    )
+
+
+def _in_transition(service: Service, table: Table, transition: str) -> Table:
+    settles_at = service.clock() + service.transient_seconds
+    return replace(table, transition=transition, settles_at=settles_at)
+
+
+def _new_table(service: Service, request: Request, name: str, billing_mode: str) -> Table:
+    types = definitions.attribute_types(request["AttributeDefinitions"])
+    keys = definitions.table_keys(request["KeySchema"], types)
+    numbers = count(1)
+    indexes: list[Index] = []
+    if "LocalSecondaryIndexes" in request:
+        indexes += definitions.local_indexes(request["LocalSecondaryIndexes"], keys, types, numbers)
+    if "GlobalSecondaryIndexes" in request:
+        indexes += definitions.global_indexes(
+            request["GlobalSecondaryIndexes"], types, numbers, billing_mode
+        )
+    definitions.check_indexes_together(indexes)
+    definitions.check_on_demand_throughput(request.get("OnDemandThroughput"), billing_mode)
+    check_sse(request.get("SSESpecification"))
+    throughput = definitions.throughput(request.get("ProvisionedThroughput"))
+    definitions.check_warm_throughput(
+        request.get("WarmThroughput"), definitions.warm_throughput(billing_mode, throughput, None)
+    )
+    now = service.clock()
+    table = Table(
+        name=name,
+        number=0,
+        table_id=service.new_id(),
+        created_at=now,
+        attribute_types=types,
+        partition=keys[0][0],
+        sort=keys[1][0] if keys[1] else None,
+        indexes=tuple(indexes),
+        next_index_number=len(indexes) + 1,
+        billing_mode=billing_mode,
+        on_demand_since=now if billing_mode == PAY_PER_REQUEST else None,
+        throughput=throughput,
+        on_demand_throughput=request.get("OnDemandThroughput"),
+        warm_throughput=request.get("WarmThroughput"),
+        deletion_protection=request.get("DeletionProtectionEnabled", False),
+        table_class=request.get("TableClass"),
+        sse=sse_description(service, request.get("SSESpecification")),
+        stream_view_type=definitions.stream_view_type(request.get("StreamSpecification")),
+        tags=check_tags(request.get("Tags", ())),
+    )
+    definitions.check_all_used(table)
+    return _in_transition(service, table, CREATING)

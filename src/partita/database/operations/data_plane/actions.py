@@ -1,0 +1,194 @@
+"""The four things that can be done to one item: Put, Update, Delete, ConditionCheck.
+
+PutItem, UpdateItem, DeleteItem, BatchWriteItem and TransactWriteItems all come down to these. An
+action is made from a request before any table is looked at; then it is carried out against a
+table: find the key, read the old item, check the condition, decide the new item, write.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from partita.database.expressions.condition import Condition
+from partita.database.expressions.resolution import Values
+from partita.database.expressions.update import ITEM_TOO_LARGE
+from partita.database.expressions.update import Update as UpdateExpression
+from partita.database.item.bounds import check_bounds
+from partita.database.item.values import Item
+from partita.database.operations.context import Request
+from partita.database.operations.data_plane.expression_parameters import NOTHING, Expressions
+from partita.database.storage.group_commit import WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.keys import (
+    check_index_key_types,
+    check_item,
+    check_key,
+    check_scalar_paths,
+    check_updated_index_keys,
+)
+from partita.database.tables.read import load
+from partita.database.tables.schema import Table
+from partita.database.tables.stored import Stored, pack
+from partita.database.tables.write import Written, write_item
+from partita.errors import (
+    INVALID,
+    ConditionalCheckFailedException,
+    KeyTypeError,
+    TransactionConflictException,
+    ValidationException,
+)
+from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
+
+CONDITION_FAILED: Final = "The conditional request failed"
+CONFLICT: Final = "Transaction is ongoing for the item"
+
+
+class Action:
+    """An action is made of the expressions of its request; those of a batch have none."""
+
+    __slots__ = ("condition", "shows_item_on_failure", "table_name", "values")
+
+    def __init__(
+        self, table_name: str, expressions: Expressions, shows_item_on_failure: bool = False
+    ) -> None:
+        self.table_name = table_name
+        self.condition: Condition | None = expressions.condition
+        self.values: Values = expressions.values
+        self.shows_item_on_failure = shows_item_on_failure
+
+    def key(self, table: Table) -> bytes:
+        """Where the action's item lies; refuses keys and paths that do not fit the table."""
+        key = self.check_keys(table)
+        if self.condition:
+            check_scalar_paths(table, self.condition.paths)
+        return layout.item_key(table, key)
+
+    def check_keys(self, table: Table) -> Item:
+        raise NotImplementedError
+
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        """The item as it shall be; None when there shall be none."""
+        raise NotImplementedError
+
+    def check_condition(self, old: Stored | None) -> None:
+        if self.condition and not self.condition.holds(old.item if old else None, self.values):
+            shown = {"Item": old.item} if old and self.shows_item_on_failure else {}
+            raise ConditionalCheckFailedException(CONDITION_FAILED, **shown)
+
+
+class Put(Action):
+    __slots__ = ("in_batch", "item")
+
+    def __init__(
+        self,
+        table_name: str,
+        item: Stored,
+        expressions: Expressions = NOTHING,
+        shows_item_on_failure: bool = False,
+        in_batch: bool = False,
+    ) -> None:
+        super().__init__(table_name, expressions, shows_item_on_failure)
+        self.item = item
+        self.in_batch = in_batch
+
+    def check_keys(self, table: Table) -> Item:
+        check_item(table, self.item.item, in_batch=self.in_batch)
+        return self.item.item
+
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        return self.item
+
+
+class KeyedAction(Action):
+    """An action that names its item by a Key parameter."""
+
+    __slots__ = ("item_key",)
+
+    def __init__(
+        self,
+        table_name: str,
+        item_key: Item,
+        expressions: Expressions = NOTHING,
+        shows_item_on_failure: bool = False,
+    ) -> None:
+        super().__init__(table_name, expressions, shows_item_on_failure)
+        self.item_key = item_key
+
+    def check_keys(self, table: Table) -> Item:
+        check_key(table, self.item_key)
+        return self.item_key
+
+
+class Delete(KeyedAction):
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        return None
+
+
+class ConditionCheck(KeyedAction):
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        return old
+
+
+class Update(KeyedAction):
+    __slots__ = ("update",)
+
+    def __init__(
+        self,
+        table_name: str,
+        item_key: Item,
+        expressions: Expressions = NOTHING,
+        shows_item_on_failure: bool = False,
+    ) -> None:
+        super().__init__(table_name, item_key, expressions, shows_item_on_failure)
+        self.update: UpdateExpression | None = expressions.update
+
+    def check_keys(self, table: Table) -> Item:
+        check_key(table, self.item_key)
+        if self.update:
+            for name in table.key_names:
+                if name in self.update.attributes:
+                    raise KeyTypeError(
+                        f"{INVALID}Cannot update attribute {name}. "
+                        "This attribute is part of the key"
+                    )
+            if table.indexes:
+                check_index_key_types(table, self.update.known_types(self.values))
+            check_scalar_paths(table, self.update.paths)
+            check_scalar_paths(table, self.update.operand_paths)
+        return self.item_key
+
+    def new(self, table: Table, old: Stored | None) -> Stored | None:
+        if self.update is None:
+            return old or pack(self.item_key)
+        if old is None and self.update.only_removes:
+            # Removing from an item that does not exist does not create it, wherever the paths
+            # would lead (Alternator's tests, on AWS).
+            return None
+        item = self.update.apply(old.item if old else self.item_key, self.values)
+        if table.indexes:
+            check_updated_index_keys(table, item)
+        copies = 1 + 2 * len(self.update.operand_paths)
+        if old and old.size * copies > ITEM_BYTES_MAX:
+            # Copies of copies can grow beyond all measure: look before they are encoded.
+            check_bounds(item, ITEM_TOO_LARGE)
+        new = pack(item)
+        if new.size > ITEM_BYTES_MAX:
+            raise ValidationException(ITEM_TOO_LARGE)
+        if new.body.count(b'{"M":') + new.body.count(b'{"L":') >= NESTING_LEVELS_MAX:
+            # Enough maps and lists for one to be too deep.
+            check_bounds(item, ITEM_TOO_LARGE)
+        return new
+
+
+def shows_item_on_failure(request: Request) -> bool:
+    return request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+
+
+def carry_out(write_batch: WriteBatch, table: Table, action: Action) -> Written:
+    """Carry out one action on its own; a failed condition or a running transaction refuses it."""
+    key = action.key(table)
+    if write_batch.is_held(key):
+        raise TransactionConflictException(CONFLICT)
+    old = load(write_batch, key)
+    action.check_condition(old)
+    return write_item(write_batch, table, key, old, action.new(table, old))

@@ -1,0 +1,222 @@
+"""BatchGetItem and BatchWriteItem: many items in one request, each on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from orjson import OPT_SORT_KEYS, dumps
+
+from partita.database.capacity.units import Consumed, read_units
+from partita.database.expressions.projection import Projection
+from partita.database.item.values import SEVERAL_TYPES, TOO_LARGE, Item, Wording, normalize_item
+from partita.database.operations import charges
+from partita.database.operations.answers import (
+    answer,
+    consumed_by_write,
+    item_collections_metrics,
+    member,
+    projected,
+    raw_list,
+    raw_member,
+)
+from partita.database.operations.context import ReadContext, Request, WriteContext
+from partita.database.operations.data_plane.actions import Action, Delete, Put, carry_out
+from partita.database.operations.data_plane.expression_parameters import (
+    GET,
+    check_parameters,
+    read_expressions,
+)
+from partita.database.tables import layout
+from partita.database.tables.keys import check_key
+from partita.database.tables.read import load
+from partita.database.tables.schema import Table
+from partita.database.tables.stored import pack
+from partita.database.tables.write import Written
+from partita.errors import DynamoDBError, TransactionConflictException, ValidationException
+from partita.limits import (
+    BATCH_GET_BYTES_MAX,
+    BATCH_GET_KEYS_MAX,
+    BATCH_WRITE_REQUESTS_MAX,
+    ITEM_BYTES_MAX,
+)
+
+DUPLICATES: Final = "Provided list of item keys contains duplicates"
+TOO_MANY: Final = "Too many items requested for the {operation} call"
+
+
+@dataclass(slots=True)
+class TableGets:
+    """What a BatchGetItem asks of one table."""
+
+    name: str
+    keys: list[Item]
+    projection: Projection | None
+    consistent: bool
+    asked: dict[str, Any]
+    places: list[bytes] = field(default_factory=list)
+    """Where the items lie, once the table is known."""
+
+
+def batch_get_item(context: ReadContext, request: Request) -> bytes:
+    # Expressions for one table and what they replaced for another do not mix either (recorded).
+    check_parameters(
+        {name: part for asked in request["RequestItems"].values() for name, part in asked.items()},
+        GET,
+    )
+    if sum(len(asked["Keys"]) for asked in request["RequestItems"].values()) > BATCH_GET_KEYS_MAX:
+        raise ValidationException(TOO_MANY.format(operation="BatchGetItem"))
+    gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
+    tables = [context.service.table(one.name) for one in gets]
+    for one, table in zip(gets, tables, strict=True):
+        one.places = [_checked_key(table, key) for key in one.keys]
+    _refuse_repeats([place for one in gets for place in one.places])
+    responses: list[bytes] = []
+    unprocessed: dict[str, Any] = {}
+    reports = []
+    room_bytes = BATCH_GET_BYTES_MAX
+    throttled: list[DynamoDBError] = []
+    for one, table in zip(gets, tables, strict=True):
+        items, left, consumed, read_bytes = _get_all(context, table, one, room_bytes, throttled)
+        room_bytes -= read_bytes
+        responses.append(raw_member(one.name, raw_list(items)))
+        if left:
+            unprocessed[one.name] = one.asked | {"Keys": left}
+        reports.append(consumed.report(table.name, request.get("ReturnConsumedCapacity")))
+    asked = _count(one.keys for one in gets)
+    if throttled and _count(part["Keys"] for part in unprocessed.values()) == asked:
+        raise throttled[0]
+    members = [
+        raw_member("Responses", answer(responses)),
+        member("UnprocessedKeys", unprocessed),
+    ]
+    return answer(members + _capacity(reports))
+
+
+def batch_write_item(context: WriteContext, request: Request) -> bytes:
+    if _count(request["RequestItems"].values()) > BATCH_WRITE_REQUESTS_MAX:
+        raise ValidationException(TOO_MANY.format(operation="BatchWriteItem"))
+    actions: dict[str, list[Action]] = {
+        name: [_write_request(name, one) for one in requests]
+        for name, requests in request["RequestItems"].items()
+    }
+    tables = {name: context.service.table(name) for name in actions}
+    _refuse_repeats(
+        [action.key(tables[name]) for name, of_table in actions.items() for action in of_table]
+    )
+    reports, collections, unprocessed = [], {}, {}
+    throttled: list[DynamoDBError] = []
+    for name, of_table in actions.items():
+        written, refused = _write_all(context, tables[name], of_table, throttled)
+        if refused:
+            unprocessed[name] = [request["RequestItems"][name][position] for position in refused]
+        consumed = consumed_by_write(tables[name], written)
+        reports.append(consumed.report(tables[name].name, request.get("ReturnConsumedCapacity")))
+        if request.get("ReturnItemCollectionMetrics") == "SIZE":
+            if metrics := item_collections_metrics(tables[name], written):
+                collections[name] = metrics
+    if throttled and _count(unprocessed.values()) == _count(actions.values()):
+        raise throttled[0]
+    members = [member("UnprocessedItems", unprocessed)]
+    if collections:
+        members.append(member("ItemCollectionMetrics", collections))
+    return answer(members + _capacity(reports))
+
+
+def _count(lists: Iterable[Sized]) -> int:
+    return sum(map(len, lists))
+
+
+def _checked_key(table: Table, key: Item) -> bytes:
+    check_key(table, key)
+    return layout.item_key(table, key)
+
+
+def _refuse_repeats(keys: list[bytes]) -> None:
+    if len(set(keys)) < len(keys):
+        raise ValidationException(DUPLICATES)
+
+
+def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
+    keys = [normalize_item(key) for key in asked["Keys"]]
+    expressions = read_expressions(asked, GET)
+    _refuse_repeats([dumps(key, option=OPT_SORT_KEYS) for key in keys])
+    return TableGets(name, keys, expressions.projection, asked.get("ConsistentRead", False), asked)
+
+
+def _get_all(
+    context: ReadContext,
+    table: Table,
+    gets: TableGets,
+    room_bytes: int,
+    throttled: list[DynamoDBError],
+) -> tuple[list[bytes], list[Item], Consumed, int]:
+    """The items of one table, the keys there was no room or no capacity for, and what was used."""
+    items: list[bytes] = []
+    left: list[Item] = []
+    consumed, used_bytes = Consumed(), 0
+    for position, key in enumerate(gets.keys):
+        stored = load(context.snapshot, gets.places[position])
+        size = stored.size if stored else 0
+        if used_bytes + size > room_bytes:
+            return items, left + gets.keys[position:], consumed, room_bytes
+        units = read_units(size, consistent=gets.consistent)
+        if context.service.ledger.is_on:
+            try:
+                asked = charges.read_charges(context.service, table, key, units)
+                charges.charge(context.service, asked)
+            except charges.THROTTLED as error:
+                left.append(key)
+                throttled.append(error)
+                continue
+        used_bytes += size
+        consumed.table += units
+        if stored:
+            items.append(projected(stored, gets.projection))
+    return items, left, consumed, used_bytes
+
+
+def _write_request(table_name: str, request: dict[str, Any]) -> Action:
+    put, delete = request.get("PutRequest"), request.get("DeleteRequest")
+    if (put is None) == (delete is None):
+        # The service's own words for it (recorded).
+        raise ValidationException(SEVERAL_TYPES)
+    if delete is not None:
+        key = normalize_item(delete["Key"], Wording.OLDER)
+        return Delete(table_name, key)
+    assert put is not None
+    item = pack(normalize_item(put["Item"], Wording.OLDER))
+    if item.size > ITEM_BYTES_MAX:
+        raise ValidationException(TOO_LARGE)
+    return Put(table_name, item, in_batch=True)
+
+
+def _write_all(
+    context: WriteContext,
+    table: Table,
+    actions: Iterable[Action],
+    throttled: list[DynamoDBError],
+) -> tuple[list[Written], list[int]]:
+    """What was written, and the positions of the requests that could not be.
+
+    A running transaction held them up, or they were throttled.
+    """
+    written, refused = [], []
+    for position, action in enumerate(actions):
+        try:
+            if context.service.ledger.is_on:
+                written.append(charges.carry_out(context, table, action))
+            else:
+                written.append(carry_out(context.write_batch, table, action))
+        except TransactionConflictException:
+            refused.append(position)
+        except charges.THROTTLED as error:
+            refused.append(position)
+            throttled.append(error)
+    return written, refused
+
+
+def _capacity(reports: list[dict[str, Any] | None]) -> list[bytes]:
+    shown = [report for report in reports if report]
+    return [member("ConsumedCapacity", shown)] if shown else []

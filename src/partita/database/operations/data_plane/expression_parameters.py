@@ -1,0 +1,319 @@
+"""The expression parameters of one request, read, checked and compiled in the service's order.
+
+Each operation family has its table of parameters. `check_parameters` refuses combinations, which
+the service does before it looks at items and keys; `compile_expressions` does the rest, and
+`read_expressions` both at once. What is raised here has no envelope: PutItem, UpdateItem and
+DeleteItem put theirs around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from partita.database.expressions import legacy
+from partita.database.expressions.condition import Condition, compile_condition
+from partita.database.expressions.key_condition import KeyCondition, compile_key_condition
+from partita.database.expressions.projection import Projection, compile_projection
+from partita.database.expressions.resolution import Names, Values, name_problem
+from partita.database.expressions.update import Update, compile_update
+from partita.database.item.sizes import string_size, value_size
+from partita.database.item.values import Check, Wording, normalize_value
+from partita.database.operations.context import Request
+from partita.errors import ValidationException
+from partita.limits import (
+    EXPRESSION_PLACEHOLDER_BYTES_MAX,
+    EXPRESSION_VALUES_BYTES_MAX,
+)
+from partita.server.protocol.validation import nests_too_deep
+
+_PLACEHOLDER: Final = re.compile(r"[#:][A-Za-z0-9_]+")
+KNOWN_KEYS_MAX: Final = 1000
+_KNOWN_KEYS: Final[set[str]] = set()
+"""Placeholders that have been found right: applications use the same ones again and again."""
+ENVELOPE: Final = "1 validation error detected: "
+UNUSED_SHOWN_MAX: Final = 100
+"""Ours: how many of the placeholders that nobody uses an error names."""
+NOT_IN_USE: Final = "can only be specified when using expressions"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Which parameters an operation has, in the order in which the service lists them."""
+
+    legacy: tuple[str, ...]
+    expressions: tuple[str, ...]
+    valued: tuple[str, ...]
+    """The expressions that can contain values."""
+    wording: Wording = Wording.CURRENT
+    wraps_values: bool = False
+    names_absent: bool = True
+    """Whether the refusal of superfluous values says which expressions are missing."""
+    members: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        placeholders = ("ExpressionAttributeNames", "ExpressionAttributeValues")
+        members = frozenset((*self.legacy, *self.expressions, *placeholders))
+        object.__setattr__(self, "members", members)
+
+
+PUT_OR_DELETE: Final = Family(
+    ("Expected", "ConditionalOperator"),
+    ("ConditionExpression",),
+    ("ConditionExpression",),
+    names_absent=False,
+)
+UPDATE: Final = Family(
+    ("AttributeUpdates", "Expected", "ConditionalOperator"),
+    ("UpdateExpression", "ConditionExpression"),
+    ("UpdateExpression", "ConditionExpression"),
+    names_absent=False,
+)
+# Of GetItem, of one table of BatchGetItem, or of one Get of TransactGetItems.
+GET: Final = Family(("AttributesToGet",), ("ProjectionExpression",), ())
+QUERY: Final = Family(
+    ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
+    ("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
+    ("FilterExpression", "KeyConditionExpression"),
+)
+SCAN: Final = Family(
+    ("AttributesToGet", "ScanFilter", "ConditionalOperator"),
+    ("ProjectionExpression", "FilterExpression"),
+    ("FilterExpression",),
+    wording=Wording.OLDER,
+    wraps_values=True,
+)
+# Of one Put, Delete or ConditionCheck of TransactWriteItems, and of one Update.
+ACTION: Final = Family((), ("ConditionExpression",), ("ConditionExpression",))
+UPDATE_ACTION: Final = Family(
+    (),
+    ("UpdateExpression", "ConditionExpression"),
+    ("UpdateExpression", "ConditionExpression"),
+)
+
+
+class Expressions:
+    """What a request gives, compiled; None for what it does not give."""
+
+    __slots__ = ("condition", "filter", "key_condition", "projection", "update", "values")
+
+    def __init__(
+        self,
+        condition: Condition | None = None,
+        filter: Condition | None = None,
+        key_condition: KeyCondition | None = None,
+        projection: Projection | None = None,
+        update: Update | None = None,
+        values: Values | None = None,
+    ) -> None:
+        self.condition = condition
+        self.filter = filter
+        self.key_condition = key_condition
+        self.projection = projection
+        self.update = update
+        self.values: Values = values or {}
+
+
+NOTHING: Final = Expressions()
+
+
+def check_parameters(request: Request, family: Family) -> None:
+    """Refuses expressions beside what they replaced, and placeholders without expressions."""
+    if family.members.isdisjoint(request):
+        return
+    old = [name for name in family.legacy if name in request]
+    new = [name for name in family.expressions if name in request]
+    if old and new and not (old == ["KeyConditions"] and "KeyConditionExpression" not in new):
+        if "KeyConditionExpression" not in new:
+            old = [name for name in old if name != "KeyConditions"]
+        raise ValidationException(
+            "Can not use both expression and non-expression parameters in the same request: "
+            f"Non-expression parameters: {{{', '.join(old)}}} "
+            f"Expression parameters: {{{', '.join(new)}}}"
+        )
+    if "ExpressionAttributeNames" in request and not new:
+        raise ValidationException(f"ExpressionAttributeNames {NOT_IN_USE}")
+    if "ExpressionAttributeValues" in request and family.valued:
+        if not any(name in request for name in family.valued):
+            raise ValidationException(f"ExpressionAttributeValues {NOT_IN_USE}{_absent(family)}")
+
+
+def _absent(family: Family) -> str:
+    if not family.names_absent:
+        return ""
+    verb = "is" if len(family.valued) == 1 else "are"
+    return f": {' and '.join(family.valued)} {verb} null"
+
+
+def enveloped(error: ValidationException, request: Request) -> ValidationException:
+    """Since 2026 the service prefixes what it finds wrong before it looks at the table.
+
+    Values that nest very deep are still answered by the generation before (recorded).
+    """
+    if nests_too_deep(request):
+        return error
+    return ValidationException(ENVELOPE + (error.message or ""))
+
+
+def read_expressions(request: Request, family: Family) -> Expressions:
+    check_parameters(request, family)
+    return compile_expressions(request, family)
+
+
+def compile_expressions(request: Request, family: Family) -> Expressions:
+    if family is not QUERY and family.members.isdisjoint(request):
+        return NOTHING
+    replaced = _legacy(request, family)
+    if "KeyConditions" in family.legacy and not (
+        "KeyConditions" in request or "KeyConditionExpression" in request
+    ):
+        raise ValidationException(
+            "Either the KeyConditions or KeyConditionExpression parameter must be specified in the "
+            "request."
+        )
+    if not any(name in request for name in family.expressions):
+        return replaced
+    names = _names(request)
+    values = _values(request, family)
+    update = condition = filtering = projection = key_condition = None
+    if "UpdateExpression" in request and "UpdateExpression" in family.expressions:
+        update = compile_update(request["UpdateExpression"], names)
+        update.check(values)
+    if "ConditionExpression" in request and "ConditionExpression" in family.expressions:
+        condition = compile_condition(request["ConditionExpression"], names)
+        condition.check(values)
+    if "FilterExpression" in request and "FilterExpression" in family.expressions:
+        filtering = compile_condition(request["FilterExpression"], names, "FilterExpression")
+        filtering.check(values)
+    if "ProjectionExpression" in request and "ProjectionExpression" in family.expressions:
+        projection = compile_projection(request["ProjectionExpression"], names)
+    if "KeyConditionExpression" in request and "KeyConditionExpression" in family.expressions:
+        key_condition = compile_key_condition(request["KeyConditionExpression"], names)
+        key_condition.check(values)
+    _check_used(names, values, (update, condition, filtering, projection, key_condition))
+    if key_condition:
+        key_condition.check_shape()
+    return Expressions(
+        condition or replaced.condition,
+        filtering or replaced.filter,
+        key_condition or replaced.key_condition,
+        projection or replaced.projection,
+        update or replaced.update,
+        values,
+    )
+
+
+def _legacy(request: Request, family: Family) -> Expressions:
+    """The parameters that expressions replaced; none of them is given beside its expression."""
+    given = {name: request[name] for name in family.legacy if name in request}
+    if not given:
+        return NOTHING
+    wording = family.wording
+    operator = given.get("ConditionalOperator")
+    conditions = given.get("Expected", given.get("QueryFilter", given.get("ScanFilter")))
+    legacy.check_conditional_operator(operator, conditions)
+    update = condition = filtering = projection = key_condition = None
+    if given.get("AttributeUpdates"):
+        update = legacy.attribute_updates(given["AttributeUpdates"], wording)
+    if given.get("Expected"):
+        condition = legacy.expected_condition(given["Expected"], operator, wording)
+    if given.get("QueryFilter"):
+        filtering = _filter(given, "QueryFilter", wording)
+    # A Scan's filter comes after its attributes, a Query's before (recorded).
+    if "AttributesToGet" in given:
+        projection = legacy.attributes_to_get(given["AttributesToGet"])
+    if given.get("ScanFilter"):
+        filtering = _filter(given, "ScanFilter", wording)
+    if "KeyConditions" in given:
+        is_index = "IndexName" in request
+        key_condition = legacy.key_conditions(given["KeyConditions"], wording, is_index=is_index)
+    return Expressions(condition, filtering, key_condition, projection, update)
+
+
+def _filter(given: Request, name: str, wording: Wording) -> Condition:
+    operator = given.get("ConditionalOperator")
+    return legacy.filter_condition(name, given[name], operator, wording)
+
+
+def _names(request: Request) -> Names:
+    names: Names | None = request.get("ExpressionAttributeNames")
+    if names is None:
+        return {}
+    _check_keys("ExpressionAttributeNames", names, "#")
+    for key, name in names.items():
+        if problem := name_problem(name):
+            raise ValidationException(
+                f"ExpressionAttributeNames contains invalid value: {problem} for key {key}"
+            )
+    size = sum(len(key) + string_size(name) for key, name in names.items())
+    if size > EXPRESSION_VALUES_BYTES_MAX:
+        raise ValidationException("ExpressionAttributeNames exceeds max size")
+    return names
+
+
+def _values(request: Request, family: Family) -> Values:
+    given = request.get("ExpressionAttributeValues")
+    if given is None or not family.valued:
+        return {}
+    _check_keys("ExpressionAttributeValues", given, ":")
+    values = {}
+    check = Check(family.wording)
+    for key, value in given.items():
+        try:
+            values[key] = normalize_value(value, check=check)
+        except ValidationException as error:
+            if not family.wraps_values and not (family is UPDATE and nests_too_deep(request)):
+                raise
+            raise ValidationException(
+                f"ExpressionAttributeValues contains invalid value: {error.message} for key {key}"
+            ) from None
+    size = sum(len(key) + value_size(value) for key, value in values.items())
+    if size > EXPRESSION_VALUES_BYTES_MAX:
+        raise ValidationException("ExpressionAttributeValues exceeds max size")
+    return values
+
+
+def _check_keys(parameter: str, given: Mapping[str, Any], mark: str) -> None:
+    if not given:
+        raise ValidationException(f"{parameter} must not be empty")
+    for key in given:
+        if not key:
+            problem = "The expression attribute map contains an empty key;"
+        elif len(key) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
+            told = f" size of key: {len(key)}" if parameter == "ExpressionAttributeNames" else ""
+            problem = f"The expression attribute map contains a key that is too long;{told}"
+        elif key[0] != mark or not (key in _KNOWN_KEYS or _PLACEHOLDER.fullmatch(key)):
+            problem = f'Syntax error; key: "{key}"'
+        else:
+            if len(_KNOWN_KEYS) < KNOWN_KEYS_MAX:
+                _KNOWN_KEYS.add(key)
+            continue
+        raise ValidationException(f"{parameter} contains invalid key: {problem}")
+
+
+def _check_used(
+    names: Names,
+    values: Values,
+    compiled: Iterable[Update | Condition | Projection | KeyCondition | None],
+) -> None:
+    if not names and not values:
+        return
+    unused_names, unused_values = set(names), set(values)
+    for expression in compiled:
+        if expression is not None:
+            unused_names -= expression.names_used
+            unused_values -= expression.values_used
+    if unused_names:
+        raise _unused("ExpressionAttributeNames", names, unused_names)
+    if unused_values:
+        raise _unused("ExpressionAttributeValues", values, unused_values)
+
+
+def _unused(parameter: str, given: Mapping[str, Any], unused: set[str]) -> ValidationException:
+    keys = ", ".join(islice((key for key in given if key in unused), UNUSED_SHOWN_MAX))
+    return ValidationException(
+        f"Value provided in {parameter} unused in expressions: keys: {{{keys}}}"
+    )

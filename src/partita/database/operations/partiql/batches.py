@@ -1,0 +1,202 @@
+"""BatchExecuteStatement: up to 25 reads or writes of single items, each on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from partita.database.capacity.units import Consumed, read_units
+from partita.database.item.values import Item
+from partita.database.operations import charges
+from partita.database.operations.answers import (
+    answer,
+    consumed_by_write,
+    encode,
+    member,
+    projected,
+    raw_list,
+    raw_member,
+)
+from partita.database.operations.context import ReadContext, Request, Service, WriteContext
+from partita.database.operations.data_plane.actions import Action
+from partita.database.operations.data_plane.batches import DUPLICATES
+from partita.database.operations.partiql.statements import (
+    action_of,
+    carry_out,
+    returned,
+    single_item,
+)
+from partita.database.partiql.compile import (
+    MISPLACED_EXISTS,
+    ExistsStatement,
+    MisplacedExists,
+    SelectStatement,
+    Statement,
+    UnsupportedOperation,
+    compile_statement,
+    is_write,
+)
+from partita.database.tables import layout
+from partita.database.tables.keys import check_key
+from partita.database.tables.read import load
+from partita.database.tables.schema import Table
+from partita.errors import (
+    ConditionalCheckFailedException,
+    DynamoDBError,
+    ResourceNotFoundException,
+    ThrottlingException,
+    ValidationException,
+)
+
+MIXED_BATCH = "Read and write requests together in the same batch is not supported."
+NO_STATEMENT = "Invalid operation. Only select, insert, update and delete operations are valid"
+IRREGULAR_CODES = (
+    (ValidationException, "ValidationError"),
+    (ThrottlingException, "ThrottlingError"),
+)
+
+
+@dataclass(slots=True)
+class BatchMember:
+    """One statement of a batch, made ready; an error takes the place of what it would do."""
+
+    request: Request
+    statement: Statement | None = None
+    table: Table | None = None
+    key: Item | None = None
+    place: bytes | None = None
+    action: Action | None = None
+    error: DynamoDBError | None = None
+
+
+Outcome = tuple[Consumed, bytes | None]
+"""What one statement took, and the item that it shows."""
+
+
+def only_reads(request: Request) -> bool:
+    return True not in _kinds(request)
+
+
+def execute_reads(context: ReadContext, request: Request) -> bytes:
+    return _execute(context.service, request, partial(_batch_read, context))
+
+
+def execute_writes(context: WriteContext, request: Request) -> bytes:
+    return _execute(context.service, request, partial(_batch_write, context))
+
+
+def _execute(
+    service: Service, request: Request, carry_out_one: Callable[[BatchMember], Outcome]
+) -> bytes:
+    if len(_kinds(request) - {None}) > 1:
+        raise ValidationException(MIXED_BATCH)
+    batch = [_batch_member(service, one) for one in request["Statements"]]
+    places = [one.place for one in batch if one.place is not None]
+    if len(set(places)) < len(places):
+        raise ValidationException(DUPLICATES)
+    consumed: dict[str, Consumed] = {}
+    responses = [_batch_response(one, carry_out_one, consumed) for one in batch]
+    reports = [
+        report
+        for name, units in consumed.items()
+        if (report := units.report(name, request.get("ReturnConsumedCapacity")))
+    ]
+    members = [raw_member("Responses", raw_list(responses))]
+    return answer(members + ([member("ConsumedCapacity", reports)] if reports else []))
+
+
+def _kinds(request: Request) -> set[bool | None]:
+    return {_kind(one["Statement"]) for one in request["Statements"]}
+
+
+def _kind(text: str) -> bool | None:
+    """Whether a statement writes; None for what is none."""
+    try:
+        return is_write(text)
+    except ValidationException:
+        return None
+
+
+def _batch_member(service: Service, request: Request) -> BatchMember:
+    one = BatchMember(request)
+    try:
+        one.statement = compile_statement(request["Statement"])
+        values = one.statement.values(request.get("Parameters", ()))
+        if isinstance(one.statement, ExistsStatement):
+            raise MisplacedExists(MISPLACED_EXISTS)
+        one.table = service.table(one.statement.table_name)
+        if isinstance(one.statement, SelectStatement):
+            plan = single_item(one.statement, one.table, values, "BatchExecuteStatement")
+            check_key(one.table, plan.key)
+            one.key = plan.key
+        else:
+            one.action = action_of(one.statement, one.table, values, request)
+            one.key = charges.key_of(one.action)
+    except MisplacedExists as error:
+        one.error = error
+    except UnsupportedOperation:
+        one.error = ValidationException(NO_STATEMENT)
+    except (ValidationException, ResourceNotFoundException) as error:
+        one.error = error
+    if one.table and one.key:
+        one.place = layout.item_key(one.table, one.key)
+    return one
+
+
+def _batch_response(
+    one: BatchMember,
+    carry_out_one: Callable[[BatchMember], Outcome],
+    consumed: dict[str, Consumed],
+) -> bytes:
+    if one.error:
+        return answer([raw_member("Error", _batch_error(one.error))])
+    assert one.table and one.statement
+    members = []
+    try:
+        used, shown = carry_out_one(one)
+        consumed.setdefault(one.table.name, Consumed()).add(used)
+        if shown is not None:
+            members.append(raw_member("Item", shown))
+    except DynamoDBError as error:
+        members.append(raw_member("Error", _batch_error(error)))
+    members.append(member("TableName", one.table.name))
+    return answer(members)
+
+
+def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
+    assert isinstance(one.statement, SelectStatement) and one.table and one.key and one.place
+    stored = load(context.snapshot, one.place)
+    units = read_units(
+        stored.size if stored else 0, consistent=one.request.get("ConsistentRead", False)
+    )
+    if context.service.ledger.is_on:
+        asked = charges.read_charges(context.service, one.table, one.key, units)
+        charges.charge(context.service, asked)
+    return Consumed(units), projected(stored, one.statement.projection) if stored else None
+
+
+def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:
+    """Carry out one write; what fails leaves nothing in the write batch that the others share."""
+    assert one.statement and one.table and one.action
+    write_batch = context.write_batch
+    changes, then = dict(write_batch.changes), list(write_batch.then)
+    try:
+        written = carry_out(context, one.table, one.action)
+    except DynamoDBError:
+        write_batch.changes, write_batch.then = changes, then
+        raise
+    return consumed_by_write(one.table, [written]), returned(one.statement, written)
+
+
+def _batch_error(error: DynamoDBError) -> bytes:
+    """`ConditionalCheckFailedException` has the code ConditionalCheckFailed; two are irregular."""
+    code = (error.code or type(error).__name__).removesuffix("Exception")
+    for kind, irregular in IRREGULAR_CODES:
+        if isinstance(error, kind):
+            code = irregular
+    members: dict[str, Any] = {"Code": code, "Message": error.message}
+    if isinstance(error, ConditionalCheckFailedException) and "Item" in error.members:
+        members["Item"] = error.members["Item"]
+    return encode(members)

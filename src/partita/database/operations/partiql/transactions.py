@@ -1,0 +1,142 @@
+"""ExecuteTransaction: up to 100 reads or writes of single items, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from partita.database.expressions.projection import Projection
+from partita.database.expressions.resolution import Values
+from partita.database.item.values import Item
+from partita.database.operations.answers import answer, raw_list, raw_member
+from partita.database.operations.context import ReadContext, Request, WriteContext
+from partita.database.operations.data_plane.actions import Action
+from partita.database.operations.data_plane.transactions import (
+    NO_ITEM,
+    NO_REASON,
+    Reason,
+    cancel_if_any,
+    check_payload,
+    read_together,
+    write_together,
+)
+from partita.database.operations.partiql.statements import SingleItemError, action_of, single_item
+from partita.database.partiql.compile import (
+    DeleteStatement,
+    ExistsStatement,
+    MisplacedExists,
+    SelectStatement,
+    Statement,
+    UpdateStatement,
+    compile_statement,
+    is_write,
+    no_statement,
+)
+from partita.database.partiql.parse import parse
+from partita.errors import KeyTypeError, ValidationException
+
+MIXED_TRANSACTION = (
+    "ExecuteTransaction API does not support both read and write operations in the same request."
+)
+NOT_IN_TRANSACTION = "Unsupported operation in transaction."
+NO_INDEX_READS = "Reads on indices are not supported within transactions."
+NO_INDEX_CHECKS = "Operations on indices are not supported in transactions"
+NO_RETURNING = "RETURNING clause is not supported in ExecuteTransaction."
+
+
+def only_reads(request: Request) -> bool:
+    kinds = {_is_write(one["Statement"]) for one in request["TransactStatements"]}
+    if len(kinds) > 1:
+        raise ValidationException(MIXED_TRANSACTION)
+    return kinds == {False}
+
+
+def execute_writes(context: WriteContext, request: Request) -> bytes:
+    asked = request["TransactStatements"]
+    statements, values = _bound(asked)
+    tables = [context.service.table(statement.table_name) for statement in statements]
+    actions: list[Action] = []
+    with _cancellation(len(asked)) as attempt:
+        for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
+            with attempt(position):
+                actions.append(action_of(statement, table, values[position], asked[position]))
+    check_payload(actions)
+    members = write_together(context, request, asked, tables, actions)
+    return answer([raw_member("Responses", b"[]"), *members])
+
+
+def execute_reads(context: ReadContext, request: Request) -> bytes:
+    statements, values = _bound(request["TransactStatements"])
+    tables = [context.service.table(statement.table_name) for statement in statements]
+    wanted: list[tuple[Item, Projection | None]] = []
+    with _cancellation(len(statements)) as attempt:
+        for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
+            assert isinstance(statement, SelectStatement)
+            with attempt(position):
+                plan = single_item(statement, table, values[position], "ExecuteTransaction")
+                wanted.append((plan.key, statement.projection))
+    items, members = read_together(context, request, tables, wanted)
+    responses = [NO_ITEM if item is None else answer([raw_member("Item", item)]) for item in items]
+    return answer([*members, raw_member("Responses", raw_list(responses))])
+
+
+def _bound(asked: Sequence[Request]) -> tuple[list[Statement], list[Values]]:
+    """The statements and the values of their parameters, as far as both can be checked so far."""
+    statements, values = [], []
+    for position, one in enumerate(asked):
+        with _located(position):
+            statement = compile_statement(one["Statement"])
+            values.append(statement.values(one.get("Parameters", ())))
+            _check_transactional(statement)
+            statements.append(statement)
+    return statements, values
+
+
+@contextmanager
+def _cancellation(count: int) -> Iterator[Callable[[int], AbstractContextManager[None]]]:
+    """Gathers why statements do not fit their tables, and cancels the transaction for them."""
+    reasons: list[Reason] = [NO_REASON] * count
+
+    @contextmanager
+    def attempt(position: int) -> Iterator[None]:
+        try:
+            yield
+        except SingleItemError as error:
+            raise _located_error(position, error) from None
+        except KeyTypeError as error:
+            reasons[position] = {"Code": "ValidationError", "Message": error.message}
+
+    yield attempt
+    cancel_if_any(reasons)
+
+
+def _is_write(text: str) -> bool:
+    kind = is_write(text)
+    if kind is None:
+        error = no_statement(parse(text))
+        is_misplaced = isinstance(error, MisplacedExists)
+        raise ValidationException(NOT_IN_TRANSACTION) if is_misplaced else error
+    return kind
+
+
+@contextmanager
+def _located(position: int) -> Iterator[None]:
+    try:
+        yield
+    except ValidationException as error:
+        raise _located_error(position, error) from None
+
+
+def _located_error(position: int, error: ValidationException) -> ValidationException:
+    return ValidationException(
+        f"Validation failed in TransactStatements[{position}]: {error.message}"
+    )
+
+
+def _check_transactional(statement: Statement) -> None:
+    if isinstance(statement, (UpdateStatement, DeleteStatement)) and statement.returning:
+        raise ValidationException(NO_RETURNING)
+    if isinstance(statement, SelectStatement) and statement.index_name is not None:
+        raise ValidationException(
+            NO_INDEX_CHECKS if isinstance(statement, ExistsStatement) else NO_INDEX_READS
+        )

@@ -1,0 +1,91 @@
+"""Changes as stream records: the JSON that GetRecords answers with and that triggers are given."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+
+from partita.database.changes.log import EXPIRE, INSERT, MODIFY, REMOVE, Change
+from partita.database.changes.streams import Stream
+from partita.database.item.sizes import item_size
+from partita.database.item.values import Item
+from partita.database.operations.answers import answer, member, raw_member
+
+EVENT_NAMES = {INSERT: "INSERT", MODIFY: "MODIFY", REMOVE: "REMOVE", EXPIRE: "REMOVE"}
+TTL_PRINCIPAL = "dynamodb.amazonaws.com"
+FIRST_SEQUENCE_NUMBER = 10**20
+"""Sequence numbers have 21 digits at least (model)."""
+
+_decode_keys = msgspec.json.Decoder(dict[str, dict[str, str]]).decode
+
+
+def sequence_number(sequence: int) -> str:
+    return str(FIRST_SEQUENCE_NUMBER + sequence)
+
+
+def sequence_of(number: str) -> int | None:
+    """None for what is no sequence number of ours."""
+    is_number = number.isascii() and number.isdigit()
+    return int(number) - FIRST_SEQUENCE_NUMBER if is_number else None
+
+
+def size_bytes(change: Change) -> int:
+    """The key and the images, measured as items are (seen on DynamoDB Local)."""
+    return key_bytes(change) + change.image_bytes
+
+
+def key_bytes(change: Change) -> int:
+    keys: Item = dict(_decode_keys(change.keys))
+    return item_size(keys)
+
+
+def record_members(stream: Stream, change: Change, region: str) -> list[bytes]:
+    """What a record is the same in wherever it is shown."""
+    event_id = blake2b(
+        f"{stream.table_name} {stream.label} {stream.number} {change.sequence}".encode(),
+        digest_size=16,
+    ).hexdigest()
+    return [
+        raw_member("eventID", b'"%b"' % event_id.encode()),
+        member("eventName", EVENT_NAMES[change.event]),
+        raw_member("eventVersion", b'"1.1"'),
+        raw_member("eventSource", b'"aws:dynamodb"'),
+        member("awsRegion", region),
+        raw_member("dynamodb", _stream_record(stream, change)),
+    ]
+
+
+def _stream_record(stream: Stream, change: Change) -> bytes:
+    # The time in whole seconds, rounded down (model).
+    members = [
+        member("ApproximateCreationDateTime", int(change.created_at)),
+        raw_member("Keys", change.keys),
+    ]
+    if change.new_image:
+        members.append(raw_member("NewImage", change.new_image))
+    if change.old_image:
+        members.append(raw_member("OldImage", change.old_image))
+    members += [
+        member("SequenceNumber", sequence_number(change.sequence)),
+        member("SizeBytes", size_bytes(change)),
+        member("StreamViewType", stream.view_type),
+    ]
+    return answer(members)
+
+
+def api_record(stream: Stream, change: Change, region: str) -> bytes:
+    """A record as GetRecords answers."""
+    members = record_members(stream, change, region)
+    if change.event == EXPIRE:
+        members.append(member("userIdentity", {"PrincipalId": TTL_PRINCIPAL, "Type": "Service"}))
+    return answer(members)
+
+
+def lambda_record(stream: Stream, change: Change, region: str, stream_arn: str) -> bytes:
+    """A record in the event of a function: it says where it is from, and has other capitals."""
+    members = record_members(stream, change, region)
+    members.append(member("eventSourceARN", stream_arn))
+    if change.event == EXPIRE:
+        members.append(member("userIdentity", {"principalId": TTL_PRINCIPAL, "type": "Service"}))
+    return answer(members)

@@ -1,0 +1,130 @@
+"""SET and REMOVE as an update: the set functions are ADD and DELETE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partita.database.expressions.parse import (
+    ActionNode,
+    Assigned,
+    CallNode,
+    PathNode,
+    SumNode,
+    UpdateNode,
+    ValueNode,
+)
+from partita.database.expressions.paths import disjoint
+from partita.database.expressions.resolution import (
+    CONDITION_FUNCTIONS,
+    UPDATE_FUNCTIONS,
+    Values,
+    check_operator_count,
+)
+from partita.database.item.values import SET_TYPES
+from partita.database.partiql.bindings import Bindings, elements
+from partita.database.partiql.conditions import unrecognized, unsupported
+from partita.database.partiql.nodes import (
+    Assignment,
+    Call,
+    Name,
+    Node,
+    Operation,
+    Path,
+    Place,
+    Removal,
+    TypeTest,
+    refusal,
+)
+from partita.errors import ValidationException
+
+SET_FUNCTIONS = {"set_add": "ADD", "set_delete": "DELETE"}
+
+
+class Assignments:
+    """Turns the actions of an UPDATE into those of an update expression."""
+
+    def __init__(self, bindings: Bindings) -> None:
+        self.bindings = bindings
+        self.operator_count = 0
+        self.sets: list[tuple[str, str, Place | None]] = []
+        """Functions whose operand must be a set, with its placeholder and their place."""
+
+    def update(self, actions: Sequence[Node]) -> UpdateNode:
+        nodes = tuple(self.action(action) for action in actions)
+        check_operator_count(self.operator_count)
+        disjoint(elements(one.target) for one in actions if isinstance(one, Assignment | Removal))
+        sections = tuple(dict.fromkeys(node.section for node in nodes))
+        return UpdateNode(sections, nodes, self.operator_count)
+
+    def check_sets(self, values: Values) -> None:
+        for function, placeholder, place in self.sets:
+            if SET_TYPES.isdisjoint(values[placeholder]):
+                raise _no_set(function, place)
+
+    def action(self, node: Node) -> ActionNode:
+        if isinstance(node, Removal):
+            return ActionNode("REMOVE", self.bindings.path(node.target))
+        assert isinstance(node, Assignment)
+        target = self.bindings.path(node.target)
+        if isinstance(node.value, Call) and node.value.function in SET_FUNCTIONS:
+            return self.set_action(node.target, target, node.value)
+        return ActionNode("SET", target, self.assigned(node.value))
+
+    def set_action(self, written: Node, target: PathNode, call: Call) -> ActionNode:
+        name = call.function.upper()
+        if len(call.operands) != 2:
+            raise refusal(f"{name} must have exactly two arguments", call.place)
+        first, second = call.operands
+        if not isinstance(first, (Name, Path)) or elements(first) != elements(written):
+            raise refusal(f"The first argument to {name} must equal the assignment value")
+        self.operator_count += 1
+        value = self.bindings.value(second)
+        if value is None:
+            raise _no_set(name, first.place)
+        self.sets.append((name, value.name, first.place))
+        return ActionNode(SET_FUNCTIONS[call.function], target, value)
+
+    def assigned(self, node: Node) -> Assigned:
+        if isinstance(node, (Name, Path)):
+            return self.bindings.path(node)
+        value: ValueNode | None = self.bindings.value(node)
+        if value is not None:
+            return value
+        if isinstance(node, Operation):
+            return self.sum(node)
+        if isinstance(node, Call):
+            return self.call(node)
+        if isinstance(node, TypeTest):
+            raise refusal("IS operator is not supported in update expressions")
+        raise unsupported(node)
+
+    def sum(self, node: Operation) -> Assigned:
+        if node.operator not in ("+", "-"):
+            raise refusal(f"Unsupported operator in Update Expression. Operator: {node.operator}")
+        self.operator_count += 1
+        if len(node.operands) != 2:
+            raise refusal(
+                "Incorrect number of operands for operator or function; operator or function: "
+                f"{node.operator}, number of operands: {len(node.operands)}"
+            )
+        left, right = node.operands
+        return SumNode(node.operator, (self.assigned(left), self.assigned(right)))
+
+    def call(self, node: Call) -> Assigned:
+        self.operator_count += 1
+        if node.function in CONDITION_FUNCTIONS:
+            raise refusal(
+                f"The function is not allowed in an update expression; function: {node.function}"
+            )
+        if node.function not in UPDATE_FUNCTIONS:
+            raise unrecognized(node.function)
+        operands = tuple(self.assigned(operand) for operand in node.operands)
+        if any(isinstance(operand, SumNode) for operand in operands):
+            raise refusal(f"A sum cannot be an operand of {node.function}")
+        return CallNode(
+            node.function, tuple(one for one in operands if not isinstance(one, SumNode))
+        )
+
+
+def _no_set(function: str, place: Place | None) -> ValidationException:
+    return refusal(f"The second argument to {function} must be a value with type SET", place)

@@ -1,0 +1,109 @@
+"""The names, literals and parameters of a statement, as placeholders of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from partita.database.expressions.parse import PathNode, Refusal, ValueNode
+from partita.database.expressions.resolution import Values, name_problem
+from partita.database.item.values import AttributeValue, normalize_value
+from partita.database.partiql.literals import EMPTY_NAME, is_literal, value_of
+from partita.database.partiql.nodes import (
+    Literal,
+    Name,
+    Node,
+    Parameter,
+    Path,
+    Wildcard,
+    refusal,
+)
+from partita.errors import ValidationException
+from partita.limits import DOCUMENT_PATH_ELEMENTS_MAX, LIST_INDEX_MAX
+
+PARAMETER_COUNT = "Number of parameters in request and statement don't match."
+UNEXPECTED = "Unexpected path component"
+
+
+@dataclass(slots=True)
+class Bindings:
+    """Every name and value gets a placeholder, so no name can be mistaken for one."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    literals: dict[str, AttributeValue] = field(default_factory=dict)
+    parameters: set[int] = field(default_factory=set)
+
+    def path(self, node: Node) -> PathNode:
+        return PathNode(
+            tuple(
+                self._name(element) if isinstance(element, str) else element
+                for element in elements(node)
+            )
+        )
+
+    def _name(self, name: str) -> str:
+        placeholder = f"#{len(self.names)}"
+        self.names[placeholder] = name
+        return placeholder
+
+    def value(self, node: Node) -> ValueNode | None:
+        """The placeholder of a literal or parameter; None for anything else."""
+        if isinstance(node, Parameter):
+            self.parameters.add(node.number)
+            return ValueNode(f":p{node.number}")
+        return self.constant(value_of(node)) if is_literal(node) else None
+
+    def constant(self, value: AttributeValue) -> ValueNode:
+        placeholder = f":{len(self.literals)}"
+        self.literals[placeholder] = value
+        return ValueNode(placeholder)
+
+    def values(self, parameters: Sequence[AttributeValue]) -> Values:
+        """The values of all placeholders, with the parameters of a request."""
+        if not self.parameters:
+            return self.literals
+        if max(self.parameters) > len(parameters):
+            raise ValidationException(PARAMETER_COUNT)
+        given = {
+            f":p{number}": normalize_value(parameters[number - 1])
+            for number in sorted(self.parameters)
+        }
+        return {**self.literals, **given}
+
+
+def elements(node: Node) -> tuple[str | int, ...]:
+    """The elements of a document path; refuses what is none."""
+    if isinstance(node, Name):
+        return (_checked(node.text),)
+    if not isinstance(node, Path):
+        raise refusal(UNEXPECTED, node.place)
+    path = (*elements(node.root), *(_element(step) for step in node.steps))
+    if len(path) > DOCUMENT_PATH_ELEMENTS_MAX:
+        raise refusal(f"The document path has too many nesting levels; nesting levels: {len(path)}")
+    return path
+
+
+def _element(step: Node) -> str | int:
+    if isinstance(step, Name):
+        return _checked(step.text)
+    if isinstance(step, Wildcard):
+        kind, example = ("Unpivot", "a.*.b") if step.unpivots else ("Wildcard", "a[*].b")
+        raise refusal(f"{kind} path component like {example} are not supported", step.place)
+    if isinstance(step, Literal) and step.kind == "S":
+        return _checked(step.text)
+    if isinstance(step, Literal) and step.text.lstrip("-").isdecimal():
+        index = int(step.text)
+        if not 0 <= index <= LIST_INDEX_MAX:
+            raise refusal(
+                f"List index is not within the allowable range; index: [{index}]", step.place
+            )
+        return index
+    raise refusal(UNEXPECTED, step.place)
+
+
+def _checked(name: str) -> str:
+    if not name:
+        raise refusal(EMPTY_NAME)
+    if problem := name_problem(name):
+        raise Refusal(problem)
+    return name

@@ -1,0 +1,382 @@
+"""From the tree of a statement to what it does, as far as that can be told without its table.
+
+Everything that the text alone decides is refused here, and what the parameters decide when a
+statement is bound to them: the service does both before it looks for the table (recorded).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from partita.database.expressions.condition import Condition, condition_of
+from partita.database.expressions.parse import ConditionNode, JunctionNode, Refusal, ValueNode
+from partita.database.expressions.paths import Path as DocumentPath
+from partita.database.expressions.paths import disjoint
+from partita.database.expressions.projection import Columns, Projection, shape_of
+from partita.database.expressions.resolution import NameItems, Values, kept
+from partita.database.expressions.update import Update as UpdateExpression
+from partita.database.expressions.update import update_of
+from partita.database.item.values import AttributeValue
+from partita.database.partiql.assignments import Assignments
+from partita.database.partiql.bindings import Bindings, elements
+from partita.database.partiql.conditions import Conditions
+from partita.database.partiql.literals import (
+    is_literal,
+    member_name,
+    node_name,
+    shown,
+    unsupported_type,
+)
+from partita.database.partiql.nodes import (
+    Call,
+    Column,
+    Delete,
+    Insert,
+    Name,
+    Node,
+    Operation,
+    Parameter,
+    Path,
+    Returning,
+    Select,
+    Source,
+    StructLiteral,
+    Update,
+    refusal,
+)
+from partita.database.partiql.parse import parse
+from partita.errors import ValidationException
+from partita.limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
+
+ALIASED = "Aliasing is not supported"
+MISPLACED_EXISTS = "EXISTS can only be used in ExecuteTransaction write requests."
+ON_INDEX = "This operation is not supported on an index"
+SINGLE_SOURCE = "Only select from a single table or index is supported."
+SINGLE_TABLE = "FROM clause may only contain a single table name in data manipulation statements"
+NO_ROWS = "Select projection doesn't support value or pivot keywords"
+TABLE_NAME = (
+    f"Table name should be within the length [{TABLE_NAME_CHARS_MIN}, {TABLE_NAME_CHARS_MAX}] and "
+    "only contain 'a-z', 'A-Z', '0-9', '-', '_', '.'."
+)
+NO_STRUCT = (
+    "Unsupported format in item expression. Please use struct format {...} to express item values "
+    "for insert statement."
+)
+_TABLE_NAME = re.compile(rf"[a-zA-Z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_CHARS_MAX}}}")
+
+
+class UnsupportedOperation(ValidationException):
+    """Well formed, but no statement of DynamoDB. A batch has other words for it."""
+
+    code = "ValidationException"
+
+
+class MisplacedExists(UnsupportedOperation):
+    """EXISTS, or another operation, where a statement should be."""
+
+    code = "ValidationException"
+
+
+@dataclass(slots=True, kw_only=True)
+class Statement:
+    """What all statements have: a table and placeholders."""
+
+    table_name: str
+    bindings: Bindings
+
+    def values(self, parameters: Sequence[AttributeValue]) -> Values:
+        """The values of the placeholders, once they fit what uses them."""
+        values = self.bindings.values(parameters)
+        self.check(values)
+        return values
+
+    def check(self, values: Values) -> None:
+        """Refuses values of a type that an operator cannot take."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ConditionalStatement(Statement):
+    """A statement with a WHERE clause, in terms that must all hold."""
+
+    where: tuple[ConditionNode, ...]
+    condition: Condition | None
+
+    def check(self, values: Values) -> None:
+        if self.condition:
+            self.condition.check(values)
+
+
+@dataclass(slots=True, kw_only=True)
+class SelectStatement(ConditionalStatement):
+    index_name: str | None
+    columns: Columns | None
+    order_by: tuple[tuple[str, bool], ...]
+    """Key attributes, and whether they descend."""
+
+    @property
+    def projection(self) -> Projection | None:
+        """The columns as batches and transactions show them (observed on DynamoDB Local)."""
+        return self.columns.as_documents() if self.columns else None
+
+
+@dataclass(slots=True, kw_only=True)
+class ExistsStatement(SelectStatement):
+    """EXISTS in a transaction: a condition that an item must satisfy."""
+
+
+@dataclass(slots=True, kw_only=True)
+class InsertStatement(Statement):
+    item: dict[str, ValueNode]
+
+
+@dataclass(slots=True, kw_only=True)
+class UpdateStatement(ConditionalStatement):
+    update: UpdateExpression
+    assignments: Assignments
+    returning: str | None
+
+    def check(self, values: Values) -> None:
+        self.assignments.check_sets(values)
+        self.update.check(values)
+        ConditionalStatement.check(self, values)
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteStatement(ConditionalStatement):
+    returning: str | None
+
+
+def is_write(text: str) -> bool | None:
+    """Whether a statement writes, even one that is refused later; None when it is no statement."""
+    return _is_write(text, (), "")
+
+
+@kept
+def _is_write(text: str, names: NameItems, parameter: str) -> bool | None:
+    node = parse(text)
+    if isinstance(node, Select):
+        return False
+    return True if isinstance(node, (Insert, Update, Delete)) or _is_exists(node) else None
+
+
+def compile_statement(text: str) -> Statement:
+    """The statement; those that come again are compiled once."""
+    return _compiled(text, (), "")
+
+
+@kept
+def _compiled(text: str, names: NameItems, parameter: str) -> Statement:
+    node = parse(text)
+    try:
+        return _statement(node)
+    except Refusal as refused:
+        raise ValidationException(str(refused)) from None
+
+
+def _statement(node: Node) -> Statement:
+    if isinstance(node, Select):
+        return _select(node)
+    if isinstance(node, Insert):
+        return _insert(node)
+    if isinstance(node, Update):
+        return _update(node)
+    if isinstance(node, Delete):
+        return _delete(node)
+    if _is_exists(node):
+        assert isinstance(node, Call) and isinstance(node.operands[0], Select)
+        return _select(node.operands[0], ExistsStatement)
+    raise no_statement(node)
+
+
+def _is_exists(node: Node) -> bool:
+    return (
+        isinstance(node, Call)
+        and node.function == "exists"
+        and len(node.operands) == 1
+        and isinstance(node.operands[0], Select)
+    )
+
+
+def no_statement(node: Node) -> UnsupportedOperation:
+    """Why a tree is no statement; an operation is taken for an EXISTS in a wrong place."""
+    if isinstance(node, (Operation, Call)):
+        return MisplacedExists(MISPLACED_EXISTS)
+    return _unsupported(node_name(node))
+
+
+def _unsupported(operation: str) -> UnsupportedOperation:
+    return UnsupportedOperation(f"Unsupported operation: {operation}")
+
+
+def _select(node: Select, kind: type[SelectStatement] = SelectStatement) -> SelectStatement:
+    if not node.has_rows:
+        raise refusal(NO_ROWS)
+    if node.is_distinct:
+        raise refusal("Unsupported token in expression: DISTINCT")
+    for clause in node.unsupported:
+        raise refusal(f"Unsupported clause: {clause.name}", clause.place)
+    table_name, index_name = _source(node.source)
+    bindings = Bindings()
+    columns = None if node.columns is None else _columns(node.columns)
+    where = _where(bindings, node.where)
+    order_by = tuple((_sorted_by(one.expression), one.is_descending) for one in node.order_by)
+    if order_by and not where:
+        raise refusal("Must have WHERE clause in the statement when using ORDER BY clause.")
+    return kind(
+        table_name=table_name,
+        index_name=index_name,
+        bindings=bindings,
+        columns=columns,
+        where=where,
+        condition=conjunction(where, bindings.names),
+        order_by=order_by,
+    )
+
+
+def _source(source: Source | None) -> tuple[str, str | None]:
+    """The table, and the index if one is named."""
+    if source is None or source.expression is None:
+        raise refusal(SINGLE_SOURCE)
+    if source.is_aliased:
+        raise refusal(ALIASED)
+    if not isinstance(source.expression, (Name, Path)):
+        raise refusal("Unexpected from source")
+    path = elements(source.expression)
+    if len(path) > 2:
+        raise refusal("A path may contain at most 2 components in the FROM clause")
+    names = [element for element in path if isinstance(element, str)]
+    if len(names) < len(path):
+        raise refusal("Invalid list expression in source.")
+    if not all(_TABLE_NAME.fullmatch(name) for name in names):
+        raise refusal(TABLE_NAME)
+    return names[0], names[1] if len(names) > 1 else None
+
+
+def _columns(columns: Sequence[Column]) -> Columns:
+    named: dict[str, DocumentPath] = {}
+    for column in columns:
+        if column.is_aliased:
+            raise refusal(ALIASED)
+        if column.is_spread:
+            raise refusal("Changing item's hierarchy while reading isn't supported")
+        path = elements(column.expression)
+        name = _column_name(path)
+        if name in named:
+            raise refusal(f"Duplicate identifiers in select clause: {name}")
+        named[name] = path
+    disjoint(named.values())
+    paths = tuple(named.values())
+    return Columns(paths, frozenset(), shape_of(paths), columns=tuple(named.items()))
+
+
+def _column_name(path: DocumentPath) -> str:
+    """The last name of a path, with the list indexes behind it: `a.b[0]` is `b[0]`."""
+    last = max(number for number, element in enumerate(path) if isinstance(element, str))
+    return str(path[last]) + "".join(f"[{index}]" for index in path[last + 1 :])
+
+
+def _sorted_by(node: Node) -> str:
+    if not isinstance(node, Name):
+        raise refusal(
+            f"Argument to ORDER BY must be of type VariableReference. Type: {shown(node)}"
+        )
+    return node.text
+
+
+def _where(bindings: Bindings, node: Node | None) -> tuple[ConditionNode, ...]:
+    return () if node is None else Conditions(bindings).where(node)
+
+
+def conjunction(terms: Sequence[ConditionNode], names: dict[str, str]) -> Condition | None:
+    """One condition of terms that must all hold."""
+    if not terms:
+        return None
+    node = terms[0] if len(terms) == 1 else JunctionNode("AND", tuple(terms))
+    return condition_of(node, names, "")
+
+
+def _insert(node: Insert) -> Statement:
+    if node.item is None:
+        raise _unsupported("InsertOp")
+    if not isinstance(node.target, Name):
+        raise refusal(SINGLE_TABLE)
+    if node.has_position:
+        raise refusal("AT is not supported in insert statements.", node.place)
+    if node.has_conflict:
+        raise refusal("Unsupported clause: ON CONFLICT")
+    if node.has_returning:
+        raise refusal("RETURNING is not supported in INSERT")
+    if not isinstance(node.item, StructLiteral):
+        raise refusal(NO_STRUCT, node.item.place)
+    bindings = Bindings()
+    item: dict[str, ValueNode] = {}
+    for name_node, value_node in node.item.members:
+        name = member_name(name_node, "root")
+        if name in item:
+            raise refusal(f"Duplicate keys in tuple. Key: {name} under root", name_node.place)
+        if not is_literal(value_node) and not isinstance(value_node, Parameter):
+            raise unsupported_type(shown(value_node), "root", value_node)
+        value = bindings.value(value_node)
+        assert value is not None
+        item[name] = value
+    return InsertStatement(table_name=node.target.text, bindings=bindings, item=item)
+
+
+def _update(node: Update) -> Statement:
+    table_name = _table(node.source)
+    if any(isinstance(action, Insert) for action in node.actions):
+        raise refusal("Unsupported FROM ... WHERE ... clause in INSERT statement.", node.place)
+    bindings = Bindings()
+    returning = _returned(node.returning)
+    assignments = Assignments(bindings)
+    update = assignments.update(node.actions)
+    where = _where(bindings, node.where)
+    return UpdateStatement(
+        table_name=table_name,
+        bindings=bindings,
+        where=where,
+        condition=conjunction(where, bindings.names),
+        update=update_of(update, bindings.names, ""),
+        assignments=assignments,
+        returning=returning,
+    )
+
+
+def _delete(node: Delete) -> Statement:
+    table_name = _table(node.source)
+    bindings = Bindings()
+    returning = _returned(node.returning)
+    if returning not in (None, "ALL_OLD"):
+        words = str(returning).replace("_", " ")
+        raise refusal(
+            f"Invalid returning clause: RETURNING {words} *. Only RETURNING ALL OLD * is allowed "
+            "in DELETE statements."
+        )
+    where = _where(bindings, node.where)
+    return DeleteStatement(
+        table_name=table_name,
+        bindings=bindings,
+        where=where,
+        condition=conjunction(where, bindings.names),
+        returning=returning,
+    )
+
+
+def _table(source: Source | None) -> str:
+    table_name, index_name = _source(source)
+    if index_name is not None:
+        raise refusal(ON_INDEX)
+    return table_name
+
+
+def _returned(node: Returning | None) -> str | None:
+    """The RETURNING clause, as in `ALL_OLD`."""
+    if node is None:
+        return None
+    if not node.is_single:
+        raise refusal("Invalid syntax with multiple returning elements in RETURNING clause")
+    if not node.is_everything:
+        raise refusal("Expected '*' after ( MODIFIED | ALL ) ( NEW | OLD ) in RETURNING clause")
+    return node.mapping.upper()

@@ -1,0 +1,209 @@
+"""WHERE as a condition: every test of PartiQL is one of the expressions' tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partita.database.expressions.parse import (
+    CallNode,
+    ComparisonNode,
+    ConditionNode,
+    JunctionNode,
+    NotNode,
+    Operand,
+    PathNode,
+)
+from partita.database.expressions.resolution import (
+    CONDITION_FUNCTIONS,
+    UPDATE_FUNCTIONS,
+    check_operator_count,
+    incorrect_type,
+)
+from partita.database.partiql.bindings import Bindings
+from partita.database.partiql.literals import shown
+from partita.database.partiql.nodes import (
+    BagLiteral,
+    Call,
+    ListLiteral,
+    Literal,
+    Missing,
+    Name,
+    Node,
+    Operation,
+    Path,
+    Select,
+    TypeTest,
+    Unsupported,
+    refusal,
+)
+from partita.errors import ValidationException
+
+NOT_BOOLEAN = "WHERE clause must contain an expression that resolves to a boolean"
+NOT_NEGATABLE = "The argument to NOT must be a Type or Expression"
+NOT_JOINABLE = "The arguments to AND/OR must be Expressions"
+NO_LIST = (
+    "IN operator must have a left hand argument of type Variable Reference and right hand argument "
+    "of type Seq with at least one member"
+)
+NOT_TESTABLE = "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
+NESTED = "A comparison can only be compared with TRUE or FALSE"
+
+COMPARATORS = frozenset(("=", "<>", "<", "<=", ">", ">="))
+TESTED_TYPES = {
+    "null": "NULL",
+    "boolean": "BOOL",
+    "blob": "B",
+    "string": "S",
+    "numeric": "N",
+    "struct": "M",
+    "tuple": "M",
+    "list": "L",
+}
+SUPPORTED_TYPES = "[MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]"
+
+
+def unsupported(node: Node) -> ValidationException:
+    """Why an expression that is well formed cannot be one of DynamoDB's."""
+    if isinstance(node, Missing):
+        return refusal("MISSING must be compared using IS operator")
+    return refusal(f"Unsupported token in expression: {shown(node)}", node.place)
+
+
+def unrecognized(function: str) -> ValidationException:
+    return refusal(f"Unrecognized function: {function}")
+
+
+class Conditions:
+    """Turns the tree of a WHERE clause into that of a condition, and counts its operators."""
+
+    def __init__(self, bindings: Bindings) -> None:
+        self.bindings = bindings
+        self.operator_count = 0
+
+    def where(self, node: Node) -> tuple[ConditionNode, ...]:
+        """The terms of a WHERE clause, all of which must hold."""
+        condition = self.condition(node, NOT_BOOLEAN)
+        check_operator_count(self.operator_count)
+        return _flattened(condition)
+
+    def condition(self, node: Node, otherwise: str, operator: str = "") -> ConditionNode:
+        """A test; `otherwise` is what is said of an operand in its place."""
+        if isinstance(node, Operation):
+            return self.operation(node)
+        if isinstance(node, TypeTest):
+            return self.type_test(node)
+        if isinstance(node, Call):
+            call = self.call(node)
+            if call.function != "size":
+                return call
+            raise incorrect_type(operator.upper(), "N") if operator else refusal(otherwise)
+        if isinstance(node, (Unsupported, Select)):
+            raise unsupported(node)
+        # What is wrong inside of a literal is told first.
+        self.bindings.value(node)
+        raise refusal(otherwise)
+
+    def operation(self, node: Operation) -> ConditionNode:
+        operator = node.operator
+        if operator in ("and", "or"):
+            self.operator_count += len(node.operands) - 1
+            terms = [self.condition(one, NOT_JOINABLE, operator) for one in node.operands]
+            return JunctionNode(operator.upper(), tuple(terms))
+        if operator == "not":
+            self.operator_count += 1
+            return NotNode(self.condition(node.operands[0], NOT_NEGATABLE, operator))
+        if operator in COMPARATORS:
+            return self.comparison(operator, node.operands)
+        if operator == "between":
+            self.operator_count += 1
+            return ComparisonNode("BETWEEN", self.operands("BETWEEN", node.operands))
+        if operator == "in":
+            return self.membership(*node.operands)
+        raise refusal(f"Unsupported operator in Condition Expression. Operator: {operator}")
+
+    def comparison(self, operator: str, operands: Sequence[Node]) -> ConditionNode:
+        self.operator_count += 1
+        for test, value in (operands, reversed(operands)):
+            if _is_test(test):
+                return self.compared_test(operator, test, value)
+        return ComparisonNode(operator, self.operands(operator, operands))
+
+    def compared_test(self, operator: str, test: Node, value: Node) -> ConditionNode:
+        """`contains(a, b) = TRUE`: a test that is compared with a boolean is itself, or not."""
+        condition = self.condition(test, NOT_BOOLEAN)
+        if operator not in ("=", "<>"):
+            raise incorrect_type(operator, "BOOL")
+        if not isinstance(value, Literal) or value.kind != "BOOL":
+            self.operand(operator, value)
+            raise refusal(NESTED)
+        return condition if value.content is (operator == "=") else NotNode(condition)
+
+    def membership(self, operand: Node, candidates: Node) -> ConditionNode:
+        if not isinstance(candidates, (ListLiteral, BagLiteral)) or not candidates.members:
+            raise refusal(NO_LIST)
+        self.operator_count += 1
+        return ComparisonNode("IN", self.operands("IN", (operand, *candidates.members)))
+
+    def type_test(self, node: TypeTest) -> ConditionNode:
+        self.operator_count += 1
+        if not isinstance(node.operand, (Name, Path, Literal)):
+            raise refusal(NOT_TESTABLE)
+        operand = self.operand("IS", node.operand)
+        if node.type_name == "missing":
+            return CallNode("attribute_not_exists", (operand,))
+        if node.type_name == "null" and isinstance(operand, PathNode):
+            # A comparison like any other, which no key can have (observed on DynamoDB Local).
+            return ComparisonNode("=", (operand, self.bindings.constant({"NULL": True})))
+        kind = TESTED_TYPES.get(node.type_name)
+        if kind is None:
+            raise refusal(
+                f"Unsupported data type for IS operator: {node.type_name.upper()}. Supported data "
+                f"types are {SUPPORTED_TYPES}",
+                node.place,
+            )
+        return CallNode("attribute_type", (operand, self.bindings.constant({"S": kind})))
+
+    def call(self, node: Call) -> CallNode:
+        self.operator_count += 1
+        operands = self.operands(node.function, node.operands)
+        if node.function in UPDATE_FUNCTIONS:
+            raise refusal(
+                f"The function is not allowed in a condition expression; function: {node.function}"
+            )
+        if node.function not in CONDITION_FUNCTIONS:
+            raise unrecognized(node.function)
+        return CallNode(node.function, operands)
+
+    def operands(self, operator: str, nodes: Sequence[Node]) -> tuple[Operand, ...]:
+        return tuple(self.operand(operator, node) for node in nodes)
+
+    def operand(self, operator: str, node: Node) -> Operand:
+        if isinstance(node, (Name, Path)):
+            return self.bindings.path(node)
+        value = self.bindings.value(node)
+        if value is not None:
+            return value
+        if isinstance(node, Call):
+            call = self.call(node)
+            if call.function == "size":
+                return call
+            raise incorrect_type(operator, "BOOL")
+        if isinstance(node, Operation):
+            self.operation(node)
+            raise incorrect_type(operator, "BOOL")
+        if isinstance(node, TypeTest):
+            raise incorrect_type(operator, "BOOL")
+        raise unsupported(node)
+
+
+def _is_test(node: Node) -> bool:
+    if isinstance(node, Call):
+        return node.function in CONDITION_FUNCTIONS and node.function != "size"
+    tests = ("and", "or", "not", "between", "in", *COMPARATORS)
+    return isinstance(node, TypeTest) or (isinstance(node, Operation) and node.operator in tests)
+
+
+def _flattened(condition: ConditionNode) -> tuple[ConditionNode, ...]:
+    if isinstance(condition, JunctionNode) and condition.operator == "AND":
+        return tuple(term for one in condition.terms for term in _flattened(one))
+    return (condition,)

@@ -1,0 +1,192 @@
+"""Literals as attribute values, with AWS's words and places for what cannot be one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from partita.database.item import numbers
+from partita.database.item.values import AttributeValue, normalize_value
+from partita.database.partiql.nodes import (
+    BagLiteral,
+    Call,
+    IonLiteral,
+    ListLiteral,
+    Literal,
+    Missing,
+    Name,
+    Node,
+    Operation,
+    Parameter,
+    Path,
+    Select,
+    StructLiteral,
+    TypeTest,
+    Unsupported,
+    refusal,
+)
+from partita.errors import ValidationException
+from partita.limits import NESTING_LEVELS_MAX
+
+ROOT = "root"
+EMPTY_NAME = "Path component cannot be an empty string"
+DUPLICATES = "Input collection contains duplicates"
+TOO_DEEP = "Nesting Levels have exceeded supported limits"
+BAG_TYPES = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
+TOO_PRECISE = "DynamoDB only supports precision up to 38 digits"
+
+# What the service calls a node that is no value, where it stands inside of one.
+_NODE_NAMES: dict[type[Node], str] = {
+    Name: "VariableReference",
+    Path: "Path",
+    Parameter: "Parameter",
+    Missing: "LiteralMissing",
+    Call: "NAry",
+    Operation: "NAry",
+    TypeTest: "Typed",
+    Select: "Select",
+    BagLiteral: "Seq",
+    ListLiteral: "Seq",
+    StructLiteral: "Struct",
+    Literal: "Literal",
+    IonLiteral: "Literal",
+}
+
+
+def is_literal(node: Node) -> bool:
+    return isinstance(node, (Literal, IonLiteral, ListLiteral, BagLiteral, StructLiteral))
+
+
+def value_of(node: Node) -> AttributeValue:
+    """The value of a whole literal."""
+    return _value(node, ROOT, 1)
+
+
+def node_name(node: Node) -> str:
+    """What the service calls a node, as a statement and inside of a value."""
+    if isinstance(node, Unsupported):
+        return node.operation
+    return _NODE_NAMES.get(type(node), type(node).__name__)
+
+
+def shown(node: Node) -> str:
+    """What the service shows of a node that stands where a value should."""
+    if isinstance(node, (Name, Literal)):
+        return node.text
+    if isinstance(node, Operation):
+        return node.operator
+    if isinstance(node, Call):
+        return node.function
+    if isinstance(node, Unsupported):
+        return node.token
+    fixed: dict[type[Node], str] = {
+        Path: "PATH",
+        Missing: "MISSING",
+        TypeTest: "is",
+        Select: "SELECT",
+    }
+    return fixed.get(type(node), node_name(node))
+
+
+def unsupported_type(name: str, key: str, node: Node) -> ValidationException:
+    return refusal(f"Unsupported data type: {name} under key {key}", node.place)
+
+
+def _value(node: Node, key: str, level: int) -> AttributeValue:
+    read = _READERS.get(type(node))
+    if read is None:
+        raise unsupported_type(node_name(node), key, node)
+    return read(node, key, level)
+
+
+def _scalar(node: Node, key: str, level: int) -> AttributeValue:
+    assert isinstance(node, Literal)
+    if node.kind == "N":
+        return {"N": _number(node.text)}
+    return {node.kind: node.content}
+
+
+def _number(text: str) -> str:
+    try:
+        return numbers.normalize(text)
+    except ValidationException as error:
+        if error.message == numbers.PRECISION:
+            raise ValidationException(TOO_PRECISE) from None
+        raise
+
+
+def _ion(node: Node, key: str, level: int) -> AttributeValue:
+    assert isinstance(node, IonLiteral)
+    raise refusal(f"Ion Literals are not supported: {node.kind} under key {key}", node.place)
+
+
+def _list(node: Node, key: str, level: int) -> AttributeValue:
+    assert isinstance(node, ListLiteral)
+    _check_level(level)
+    return {
+        "L": [
+            _value(member, f"{key}.{position}", level + 1)
+            for position, member in enumerate(node.members)
+        ]
+    }
+
+
+def _struct(node: Node, key: str, level: int) -> AttributeValue:
+    assert isinstance(node, StructLiteral)
+    _check_level(level)
+    members: dict[str, AttributeValue] = {}
+    for name_node, member in node.members:
+        name = member_name(name_node, key)
+        if name in members:
+            raise refusal(f"Duplicate keys in tuple. Key: {name} under {key}", node.place)
+        members[name] = _value(member, f"{key}.{name}", level + 1)
+    return {"M": members}
+
+
+def member_name(node: Node, key: str) -> str:
+    if isinstance(node, Literal) and node.kind == "S":
+        if not node.text:
+            raise refusal(EMPTY_NAME)
+        return node.text
+    kind = _literal_type(node) if isinstance(node, Literal) else node_name(node)
+    raise refusal(f"Tuple keys must be of type String. Actual type: {kind} under {key}", node.place)
+
+
+def _literal_type(node: Literal) -> str:
+    """The type of a literal in Ion's words."""
+    if node.kind != "N":
+        return node.kind
+    return "INT" if node.text.lstrip("-").isdecimal() else "DECIMAL"
+
+
+def _bag(node: Node, key: str, level: int) -> AttributeValue:
+    """A set of strings or of numbers; the first member says which."""
+    assert isinstance(node, BagLiteral)
+    if not node.members:
+        raise refusal("Empty bags are not supported", node.place)
+    kind, texts = "", []
+    for member in node.members:
+        if not is_literal(member) and not isinstance(member, Parameter):
+            raise unsupported_type(node_name(member), key, member)
+        kinds = (kind,) if kind else ("S", "N")
+        if not isinstance(member, Literal) or member.kind not in kinds:
+            # Behind a number no place is told (seen on DynamoDB Local).
+            raise refusal(BAG_TYPES, None if kind == "N" else member.place)
+        kind = member.kind
+        texts.append(_number(member.text) if kind == "N" else member.text)
+    if len(set(texts)) < len(texts):
+        raise refusal(DUPLICATES)
+    return normalize_value({f"{kind}S": texts})
+
+
+def _check_level(level: int) -> None:
+    if level >= NESTING_LEVELS_MAX:
+        raise ValidationException(TOO_DEEP)
+
+
+_READERS: dict[type[Node], Callable[[Node, str, int], AttributeValue]] = {
+    Literal: _scalar,
+    IonLiteral: _ion,
+    ListLiteral: _list,
+    StructLiteral: _struct,
+    BagLiteral: _bag,
+}

@@ -1,0 +1,157 @@
+"""Tokens of a statement, with their places.
+
+Words are keywords, operators or names, whatever their case; some that stand next to each other are
+one token, as in `IS NOT`. What no token begins with makes the statement malformed, without further
+words (the service's envelope has none for it: recorded).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import NamedTuple
+
+from partita.database.partiql.keywords import CONSTANTS, KEYWORDS, MERGED, WORD_OPERATORS
+from partita.database.partiql.nodes import Place
+from partita.errors import ValidationException
+
+MALFORMED = "Statement wasn't well formed, can't be processed: "
+EXPONENT_MAX = 2**31 - 1
+"""A larger exponent makes no number at all (seen on DynamoDB Local)."""
+MERGED_WORDS_MAX = max(map(len, MERGED))
+MERGED_LAST = frozenset(words[-1] for words in MERGED)
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+
+_TOKEN = re.compile(
+    r"""
+        (?P<blank>[ \t\v\f\r\n]+ | --[^\r\n]* | /\*.*?\*/)
+      | (?P<word>[A-Za-z_$][A-Za-z0-9_$]*)
+      | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![eE]))
+      | (?P<string>'(?:[^']|'')*')
+      | (?P<quoted>"(?:[^"]|"")*")
+      | (?P<ion>`[^`]*`)
+      | (?P<parameter>\?)
+      | (?P<operator>\|\||!=|<=|<>|>=|[-+/%=@]|<(?!<)|>(?!>))
+      | (?P<sign><<|>>|[()\[\]{}:,*;.])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# How Ion's grammar begins for each type, in the words of the refusal.
+_ION_TYPES = (
+    ("NULL", r"null"),
+    ("BOOL", r"true|false"),
+    ("INT", r"-?[0-9]+"),
+    ("DECIMAL", r"-?[0-9]+(\.[0-9]*)?(d-?[0-9]+)?"),
+    ("FLOAT", r"-?[0-9]+(\.[0-9]*)?e-?[0-9]+"),
+    ("TIMESTAMP", r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?"),
+    ("SYMBOL", r"[A-Za-z_$][A-Za-z0-9_$]*|'[^']*'"),
+    ("STRING", r'"[^"]*"'),
+    ("LIST", r"\[.*\]"),
+    ("STRUCT", r"\{.*\}"),
+    ("SEXP", r"\(.*\)"),
+)
+
+
+class Kind(Enum):
+    NAME = auto()
+    STRING = auto()
+    NUMBER = auto()
+    ION = auto()
+    PARAMETER = auto()
+    KEYWORD = auto()
+    OPERATOR = auto()
+    SIGN = auto()
+    END = auto()
+
+
+class Token(NamedTuple):
+    kind: Kind
+    text: str
+    """A keyword or operator in lower case, a name or string without its quotes."""
+    place: Place
+    sign: str = ""
+    """What the grammar compares: the text of keywords, operators and signs, "" for others."""
+
+
+def malformed(message: str = "") -> ValidationException:
+    return ValidationException(MALFORMED + message)
+
+
+def tokenize(text: str) -> list[Token]:
+    tokens: list[Token] = []
+    for token in _tokens(text):
+        _add(tokens, token)
+    return tokens
+
+
+def _add(tokens: list[Token], token: Token) -> None:
+    """Add a token, or merge it with those before it; the longest combination counts."""
+    if token.sign in MERGED_LAST:
+        for count in range(min(MERGED_WORDS_MAX - 1, len(tokens)), 0, -1):
+            words = tuple(one.sign for one in (*tokens[-count:], token))
+            if words in MERGED:
+                merged = MERGED[words]
+                kind = Kind.OPERATOR if merged in WORD_OPERATORS else Kind.KEYWORD
+                token = Token(kind, merged, tokens[-count].place, merged)
+                del tokens[-count:]
+    tokens.append(token)
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    position, line, line_start = 0, 1, 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise malformed()
+        written = match[0]
+        if match.lastgroup != "blank":
+            place = Place(line, position - line_start + 1, len(written))
+            yield _token(match.lastgroup or "", written, place)
+        for newline in _NEWLINE.finditer(written):
+            line, line_start = line + 1, position + newline.end()
+        position = match.end()
+    yield Token(Kind.END, "", Place(line, position - line_start + 1, 0))
+
+
+def _token(group: str, written: str, place: Place) -> Token:
+    if group == "word":
+        return _word(written, place)
+    if group == "number":
+        _check_exponent(written)
+        return Token(Kind.NUMBER, written, place)
+    if group == "string":
+        return Token(Kind.STRING, written[1:-1].replace("''", "'"), place)
+    if group == "quoted":
+        return Token(Kind.NAME, written[1:-1].replace('""', '"'), place)
+    if group == "ion":
+        return Token(Kind.ION, _ion_type(written[1:-1].strip()), place)
+    if group == "operator":
+        operator = "<>" if written == "!=" else written
+        return Token(Kind.OPERATOR, operator, place, operator)
+    if group == "parameter":
+        return Token(Kind.PARAMETER, written, place)
+    return Token(Kind.SIGN, written, place, written)
+
+
+def _word(written: str, place: Place) -> Token:
+    word = written.lower()
+    if word in WORD_OPERATORS:
+        return Token(Kind.OPERATOR, word, place, word)
+    if word in KEYWORDS or word in CONSTANTS:
+        return Token(Kind.KEYWORD, word, place, word)
+    return Token(Kind.NAME, written, place)
+
+
+def _check_exponent(number: str) -> None:
+    digits = re.split("[eE][+-]?", number)[1:]
+    if digits and (len(digits[0]) > 10 or int(digits[0]) > EXPONENT_MAX):
+        raise malformed()
+
+
+def _ion_type(literal: str) -> str:
+    for kind, pattern in _ION_TYPES:
+        if re.fullmatch(pattern, literal, re.DOTALL):
+            return kind
+    raise malformed()

@@ -1,0 +1,100 @@
+"""An engine in memory, over the snapshot of another: copy-on-write branches.
+
+What lies below is read and never changed. Changes go to an overlay of the engine's own, in which
+None hides what is below. To branch, the overlay so far is put below both engines, and each goes on
+with an empty one; items are not copied, and without changes since the last branch, nothing is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from partita.database.storage.engine import Changes, Snapshot
+from partita.database.storage.overlay import Overlay, Pair
+from partita.errors import StorageError
+
+
+class Nothing:
+    """The snapshot below an engine that begins empty."""
+
+    def get(self, key: bytes) -> bytes | None:
+        return None
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        return iter(())
+
+
+NOTHING = Nothing()
+
+
+class BranchSnapshot:
+    """An overlay over what lies below it, which must not be refreshed while this one is in use."""
+
+    def __init__(self, below: Snapshot, overlay: Overlay) -> None:
+        self._below = below
+        self._overlay = overlay
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._overlay.get_over(self._below, key)
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        below = self._below.range(start, stop, reverse=reverse)
+        return self._overlay.range_over(below, start, stop, reverse=reverse)
+
+    def apply(self, changes: Changes) -> None:
+        for key, value in changes.items():
+            if value is None and self._below.get(key) is None:
+                self._overlay.drop(key)
+            else:
+                self._overlay.put(key, value)
+
+    def freeze(self) -> Snapshot:
+        """What is shown now, for ever; this snapshot goes on over it."""
+        if self._overlay.values:
+            self._below = _stacked(self._below, self._overlay)
+            self._overlay = Overlay({})
+        return self._below
+
+    def parts(self) -> tuple[Snapshot, Overlay]:
+        return self._below, self._overlay
+
+
+class BranchEngine:
+    """As safe as memory is: gone with the process."""
+
+    waits_for_disk = False
+
+    def __init__(self, below: Snapshot = NOTHING) -> None:
+        self._snapshot = BranchSnapshot(below, Overlay({}))
+        self._unseen: deque[Changes] = deque()
+
+    def branch(self) -> BranchEngine:
+        """An engine that begins with what the snapshot shows; then each sees only its own."""
+        return BranchEngine(self._snapshot.freeze())
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    def refresh(self) -> None:
+        while self._unseen:
+            self._snapshot.apply(self._unseen.popleft())
+
+    def commit(self, changes: Changes) -> None:
+        # The snapshot must not move until it is refreshed.
+        if any(type(value) is not bytes and value is not None for value in changes.values()):
+            raise StorageError("The commit could not be kept: a value is not bytes.")
+        self._unseen.append(dict(changes))
+
+    def close(self) -> None:
+        self._unseen.clear()
+
+
+def _stacked(below: Snapshot, overlay: Overlay) -> Snapshot:
+    """Each overlay stays less than half as large as the one below it, so that few lie on a heap."""
+    while isinstance(below, BranchSnapshot):
+        lowest, lower = below.parts()
+        if len(lower.values) > 2 * len(overlay.values):
+            break
+        below, overlay = lowest, Overlay({**lower.values, **overlay.values})
+    return BranchSnapshot(below, overlay)

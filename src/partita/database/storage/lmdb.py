@@ -1,0 +1,335 @@
+"""The embedded engine: LMDB, memory-mapped, crash-safe, no server.
+
+LMDB takes keys of at most 511 bytes, DynamoDB has keys of more than 3,000. A long key is kept as
+its first bytes and a digest, with the whole key in front of the value. Long keys with the same
+first bytes lie side by side, so a range read collects such a group, sorts it by the whole keys,
+and the order is exact.
+
+A file that is damaged is refused before LMDB sees it (`database/storage/lmdb_pages.py` says why).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from itertools import chain
+from pathlib import Path
+from shutil import disk_usage
+from typing import Any, Final
+
+import lmdb
+
+from partita.database.storage.engine import Changes, Snapshot
+from partita.database.storage.lmdb_pages import check_pages
+from partita.errors import StorageError
+
+MAP_BYTES: Final = 1 << 40
+DISK_FREE_BYTES_MIN: Final = 1 << 20
+RAW_KEY_BYTES_MAX: Final = 511
+DIGEST_BYTES: Final = 16
+HEAD_BYTES: Final = RAW_KEY_BYTES_MAX - DIGEST_BYTES
+DATA_FILE, LOCK_FILE = "data.mdb", "partita.lock"
+PAGES_AT_START: Final = 256
+"""How many pages are looked at before a folder is served: the catalog, and all of a small one."""
+
+_LENGTH: Final = struct.Struct(">I")
+
+
+class LmdbEngine:
+    """One data folder. `durable` commits are on disk when `commit` returns.
+
+    LMDB's own locks are not used: the folder is locked, there is one writer at a time, and the one
+    snapshot is refreshed after its commit, before the next commit but one begins.
+    """
+
+    def __init__(self, folder: Path, *, durable: bool = True) -> None:
+        self._folder = folder
+        self.waits_for_disk = durable
+        self._lock = _lock_folder(folder)
+        data_file = folder / DATA_FILE
+        is_new = not data_file.exists()
+        try:
+            if not is_new:
+                check_pages(data_file, PAGES_AT_START)
+            self._environment = lmdb.open(
+                str(folder),
+                map_size=MAP_BYTES,
+                sync=durable,
+                metasync=durable,
+                lock=False,
+                readahead=False,
+            )
+            if durable:
+                # A process that did not wait for the disk, or a new file, has left that to us.
+                self._environment.sync(True)
+        except (lmdb.Error, StorageError) as error:
+            if is_new:
+                # What LMDB could not finish would pass for a damaged file the next time.
+                with suppress(OSError):
+                    data_file.unlink()
+            self._lock.close()
+            raise cannot_open(folder, error) from error
+        self._snapshot = LmdbSnapshot(self._environment)
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    def refresh(self) -> None:
+        self._snapshot.refresh()
+
+    def commit(self, changes: Changes) -> None:
+        commit = self.begin_commit()
+        try:
+            commit.put(changes.items())
+        except StorageError:
+            commit.abort()
+            raise
+        commit.finish()
+
+    def begin_commit(self) -> LmdbCommit:
+        return LmdbCommit(self._folder, self._environment)
+
+    def close(self) -> None:
+        self._snapshot.close()
+        if not self.waits_for_disk:
+            self._environment.sync(True)
+        self._environment.close()
+        self._lock.close()
+
+
+class LmdbCommit:
+    """A commit in the making; it can be finished on another thread than it was begun."""
+
+    def __init__(self, folder: Path, environment: lmdb.Environment) -> None:
+        self._folder = folder
+        try:
+            self._transaction = environment.begin(write=True)
+        except lmdb.Error as error:
+            raise cannot_write(folder, error) from error
+
+    def put(self, pairs: Iterable[tuple[bytes, bytes | None]]) -> None:
+        transaction = self._transaction
+        try:
+            for key, value in pairs:
+                long = len(key) > HEAD_BYTES
+                raw = _raw_key(key) if long else key
+                if value is None:
+                    transaction.delete(raw)
+                else:
+                    transaction.put(raw, _pack(key, value) if long else value)
+        except lmdb.Error as error:
+            raise cannot_write(self._folder, error) from error
+
+    def finish(self) -> None:
+        try:
+            self._transaction.commit()
+        except lmdb.Error as error:
+            raise cannot_write(self._folder, error) from error
+
+    def abort(self) -> None:
+        self._transaction.abort()
+
+
+def cannot_write(folder: Path, error: Exception) -> StorageError:
+    """LMDB says of a full disk that it could not write; say why."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    if folder.exists() and disk_usage(folder).free < DISK_FREE_BYTES_MIN:
+        reason = f"the disk that holds {folder} is full"
+    return StorageError(f"The commit could not be written: {reason}.")
+
+
+def cannot_open(folder: Path, error: Exception) -> StorageError:
+    return StorageError(f"Cannot open the data folder {folder}: {error}.")
+
+
+@contextmanager
+def opened_tree(folder: Path) -> Iterator[Snapshot]:
+    """The tree of a folder, all of its pages looked at first; nothing is changed or made."""
+    if not (folder / DATA_FILE).is_file():
+        raise StorageError(
+            f"There is no data folder {folder}."
+            if not folder.is_dir()
+            else f"{folder} is not a data folder of Partita: it has no {DATA_FILE}."
+        )
+    lock = _lock_for_reading(folder)
+    try:
+        check_pages(folder / DATA_FILE)
+        environment = lmdb.open(str(folder), map_size=MAP_BYTES, readonly=True, lock=False)
+    except (lmdb.Error, StorageError) as error:
+        raise cannot_open(folder, error) from error
+    else:
+        snapshot = LmdbSnapshot(environment)
+        try:
+            yield snapshot
+        finally:
+            snapshot.close()
+            environment.close()
+    finally:
+        if lock:
+            lock.close()
+
+
+class LmdbSnapshot:
+    def __init__(self, environment: lmdb.Environment) -> None:
+        self._environment = environment
+        self._transaction = environment.begin()
+
+    def get(self, key: bytes) -> bytes | None:
+        try:
+            if len(key) <= HEAD_BYTES:
+                value: bytes | None = self._transaction.get(key)
+                return value
+            packed = self._transaction.get(_raw_key(key))
+        except lmdb.Error as error:
+            raise _cannot_read(error) from error
+        return None if packed is None else _unpack(packed)[1]
+
+    def range(
+        self, start: bytes, stop: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        try:
+            with self._transaction.cursor() as cursor:
+                pairs = _backward(cursor, stop) if reverse else _forward(cursor, start)
+                for raw, value in pairs:
+                    if len(raw) == RAW_KEY_BYTES_MAX:
+                        rest = chain([(raw, value)], pairs)
+                        yield from _with_long_keys(rest, start, stop, reverse=reverse)
+                        return
+                    if raw < start if reverse else raw >= stop:
+                        return
+                    if start <= raw < stop:
+                        yield raw, value
+        except lmdb.Error as error:
+            raise _cannot_read(error) from error
+
+    def refresh(self) -> None:
+        try:
+            transaction = self._environment.begin()
+        except lmdb.Error:
+            # LMDB has lost track of its file: there are no commits any more, and this one holds.
+            return
+        self._transaction.abort()
+        self._transaction = transaction
+
+    def close(self) -> None:
+        self._transaction.abort()
+
+
+def _cannot_read(error: lmdb.Error) -> StorageError:
+    return StorageError(f"The data folder is damaged: {error}.")
+
+
+def _forward(cursor: Any, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Raw pairs from `start` on, and perhaps a few before it."""
+    found = cursor.set_range(start[:HEAD_BYTES])
+    pairs: Iterator[tuple[bytes, bytes]] = cursor.iternext() if found else iter(())
+    return pairs
+
+
+def _backward(cursor: Any, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Raw pairs from just below `stop` towards the front."""
+    if len(stop) > HEAD_BYTES:
+        stop = stop[:HEAD_BYTES] + b"\xff" * (DIGEST_BYTES + 1)
+    found = cursor.prev() if cursor.set_range(stop[:RAW_KEY_BYTES_MAX]) else cursor.last()
+    pairs: Iterator[tuple[bytes, bytes]] = cursor.iterprev() if found else iter(())
+    return pairs
+
+
+def _with_long_keys(
+    pairs: Iterable[tuple[bytes, bytes]], start: bytes, stop: bytes, *, reverse: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    """The rest of a range in which there are long keys."""
+    for key, value in _whole_keys(pairs, start, stop, reverse=reverse):
+        if key < start if reverse else key >= stop:
+            return
+        if start <= key < stop:
+            yield key, value
+
+
+def _whole_keys(
+    pairs: Iterable[tuple[bytes, bytes]], start: bytes, stop: bytes, *, reverse: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    """Raw pairs with whole keys; each group of long keys in the order of its whole keys.
+
+    Ends before a group that lies wholly beyond the bounds: it may be large.
+    """
+    group: list[tuple[bytes, bytes]] = []
+    head = b""
+    for raw, value in pairs:
+        is_long = len(raw) == RAW_KEY_BYTES_MAX
+        if group and not (is_long and raw.startswith(head)):
+            yield from sorted(group, reverse=reverse)
+            group = []
+        if is_long:
+            if not group:
+                head = raw[:HEAD_BYTES]
+                if head < start[:HEAD_BYTES] if reverse else head >= stop:
+                    return
+            group.append(_unpack(value))
+        else:
+            yield raw, value
+    yield from sorted(group, reverse=reverse)
+
+
+def _raw_key(key: bytes) -> bytes:
+    return key[:HEAD_BYTES] + blake2b(key, digest_size=DIGEST_BYTES).digest()
+
+
+def _pack(key: bytes, value: bytes) -> bytes:
+    return _LENGTH.pack(len(key)) + key + value
+
+
+def _unpack(packed: bytes) -> tuple[bytes, bytes]:
+    end = _LENGTH.size + int.from_bytes(packed[: _LENGTH.size], "big")
+    if end > len(packed):
+        raise StorageError("The data folder is damaged: a value lacks its long key.")
+    return packed[_LENGTH.size : end], packed[end:]
+
+
+def _lock_folder(folder: Path) -> _FolderLock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _FolderLock(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    except BlockingIOError:
+        raise StorageError(
+            f"The data folder {folder} is in use by another Partita; "
+            "stop that one or choose another folder with --data."
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write to the data folder {folder} ({error.strerror}); "
+            "make it writable or choose another with --data."
+        ) from error
+
+
+def _lock_for_reading(folder: Path) -> _FolderLock | None:
+    """A folder without a lock file is not served by anybody: it is a copy of another's data."""
+    try:
+        return _FolderLock(folder / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        raise StorageError(
+            f"The data folder {folder} is in use by another Partita; stop that one first."
+        ) from None
+    except OSError as error:
+        raise cannot_open(folder, StorageError(error.strerror)) from error
+
+
+class _FolderLock:
+    """One process per folder: the rooms above keep what they know of it in memory."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._file = os.open(path, flags, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise
+
+    def close(self) -> None:
+        os.close(self._file)

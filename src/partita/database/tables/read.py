@@ -1,0 +1,72 @@
+"""Reading: one item, or a page of a range, in the bytes that storage has.
+
+A page ends when its limit of items is evaluated, or when the items evaluated reach 1 MB; the item
+that crosses that line still belongs to it (recorded). A page whose filter is slow ends earlier, as
+the API allows, so that one request cannot keep all others waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import Final
+
+from partita.database.storage.engine import Reader
+from partita.database.tables.stored import HEADER_BYTES, Stored, unpack, unpack_sizes
+from partita.limits import KB, PAGE_BYTES_MAX
+
+Keep = Callable[[bytes], bytes | None]
+"""What a page shows of an evaluated item's bytes; None when the item is filtered out."""
+
+FILTER_SECONDS_MAX: Final = 0.1
+ITEMS_PER_LOOK: Final = 64
+LARGE_ITEM_BYTES: Final = 4 * KB
+"""How often a page with a filter looks at the clock: now and then, and after every large item."""
+
+
+class Page:
+    """Items as JSON bytes, what was evaluated for them, and where to go on."""
+
+    __slots__ = ("items", "last_evaluated", "scanned_bytes", "scanned_count")
+
+    def __init__(self) -> None:
+        self.items: list[bytes] = []
+        self.scanned_count = 0
+        self.scanned_bytes = 0
+        self.last_evaluated: bytes | None = None
+
+
+def load(reader: Reader, key: bytes) -> Stored | None:
+    value = reader.get(key)
+    return None if value is None else unpack(value)
+
+
+def read_page(
+    pairs: Iterable[tuple[bytes, bytes]],
+    limit: int | None,
+    keep: Keep | None,
+    clock: Callable[[], float] = monotonic,
+) -> Page:
+    page = Page()
+    items, size, page_bytes, count = page.items, 0, 0, 0
+    deadline = clock() + FILTER_SECONDS_MAX
+    for _, value in pairs:
+        count += 1
+        item_size, item_page_bytes = unpack_sizes(value)
+        size += item_size
+        page_bytes += item_page_bytes
+        body = value[HEADER_BYTES:]
+        if keep is None:
+            items.append(body)
+            is_late = False
+        else:
+            kept = keep(body)
+            if kept is not None:
+                items.append(kept)
+            is_look = not count % ITEMS_PER_LOOK or item_size > LARGE_ITEM_BYTES
+            is_late = is_look and clock() > deadline
+        if count == limit or page_bytes >= PAGE_BYTES_MAX or is_late:
+            page.last_evaluated = body
+            break
+    page.scanned_count, page.scanned_bytes = count, size
+    return page

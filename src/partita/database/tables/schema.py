@@ -1,0 +1,194 @@
+"""What a table is: its keys, its indexes and its settings, as they are kept in the catalog.
+
+All of it is immutable, so what follows from it is worked out once; a change makes a new `Table`
+and saves it through the catalog. Storage knows tables and indexes by number: names can come again,
+numbers never do.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from partita.database.capacity.insights import InsightsSetting
+from partita.database.capacity.scaling import ScalingPolicy
+from partita.database.changes.captures import Destination
+from partita.database.changes.streams import OpenStream
+from partita.database.item.keys import KeyAttribute
+from partita.limits import DECREASE_SECONDS, DECREASES_PER_DAY
+
+KEYS_ONLY, INCLUDE, ALL = "KEYS_ONLY", "INCLUDE", "ALL"
+CREATING, ACTIVE, UPDATING, DELETING = "CREATING", "ACTIVE", "UPDATING", "DELETING"
+DAY = 24 * 3600
+PROVISIONED, PAY_PER_REQUEST = "PROVISIONED", "PAY_PER_REQUEST"
+
+
+class Throughput(msgspec.Struct, frozen=True):
+    """Provisioned units and when they last changed."""
+
+    read_units: int = 0
+    write_units: int = 0
+    increased_at: float | None = None
+    decreased_at: float | None = None
+    decreases: int = 0
+
+    def decreases_today(self, now: float) -> int:
+        """How often the units were lowered on the day that it is (UTC)."""
+        same_day = self.decreased_at is not None and self.decreased_at // DAY == now // DAY
+        return self.decreases if same_day else 0
+
+    def next_decrease_at(self, now: float) -> float | None:
+        """When the units may be lowered again, if not now; four times a day, then every hour."""
+        if self.decreased_at is None or self.decreases_today(now) < DECREASES_PER_DAY:
+            return None
+        allowed_at = min(self.decreased_at + DECREASE_SECONDS, (now // DAY + 1) * DAY)
+        return allowed_at if now < allowed_at else None
+
+    def changed_to(self, read_units: int, write_units: int, now: float) -> Throughput:
+        lowered = read_units < self.read_units or write_units < self.write_units
+        raised = read_units > self.read_units or write_units > self.write_units
+        return Throughput(
+            read_units,
+            write_units,
+            now if raised else self.increased_at,
+            now if lowered else self.decreased_at,
+            self.decreases_today(now) + lowered,
+        )
+
+
+class Index(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    name: str
+    number: int
+    is_local: bool
+    partition: tuple[KeyAttribute, ...]
+    sort: tuple[KeyAttribute, ...]
+    projection_type: str
+    non_key_attributes: tuple[str, ...] = ()
+    status: str = ACTIVE
+    throughput: Throughput = Throughput()
+    on_demand_throughput: dict[str, int] | None = None
+    warm_throughput: dict[str, int] | None = None
+    read_scaling: ScalingPolicy | None = None
+    write_scaling: ScalingPolicy | None = None
+    insights: InsightsSetting | None = None
+
+    @cached_property
+    def key_attributes(self) -> tuple[KeyAttribute, ...]:
+        return self.partition + self.sort
+
+    @property
+    def is_readable(self) -> bool:
+        return self.status in (ACTIVE, UPDATING)
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    name: str
+    number: int
+    table_id: str
+    created_at: float
+    attribute_types: dict[str, str]
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[Index, ...] = ()
+    next_index_number: int = 1
+    transition: str = ACTIVE
+    """The status that the last change brought, until `settles_at`."""
+    settles_at: float = 0.0
+    billing_mode: str = PROVISIONED
+    on_demand_since: float | None = None
+    throughput: Throughput = Throughput()
+    on_demand_throughput: dict[str, int] | None = None
+    warm_throughput: dict[str, int] | None = None
+    read_scaling: ScalingPolicy | None = None
+    write_scaling: ScalingPolicy | None = None
+    insights: InsightsSetting | None = None
+    deletion_protection: bool = False
+    table_class: str | None = None
+    table_class_changed_at: float | None = None
+    sse: dict[str, Any] | None = None
+    stream_view_type: str | None = None
+    stream_label: str | None = None
+    """Of the last stream, open or not."""
+    stream: OpenStream | None = None
+    """Where changes are logged, while there is a view type."""
+    capture: OpenStream | None = None
+    """Where changes are logged for destinations, while one is enabled."""
+    destinations: tuple[Destination, ...] = ()
+    ttl_attribute: str | None = None
+    ttl_is_indexed: bool = False
+    """Whether every item's expiry is noted, also of those written before TTL was switched on."""
+    ttl_changes: int = 0
+    """How often TTL was switched on or off: tells one such period from another."""
+    tags: dict[str, str] = {}
+
+    @cached_property
+    def key_attributes(self) -> tuple[KeyAttribute, ...]:
+        return (self.partition, self.sort) if self.sort else (self.partition,)
+
+    @cached_property
+    def sort_attributes(self) -> tuple[KeyAttribute, ...]:
+        return (self.sort,) if self.sort else ()
+
+    @cached_property
+    def key_names(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.key_attributes)
+
+    @cached_property
+    def local_indexes(self) -> list[Index]:
+        return [index for index in self.indexes if index.is_local]
+
+    @cached_property
+    def global_indexes(self) -> list[Index]:
+        return [index for index in self.indexes if not index.is_local]
+
+    @property
+    def has_changing_index(self) -> bool:
+        return any(index.status in (CREATING, DELETING) for index in self.indexes)
+
+    @property
+    def capacity_owners(self) -> tuple[Table | Index, ...]:
+        """What has throughput of its own: the table, and its global indexes."""
+        return (self, *self.global_indexes)
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether somebody wants to know what is consumed: insights, or auto scaling."""
+        return any(
+            (owner.insights and owner.insights.is_enabled)
+            or owner.read_scaling
+            or owner.write_scaling
+            for owner in self.capacity_owners
+        )
+
+    def index(self, name: str) -> Index | None:
+        return next((index for index in self.indexes if index.name == name), None)
+
+    def status(self, now: float) -> str:
+        """CREATING and UPDATING last until the table settles, DELETING until it is removed."""
+        is_lasting = self.transition == DELETING or now < self.settles_at
+        return self.transition if is_lasting else ACTIVE
+
+    def with_index(self, changed: Index) -> Table:
+        """This table with one index replaced."""
+        return msgspec.structs.replace(
+            self,
+            indexes=tuple(
+                changed if index.name == changed.name else index for index in self.indexes
+            ),
+        )
+
+    def with_destination(self, changed: Destination) -> Table:
+        """This table with a destination added or replaced."""
+        others = [one for one in self.destinations if one.stream_name != changed.stream_name]
+        return msgspec.structs.replace(self, destinations=(*others, changed))
+
+    @cached_property
+    def indexes_by_name(self) -> list[Index]:
+        """Errors name the first index in the order of names (recorded)."""
+        return sorted(self.indexes, key=lambda index: index.name)
+
+    @cached_property
+    def index_key_names(self) -> frozenset[str]:
+        return frozenset(name for index in self.indexes for name, _ in index.key_attributes)

@@ -1,0 +1,47 @@
+"""How many items and bytes a table or an index holds, counted in the commits that change it."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from partita.database.storage.engine import Reader
+from partita.database.storage.group_commit import WriteBatch
+from partita.database.tables import layout
+
+_PAIR: Final = struct.Struct(">QQ")
+_SIZE: Final = struct.Struct(">Q")
+
+
+class Statistics(NamedTuple):
+    item_count: int = 0
+    size_bytes: int = 0
+
+
+def read_statistics(reader: Reader, table_number: int, index_number: int = 0) -> Statistics:
+    value = reader.get(layout.statistics_key(table_number, index_number))
+    return Statistics(*_PAIR.unpack(value)) if value else Statistics()
+
+
+def add_statistics(
+    write_batch: WriteBatch, table_number: int, index_number: int, items: int, size_bytes: int
+) -> None:
+    if items or size_bytes:
+        key = layout.statistics_key(table_number, index_number)
+        value = write_batch.get(key)
+        item_count, total_bytes = _PAIR.unpack(value) if value else (0, 0)
+        write_batch.put(key, _PAIR.pack(item_count + items, total_bytes + size_bytes))
+
+
+def read_collection_size(reader: Reader, collection_key: bytes) -> int:
+    value = reader.get(collection_key)
+    return int.from_bytes(value, "big") if value else 0
+
+
+def add_collection_size(write_batch: WriteBatch, collection_key: bytes, size_bytes: int) -> int:
+    size = read_collection_size(write_batch, collection_key) + size_bytes
+    if size:
+        write_batch.put(collection_key, _SIZE.pack(size))
+    else:
+        write_batch.delete(collection_key)
+    return size

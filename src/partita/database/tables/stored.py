@@ -1,0 +1,64 @@
+"""Items as they lie in storage: two sizes, then the bytes of the wire.
+
+The first size is what an item counts towards limits and capacity. The second is what it counts
+towards a page of 1 MB, which the service measures in its own storage format.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import orjson
+
+from partita.database.item.keys import KeyAttribute
+from partita.database.item.page_bytes import page_bytes
+from partita.database.item.sizes import measure
+from partita.database.item.values import Item
+
+_HEADER: Final = struct.Struct(">II")
+HEADER_BYTES: Final = _HEADER.size
+
+unpack_sizes: Final = _HEADER.unpack_from
+"""The two sizes in front of a stored value."""
+_decode_item: Final = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
+
+
+class Stored:
+    """An item with its size and its bytes; decoded when somebody looks inside."""
+
+    __slots__ = ("_item", "_paged", "body", "size")
+
+    def __init__(
+        self, body: bytes, size: int, item: Item | None = None, paged: int | None = None
+    ) -> None:
+        self.body = body
+        self.size = size
+        self._item = item
+        self._paged = paged
+
+    @property
+    def item(self) -> Item:
+        if self._item is None:
+            self._item = decode(self.body)
+        return self._item
+
+    def value(self, sort: Sequence[KeyAttribute]) -> bytes:
+        """What is stored where the item is sorted by these attributes."""
+        return _HEADER.pack(self.size, page_bytes(self.item, sort, self._paged)) + self.body
+
+
+def pack(item: Item) -> Stored:
+    body = orjson.dumps(item)
+    size, paged = measure(item, body.isascii())
+    return Stored(body, size, item, paged)
+
+
+def unpack(value: bytes) -> Stored:
+    return Stored(value[HEADER_BYTES:], unpack_sizes(value)[0])
+
+
+def decode(body: bytes) -> Item:
+    return _decode_item(body)

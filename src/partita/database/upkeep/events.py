@@ -1,0 +1,52 @@
+"""The background jobs of event streams: what is too old goes, and what was deleted."""
+
+from __future__ import annotations
+
+from partita.clock import Clock
+from partita.database.events.retention import remove_deleted, trim_stream
+from partita.database.events.streams import DELETING, EventStreams
+from partita.database.storage.engine import Snapshot
+from partita.database.storage.group_commit import WriteBatch
+
+PIECE_KEYS = 200
+"""A piece of work ends after so many keys."""
+TRIM_SECONDS = 1.0
+"""How often the shards are looked at when nothing in them is too old."""
+
+
+class EventJobs:
+    def __init__(self, streams: EventStreams, snapshot: Snapshot, clock: Clock) -> None:
+        self._streams = streams
+        self._snapshot = snapshot
+        self._clock = clock
+        self._trims_at = 0.0
+
+    def work(self, write_batch: WriteBatch) -> bool:
+        """One piece of the first job that has something to do."""
+        jobs = (self._settle_deletions, self._remove_deleted, self._trim_streams)
+        return any(job(write_batch) for job in jobs)
+
+    def _settle_deletions(self, write_batch: WriteBatch) -> bool:
+        """Remove the streams whose DELETING is over."""
+        gone = [
+            stream
+            for stream in self._streams
+            if stream.transition == DELETING and stream.settles_at <= self._clock()
+        ]
+        for stream in gone:
+            self._streams.remove(write_batch, stream)
+        return bool(gone)
+
+    def _remove_deleted(self, write_batch: WriteBatch) -> bool:
+        return remove_deleted(write_batch, self._snapshot, PIECE_KEYS)
+
+    def _trim_streams(self, write_batch: WriteBatch) -> bool:
+        now = self._clock()
+        if self._trims_at - TRIM_SECONDS <= now < self._trims_at:
+            return False
+        found = any(
+            trim_stream(write_batch, self._snapshot, self._streams, stream, PIECE_KEYS)
+            for stream in self._streams
+        )
+        self._trims_at = now if found else now + TRIM_SECONDS
+        return found

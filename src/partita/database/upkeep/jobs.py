@@ -1,0 +1,228 @@
+"""The background jobs: each does a small piece of its work in one write batch, and says if it had any.
+
+Jobs keep no position in storage: an index that is being filled, or data that is being removed, is
+found again after a restart, and doing a piece twice does no harm. A job over a whole table starts
+when the change that asked for it is committed: by then the snapshot has every item that was decided
+before, and the write path sees to all that come after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from time import monotonic
+
+from msgspec.structs import replace
+
+from partita.clock import Clock
+from partita.database.changes.retention import trim_stream
+from partita.database.changes.streams import all_streams, roll_over
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.group_commit import WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.catalog import Catalog
+from partita.database.tables.expiry import expires_at
+from partita.database.tables.indexes import entry_of
+from partita.database.tables.read import load
+from partita.database.tables.schema import ACTIVE, CREATING, DELETING, Index, Table
+from partita.database.tables.stored import Stored
+from partita.database.tables.write import replace_entry, write_item
+from partita.limits import CLIENT_TOKEN_SECONDS, EXPIRED_SECONDS_MAX
+
+PIECE_KEYS = 200
+PIECE_SECONDS = 0.02
+"""A piece of work ends after so many keys or so long, whatever comes first."""
+
+
+class Jobs:
+    def __init__(
+        self,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        clock: Clock,
+        more: Sequence[Callable[[WriteBatch], bool]] = (),
+    ) -> None:
+        self._catalog = catalog
+        self._snapshot = snapshot
+        self._clock = clock
+        self._more = more
+        self._looked_at: dict[tuple[int, str], bytes] = {}
+
+    def start_again(self) -> None:
+        """A commit was lost, and perhaps pieces with it."""
+        self._looked_at.clear()
+
+    def work(self, write_batch: WriteBatch) -> bool:
+        """One piece of the first job that has something to do."""
+        jobs = (
+            self._settle_deletions,
+            self._remove_leftovers,
+            self._change_indexes,
+            self._index_expiries,
+            self._expire_items,
+            self._forget_tokens,
+            self._roll_shards,
+            self._trim_streams,
+            *self._more,
+        )
+        return any(job(write_batch) for job in jobs)
+
+    def _settle_deletions(self, write_batch: WriteBatch) -> bool:
+        """Remove the tables whose DELETING is over."""
+        gone = [
+            table
+            for table in self._catalog
+            if table.transition == DELETING and table.settles_at <= self._clock()
+        ]
+        for table in gone:
+            self._catalog.remove(write_batch, table)
+        return bool(gone)
+
+    def _remove_leftovers(self, write_batch: WriteBatch) -> bool:
+        """Remove the data of deleted tables and indexes."""
+        leftovers = self._snapshot.range(layout.LEFTOVERS, prefix_end(layout.LEFTOVERS))
+        leftover = next(leftovers, None)
+        if leftover is None:
+            return False
+        prefix = layout.leftover_prefix(leftover[0])
+        pairs = islice(self._snapshot.range(prefix, prefix_end(prefix)), PIECE_KEYS)
+        keys = [key for key, _ in pairs]
+        for key in keys:
+            write_batch.delete(key)
+        if len(keys) < PIECE_KEYS:
+            write_batch.delete(leftover[0])
+        return True
+
+    def _change_indexes(self, write_batch: WriteBatch) -> bool:
+        now = self._clock()
+        for table in self._catalog:
+            if table.status(now) != ACTIVE:
+                continue
+            for index in table.indexes:
+                if index.status == CREATING:
+                    committed = self._catalog.committed(table)
+                    if committed and committed.index(index.name) == index:
+                        self._fill(write_batch, table, index)
+                    return True
+                if index.status == DELETING:
+                    self._drop(write_batch, table, index)
+                    return True
+        return False
+
+    def _fill(self, write_batch: WriteBatch, table: Table, index: Index) -> None:
+        """Give the next items of a table their entries in a new index.
+
+        The index is ACTIVE one piece after the last: by then all of its entries are committed.
+        """
+
+        def fill(key: bytes, stored: Stored) -> None:
+            entry = entry_of(table, index, stored, layout.place_of(key))
+            if entry and write_batch.get(entry.key) is None:
+                replace_entry(write_batch, table, index, None, entry)
+
+        if self._is_through(write_batch, table, f"index {index.number}", fill):
+            self._catalog.save(write_batch, table.with_index(replace(index, status=ACTIVE)))
+
+    def _drop(self, write_batch: WriteBatch, table: Table, index: Index) -> None:
+        for prefix in layout.index_prefixes(table.number, index.number):
+            write_batch.put(layout.leftover_key(prefix), b"")
+        kept = tuple(other for other in table.indexes if other.number != index.number)
+        used = {name for other in kept for name, _ in other.key_attributes}
+        used.update(table.key_names)
+        types = {name: kind for name, kind in table.attribute_types.items() if name in used}
+        self._catalog.save(write_batch, replace(table, indexes=kept, attribute_types=types))
+
+    def _index_expiries(self, write_batch: WriteBatch) -> bool:
+        """Note when the items of a table expire whose TTL was switched on."""
+        for table in self._catalog:
+            if table.ttl_attribute is not None and not table.ttl_is_indexed:
+                committed = self._catalog.committed(table)
+                if committed and committed.ttl_changes == table.ttl_changes:
+                    self._note_expiries(write_batch, table, table.ttl_attribute)
+                return True
+        return False
+
+    def _note_expiries(self, write_batch: WriteBatch, table: Table, attribute: str) -> None:
+        def note(key: bytes, stored: Stored) -> None:
+            when = expires_at(attribute, stored.item)
+            if when is not None:
+                write_batch.put(layout.expiry_key(table, when, layout.place_of(key)), b"")
+
+        if self._is_through(write_batch, table, f"expiries {table.ttl_changes}", note):
+            self._catalog.save(write_batch, replace(table, ttl_is_indexed=True))
+
+    def _expire_items(self, write_batch: WriteBatch) -> bool:
+        now = int(self._clock())
+        for table in self._catalog:
+            if table.ttl_attribute is None or not table.ttl_is_indexed:
+                continue
+            start = layout.expiry_key(table, max(0, now - EXPIRED_SECONDS_MAX), b"")
+            stop = layout.expiry_key(table, now, b"")
+            expired = [key for key, _ in islice(self._snapshot.range(start, stop), PIECE_KEYS)]
+            attribute = table.ttl_attribute
+            if sum(self._expire(write_batch, table, attribute, key) for key in expired):
+                return True
+        return False
+
+    def _expire(
+        self, write_batch: WriteBatch, table: Table, attribute: str, expiry_key: bytes
+    ) -> bool:
+        """Delete one item through the write path, unless it has changed or is being written."""
+        place = layout.expiry_place(expiry_key)
+        key = layout.item_key_at(table, place)
+        if write_batch.get(expiry_key) is None or write_batch.is_held(key):
+            return False
+        stored = load(write_batch, key)
+        when = expires_at(attribute, stored.item) if stored else None
+        if when is not None and layout.expiry_key(table, when, place) == expiry_key:
+            write_item(write_batch, table, key, stored, None, expired=True)
+        else:
+            write_batch.delete(expiry_key)
+        return True
+
+    def _forget_tokens(self, write_batch: WriteBatch) -> bool:
+        """Forget the client request tokens that are older than their ten minutes."""
+        oldest = layout.token_time_key(self._clock() - CLIENT_TOKEN_SECONDS)
+        old = list(islice(self._snapshot.range(layout.TOKEN_TIMES, oldest), PIECE_KEYS))
+        for key, token in old:
+            write_batch.delete(key)
+            write_batch.delete(layout.token_key(token.decode()))
+        return bool(old)
+
+    def _roll_shards(self, write_batch: WriteBatch) -> bool:
+        """Let the shards go on in children that have had their time or their fill."""
+        for table in self._catalog:
+            rolled = table.stream and roll_over(write_batch, table.name, table.stream)
+            if rolled:
+                self._catalog.save(write_batch, replace(table, stream=rolled))
+                return True
+        return False
+
+    def _trim_streams(self, write_batch: WriteBatch) -> bool:
+        """Remove the changes of streams that are older than a day."""
+        return any(
+            trim_stream(write_batch, self._snapshot, stream, PIECE_KEYS)
+            for stream in all_streams(self._snapshot)
+        )
+
+    def _is_through(
+        self, write_batch: WriteBatch, table: Table, job: str, look: Callable[[bytes, Stored], None]
+    ) -> bool:
+        """Let a job over a whole table look at the next items; True when there were none left."""
+        prefix = layout.items_prefix(table.number)
+        last = self._looked_at.pop((table.number, job), None)
+        start = prefix if last is None else last + b"\x00"
+        pairs = islice(self._snapshot.range(start, prefix_end(prefix)), PIECE_KEYS)
+        deadline = monotonic() + PIECE_SECONDS
+        looked_at = None
+        for key, _ in pairs:
+            # The write batch knows of writes that the snapshot does not show yet.
+            stored = load(write_batch, key)
+            if stored:
+                look(key, stored)
+            looked_at = key
+            if monotonic() > deadline:
+                break
+        if looked_at is not None:
+            self._looked_at[table.number, job] = looked_at
+        return looked_at is None

@@ -1,0 +1,159 @@
+"""Capacity that changes by itself: auto scaling, schedules, and partitions that grow with data.
+
+Looked at once a second. What was consumed is in the ledger; the units are the catalog's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from partita.clock import Clock
+from partita.database.capacity.ledger import Ledger
+from partita.database.capacity.scaling import ScalingPolicy, scaled_units
+from partita.database.capacity.schedules import ScheduledChange
+from partita.database.storage.engine import Snapshot
+from partita.database.storage.group_commit import WriteBatch
+from partita.database.tables.catalog import Catalog
+from partita.database.tables.schema import ACTIVE, PROVISIONED, Index, Table
+from partita.database.tables.statistics import read_statistics
+
+
+class _Kind(NamedTuple):
+    """Reads or writes, by the names that the schema has for what belongs to them."""
+
+    name: str
+    units: str
+    policy: str
+
+
+KINDS = (
+    _Kind("read", "read_units", "read_scaling"),
+    _Kind("write", "write_units", "write_scaling"),
+)
+
+
+class Scaling:
+    def __init__(
+        self,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        clock: Clock,
+        ledger: Ledger,
+        schedules: Sequence[ScheduledChange] = (),
+    ) -> None:
+        self._catalog = catalog
+        self._snapshot = snapshot
+        self._clock = clock
+        self._ledger = ledger
+        self._schedules = schedules
+        self._looked_at = clock()
+        self._scaled_at: dict[tuple[int, str | None, str], float] = {}
+
+    def work(self, write_batch: WriteBatch) -> bool:
+        if not (self._ledger.is_on or self._ledger.tables or self._schedules):
+            return False
+        now = self._clock()
+        self._ledger.keep_only(table.number for table in self._catalog)
+        self._fit_partitions(now)
+        last, self._looked_at = self._looked_at, now
+        due = [change for change in self._schedules if change.is_due_between(last, now)]
+        changed = [
+            after
+            for table in self._catalog
+            if table.status(now) == ACTIVE
+            for after in [self._scaled(_rescheduled(table, due, now), now)]
+            if after is not table and after != table
+        ]
+        for table in changed:
+            self._catalog.save(write_batch, table)
+        return bool(changed)
+
+    def _fit_partitions(self, now: float) -> None:
+        for table in self._catalog:
+            accounts = self._ledger.tables.get(table.number)
+            numbers = {index.name: index.number for index in table.indexes}
+            for account in accounts or ():
+                number = numbers.get(account.index_name, 0) if account.index_name else 0
+                size = read_statistics(self._snapshot, table.number, number).size_bytes
+                account.partitions.fit(size, now)
+
+    def _scaled(self, table: Table, now: float) -> Table:
+        """The table as its auto scaling policies want it."""
+        if table.billing_mode != PROVISIONED:
+            return table
+        for owner in table.capacity_owners:
+            wanted = [self._wanted_units(table, owner, kind, now) for kind in KINDS]
+            table = _with_units(table, owner, wanted, now)
+        return table
+
+    def _wanted_units(self, table: Table, owner: Table | Index, kind: _Kind, now: float) -> int:
+        units: int = getattr(owner.throughput, kind.units)
+        policy: ScalingPolicy | None = getattr(owner, kind.policy)
+        if policy is None:
+            return units
+        index_name = owner.name if isinstance(owner, Index) else None
+        accounts = self._ledger.tables.get(table.number)
+        account = accounts and accounts.find(index_name)
+        minutes = account.side(kind.name == "write").minutes if account else {}
+        key = (table.number, index_name, kind.name)
+        wanted = scaled_units(policy, units, minutes, now, self._scaled_at.get(key))
+        if wanted < units and self._ledger.is_enforced and owner.throughput.next_decrease_at(now):
+            return units
+        if wanted != units:
+            self._scaled_at[key] = now
+        return wanted
+
+
+def _rescheduled(table: Table, due: Sequence[ScheduledChange], now: float) -> Table:
+    """The table after the changes that are due: new bounds, and units that lie between them."""
+    for change in due:
+        owner = table.index(change.index) if change.index else table
+        if change.table != table.name or owner is None:
+            continue
+        bounds = {kind: _bounds(owner, change, kind) for kind in KINDS}
+        policies = {
+            kind.policy: replace(policy, minimum=bounds[kind][0], maximum=bounds[kind][1])
+            for kind in KINDS
+            if (policy := getattr(owner, kind.policy))
+        }
+        units = [
+            max(bounds[kind][0], min(bounds[kind][1], getattr(owner.throughput, kind.units)))
+            for kind in KINDS
+        ]
+        owner = replace(owner, **policies)
+        table = _with(table, owner)
+        if table.billing_mode == PROVISIONED:
+            table = _with_units(table, owner, units, now)
+    return table
+
+
+def _bounds(owner: Table | Index, change: ScheduledChange, kind: _Kind) -> tuple[int, int]:
+    """The least and the most units from now on: what a change does not say stays as it was."""
+    units: int = getattr(owner.throughput, kind.units)
+    policy: ScalingPolicy | None = getattr(owner, kind.policy)
+    before = (policy.minimum, policy.maximum) if policy else (units, units)
+    minimum = change.units.get(f"{kind.name}_minimum")
+    maximum = change.units.get(f"{kind.name}_maximum")
+    lowest = before[0] if minimum is None else minimum
+    highest = before[1] if maximum is None else maximum
+    if minimum is None:
+        lowest = min(lowest, highest)
+    return lowest, max(lowest, highest)
+
+
+def _with_units(table: Table, owner: Table | Index, units: Sequence[int], now: float) -> Table:
+    if tuple(units) == (owner.throughput.read_units, owner.throughput.write_units):
+        return table
+    read_units, write_units = units
+    throughput = owner.throughput.changed_to(read_units, write_units, now)
+    return _with(table, replace(owner, throughput=throughput))
+
+
+def _with(table: Table, owner: Table | Index) -> Table:
+    if isinstance(owner, Index):
+        return table.with_index(owner)
+    # The indexes of `table` may have changed since `owner` was it.
+    return replace(owner, indexes=table.indexes)

@@ -1,0 +1,272 @@
+"""Constraints of the service description: required members, lengths, ranges, patterns, enums.
+
+A valid request is recognised by what `compile_satisfied` returns, which only answers yes or no and
+is quick; the words are found afterwards, by `violations`, for the few requests that need them.
+Both read the description as `wording.amend` corrects it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from typing import Any, Final, TypeVar
+
+from partita.limits import REQUEST_BODY_BYTES_MAX
+from partita.server.protocol import wording
+from partita.server.protocol.model import Model, Shape
+from partita.server.protocol.rendering import hash_order, member_name, shown_name, shown_value
+
+Satisfied = Callable[[Any], bool]
+Place = TypeVar("Place", str, int)
+
+
+def compile_satisfied(model: Model, shape: Shape) -> Satisfied | None:
+    """Whether a value of right JSON types meets its shape; None when the shape demands nothing."""
+    if shape.name == "AttributeValue":
+        return None
+    compiler = _COMPILERS.get(shape.kind)
+    return compiler(model, shape) if compiler else None
+
+
+def _structure(model: Model, shape: Shape) -> Satisfied | None:
+    members = {
+        name: rule
+        for name, target in shape.members.items()
+        if (rule := compile_satisfied(model, model.shapes[target])) is not None
+    }
+    required = shape.required
+    if not members and not required:
+        return None
+
+    def satisfied(content: dict[str, Any]) -> bool:
+        for name in required:
+            if name not in content:
+                return False
+        for name, value in content.items():
+            if name in members and not members[name](value):
+                return False
+        return True
+
+    return satisfied
+
+
+def _map(model: Model, shape: Shape) -> Satisfied | None:
+    size = _size(shape)
+    keys = _keys(model, model.shapes[shape.key])
+    member = compile_satisfied(model, model.shapes[shape.value])
+    if member is None and size is None:
+        return keys
+
+    def satisfied(content: dict[str, Any]) -> bool:
+        if size is not None and not size(content):
+            return False
+        if keys is not None and not keys(content):
+            return False
+        return member is None or all(map(member, content.values()))
+
+    return satisfied
+
+
+def _keys(model: Model, shape: Shape) -> Satisfied | None:
+    """Names of attributes are only limited in length, and the longest one decides."""
+    most = shape.most
+    if shape.kind == "string" and most is not None and not shape.least:
+        return lambda content: all(len(name) <= most for name in content)
+    rule = compile_satisfied(model, shape)
+    return None if rule is None else lambda content: all(map(rule, content))
+
+
+def _list(model: Model, shape: Shape) -> Satisfied | None:
+    size = _size(shape)
+    member = compile_satisfied(model, model.shapes[shape.member])
+    if member is None:
+        return size
+    return lambda content: (size is None or size(content)) and all(map(member, content))
+
+
+def _string(model: Model, shape: Shape) -> Satisfied | None:
+    if shape.enum:
+        return frozenset(shape.enum).__contains__
+    if shape.pattern is None:
+        return _size(shape)
+    least, most = shape.least or 0, REQUEST_BODY_BYTES_MAX if shape.most is None else shape.most
+    matches = _compiled(shape.pattern).fullmatch
+    return lambda text: least <= len(text) <= most and matches(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The model's patterns are Java's: what Python writes otherwise is put into its words."""
+    for java, python in _JAVA_PATTERNS.items():
+        pattern = pattern.replace(java, python)
+    return re.compile(pattern)
+
+
+_JAVA_PATTERNS: Final = {
+    r"\p{Print}": r"[ -~]",
+    r"\p{ASCII}": r"[\x00-\x7F]",
+    r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF",
+}
+
+
+def _table(model: Model, shape: Shape) -> Satisfied | None:
+    named = _string(model, shape)
+    assert named is not None
+    return lambda text: named(text) or text.startswith(wording.ARN_PREFIX)
+
+
+def _number(model: Model, shape: Shape) -> Satisfied | None:
+    least, most = shape.least, shape.most
+    if least is None and most is None:
+        return None
+    return lambda number: (least is None or number >= least) and (most is None or number <= most)
+
+
+def _size(shape: Shape) -> Satisfied | None:
+    least, most = shape.least or 0, shape.most
+    if not least and most is None:
+        return None
+    if most is None:
+        return lambda content: len(content) >= least
+    return lambda content: least <= len(content) <= most
+
+
+_COMPILERS: Final[dict[str, Callable[[Model, Shape], Satisfied | None]]] = {
+    "structure": _structure,
+    "map": _map,
+    "list": _list,
+    "string": _string,
+    "table": _table,
+    "integer": _number,
+    "long": _number,
+}
+
+
+def violations(model: Model, shape: Shape, content: Any, path: str) -> Iterator[str]:
+    """Every violation inside a value, in the order in which the service lists them."""
+    finder = _FINDERS.get(shape.kind)
+    if finder is not None and shape.name != "AttributeValue":
+        yield from finder(model, shape, content, path)
+
+
+def member_violations(
+    model: Model, shape: Shape, content: dict[str, Any], path: str, name: str
+) -> Iterator[str]:
+    """Those of one member of a structure, its absence included."""
+    inner = f"{path}.{member_name(name)}" if path else member_name(name)
+    if name in content:
+        yield from violations(model, model.shapes[shape.members[name]], content[name], inner)
+    elif name in shape.required:
+        yield f"Value null at '{inner}' {wording.FAILED}{wording.NOT_NULL}"
+
+
+def members_in_order(shape: Shape) -> list[str]:
+    names = {member_name(name): name for name in shape.members}
+    return [names[name] for name in hash_order(tuple(names))]
+
+
+def size_constraints(shape: Shape) -> Iterator[str]:
+    if shape.most is not None:
+        yield wording.LENGTH_MOST.format(shape.most)
+    if shape.least is not None:
+        yield wording.LENGTH_LEAST.format(shape.least)
+    elif shape.most is not None:
+        yield wording.LENGTH_LEAST.format(0)
+
+
+def _structure_violations(
+    model: Model, shape: Shape, content: dict[str, Any], path: str
+) -> Iterator[str]:
+    for name in members_in_order(shape):
+        yield from member_violations(model, shape, content, path, name)
+
+
+def _map_violations(
+    model: Model, shape: Shape, content: dict[str, Any], path: str
+) -> Iterator[str]:
+    key, target = model.shapes[shape.key], model.shapes[shape.value]
+    refused = partial(_refused, model, shape, content, path)
+    yield from map(refused, _size_violations(shape, len(content)))
+    keys = _keys(model, key)
+    if keys is not None and not keys(content):
+        patterns = [wording.PATTERN.format(key.pattern)] if key.pattern else []
+        yield refused(wording.MAP_KEYS.format(", ".join([*size_constraints(key), *patterns])))
+    size = _size(target) if target.kind == "list" else None
+    for name, value in _violating(model, target, content.items()):
+        if size is not None and not size(value):
+            yield refused(wording.MAP_VALUE.format(", ".join(size_constraints(target))))
+            continue
+        yield from violations(model, target, value, f"{path}.{shown_name(name)}.member")
+
+
+def _list_violations(model: Model, shape: Shape, content: list[Any], path: str) -> Iterator[str]:
+    for constraint in _size_violations(shape, len(content)):
+        yield _refused(model, shape, content, path, constraint)
+    target = model.shapes[shape.member]
+    for position, value in _violating(model, target, enumerate(content, 1)):
+        yield from violations(model, target, value, f"{path}.{position}.member")
+
+
+def _violating(
+    model: Model, shape: Shape, members: Iterable[tuple[Place, Any]]
+) -> Iterator[tuple[Place, Any]]:
+    """Members with a violation: a million that have none may stand between them."""
+    satisfied = compile_satisfied(model, shape)
+    if satisfied is not None:
+        for member in members:
+            if not satisfied(member[1]):
+                yield member
+
+
+def _string_violations(model: Model, shape: Shape, content: str, path: str) -> Iterator[str]:
+    if shape.enum:
+        if content not in shape.enum:
+            order = wording.ENUM_ORDERS.get(shape.name) or hash_order(shape.enum)
+            constraint = wording.ENUM.format(", ".join(order))
+            yield _refused(model, shape, content, path, constraint)
+        return
+    if shape.pattern and not _compiled(shape.pattern).fullmatch(content):
+        yield _refused(model, shape, content, path, wording.PATTERN.format(shape.pattern))
+    for constraint in _size_violations(shape, len(content)):
+        yield _refused(model, shape, content, path, constraint)
+
+
+def _table_violations(model: Model, shape: Shape, content: str, path: str) -> Iterator[str]:
+    if content.startswith(wording.ARN_PREFIX):
+        return
+    if not content:
+        # No pattern is reported for an empty name (recorded).
+        constraint = wording.LENGTH_LEAST.format(shape.least)
+        yield _refused(model, shape, content, path, constraint)
+        return
+    yield from _string_violations(model, shape, content, path)
+
+
+def _number_violations(model: Model, shape: Shape, content: int, path: str) -> Iterator[str]:
+    if shape.least is not None and content < shape.least:
+        yield _refused(model, shape, content, path, wording.VALUE_LEAST.format(shape.least))
+    if shape.most is not None and content > shape.most:
+        yield _refused(model, shape, content, path, wording.VALUE_MOST.format(shape.most))
+
+
+def _size_violations(shape: Shape, size: int) -> Iterator[str]:
+    if shape.least is not None and size < shape.least:
+        yield wording.LENGTH_LEAST.format(shape.least)
+    if shape.most is not None and size > shape.most:
+        yield wording.LENGTH_MOST.format(shape.most)
+
+
+def _refused(model: Model, shape: Shape, content: Any, path: str, constraint: str) -> str:
+    return f"Value '{shown_value(model, shape, content)}' at '{path}' {wording.FAILED}{constraint}"
+
+
+_FINDERS: Final[dict[str, Callable[[Model, Shape, Any, str], Iterator[str]]]] = {
+    "structure": _structure_violations,
+    "map": _map_violations,
+    "list": _list_violations,
+    "string": _string_violations,
+    "table": _table_violations,
+    "integer": _number_violations,
+    "long": _number_violations,
+}

@@ -1,0 +1,146 @@
+"""How the service shows a refused value in an error: as Java prints it.
+
+`'[KeySchemaElement(attributeName=pk, keyType=HASH)]'` is a list with one structure. The classes
+of the service have members that its description does not list (recorded in 2026).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from partita.server.protocol.model import Model, Shape
+
+Entries = Iterator[tuple[str, Iterator[str]]]
+"""What stands before each entry of a container, and the pieces of its text, made when asked for."""
+
+HIDDEN_MEMBERS: dict[str, tuple[str, ...]] = {
+    "AttributeValue": (
+        *("S", "N", "B", "INT", "DECIMAL", "DOUBLE", "SS", "NS", "BS"),
+        *("INTSET", "DECIMALSET", "DOUBLESET", "M", "L", "NULL", "BOOL"),
+    ),
+    "PutRequest": ("Item", "WorkloadProfileName"),
+}
+# Echoed as JSON, not as Java objects (recorded).
+SHOWN_AS_JSON = frozenset(("BatchGetRequestMap",))
+# Ours: what is deeper or longer is cut, so that a large request costs little to refuse.
+LEVELS_MAX = 80
+VALUE_CHARS_MAX = 16_384
+NAME_CHARS_MAX = 1024
+CUT = "..."
+
+
+def member_name(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+def hash_order(names: tuple[str, ...]) -> list[str]:
+    """The order in which a Java hash map or set of strings gives its members.
+
+    Every order of violations that was recorded verbatim is this one (of member names, first
+    letter in lower case), and most of the printed enum sets are.
+    """
+    buckets = 16
+    while len(names) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(names, key=lambda name: _java_hash(name) & (buckets - 1))
+
+
+def _java_hash(text: str) -> int:
+    value = 0
+    for character in text:
+        value = (31 * value + ord(character)) & 0xFFFFFFFF
+    return value ^ (value >> 16)
+
+
+def shown_name(name: str) -> str:
+    """A name that the client chose, within the path to a refused value."""
+    return name if len(name) <= NAME_CHARS_MAX else name[:NAME_CHARS_MAX] + CUT
+
+
+def shown_value(model: Model, shape: Shape, content: Any) -> str:
+    if shape.name in SHOWN_AS_JSON:
+        return _cut(_json_text(content, 0))
+    return _cut(_java_text(model, shape, content, 0))
+
+
+def _cut(pieces: Iterator[str]) -> str:
+    shown: list[str] = []
+    left = VALUE_CHARS_MAX
+    for piece in pieces:
+        if len(piece) > left:
+            shown += (piece[:left], CUT)
+            break
+        shown.append(piece)
+        left -= len(piece)
+    return "".join(shown)
+
+
+def _java_text(model: Model, shape: Shape, content: Any, level: int) -> Iterator[str]:
+    if content is None:
+        yield "null"
+    elif level > LEVELS_MAX:
+        yield CUT
+    elif shape.kind in _JAVA_CONTAINERS:
+        start, entries, end = _JAVA_CONTAINERS[shape.kind]
+        yield start.format(shape.name)
+        yield from _joined(", ", entries(model, shape, content, level + 1))
+        yield end
+    elif shape.kind == "boolean":
+        yield "true" if content else "false"
+    else:
+        yield str(content)
+
+
+def _java_members(model: Model, shape: Shape, content: Any, level: int) -> Entries:
+    for name in HIDDEN_MEMBERS.get(shape.name, tuple(shape.members)):
+        target = model.shapes[shape.members.get(name, shape.name)]
+        yield f"{member_name(name)}=", _java_text(model, target, content.get(name), level)
+
+
+def _java_entries(model: Model, shape: Shape, content: Any, level: int) -> Entries:
+    target = model.shapes[shape.value]
+    for name, value in content.items():
+        yield f"{shown_name(name)}=", _java_text(model, target, value, level)
+
+
+def _java_elements(model: Model, shape: Shape, content: Any, level: int) -> Entries:
+    target = model.shapes[shape.member]
+    for value in content:
+        yield "", _java_text(model, target, value, level)
+
+
+_JAVA_CONTAINERS: dict[str, tuple[str, Callable[[Model, Shape, Any, int], Entries], str]] = {
+    "structure": ("{}(", _java_members, ")"),
+    "map": ("{{", _java_entries, "}"),
+    "list": ("[", _java_elements, "]"),
+}
+
+
+def _json_text(content: Any, level: int) -> Iterator[str]:
+    if level > LEVELS_MAX:
+        yield CUT
+    elif type(content) is dict:
+        yield "{"
+        yield from _joined(",", _json_entries(content, level + 1))
+        yield "}"
+    elif type(content) is list:
+        yield "["
+        yield from _joined(",", (("", _json_text(value, level + 1)) for value in content))
+        yield "]"
+    else:
+        yield json.dumps(content, ensure_ascii=False)
+
+
+def _json_entries(content: dict[str, Any], level: int) -> Entries:
+    for name, value in content.items():
+        yield f"{json.dumps(shown_name(name), ensure_ascii=False)}:", _json_text(value, level)
+
+
+def _joined(comma: str, entries: Entries) -> Iterator[str]:
+    before = ""
+    for start, pieces in entries:
+        yield before + start
+        yield from pieces
+        before = comma

@@ -1,0 +1,236 @@
+"""Kinesis: ListShards, SplitShard, MergeShards, UpdateShardCount."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from partita.database.events.log import read_tail
+from partita.database.events.retention import HOUR
+from partita.database.events.shards import Cut, Shard
+from partita.database.events.streams import ON_DEMAND, UPDATING, EventStream
+from partita.database.operations.answers import encode
+from partita.database.operations.context import ReadContext, Request, Service, WriteContext
+from partita.errors import (
+    ExpiredNextTokenException,
+    InvalidArgumentException,
+    LimitExceededException,
+    ResourceNotFoundException,
+    ValidationException,
+)
+from partita.limits import EVENT_TOKEN_SECONDS, LIST_EVENT_SHARDS_PAGE_MAX
+from partita.streams.kinesis.resources import (
+    NO_BODY,
+    active_stream,
+    find_shard,
+    find_stream,
+    shard_number,
+    stream_arn,
+    stream_name,
+    told,
+)
+from partita.streams.kinesis.streams import (
+    INVALID_TOKEN,
+    check_shard_limit,
+    described_shard,
+    in_transition,
+    page_limit,
+    shown_shards,
+)
+
+TOKEN_OR_NAME = "Either NextToken or StreamName should be provided."
+TOKEN_ALONE = "NextToken and {} cannot be provided together."
+# Reported by clients of the service, but for StreamCreationTimestamp.
+NOT_WITH_TOKEN = (
+    *("StreamName", "StreamARN", "ExclusiveStartShardId", "StreamCreationTimestamp"),
+    "ShardFilter",
+)
+FILTER_MEMBERS = {
+    "AFTER_SHARD_ID": "ShardId",
+    "AT_TIMESTAMP": "Timestamp",
+    "FROM_TIMESTAMP": "Timestamp",
+}
+
+
+# ListShards
+
+
+class _Token(msgspec.Struct):
+    """Where a list of shards goes on."""
+
+    stream: str
+    number: int
+    after: str
+    made_at: float
+    shard_filter: dict[str, Any] = {}
+
+
+def list_shards(context: ReadContext, request: Request) -> bytes:
+    service = context.service
+    asked, stream = _asked(service, request)
+    limit = page_limit(request, "MaxResults", LIST_EVENT_SHARDS_PAGE_MAX)
+    is_wanted = _filter(service, stream, asked.shard_filter)
+    shards = [
+        shard
+        for shard in shown_shards(service, stream)
+        if shard.shard_id > asked.after and is_wanted(shard)
+    ]
+    page: dict[str, Any] = {"Shards": [described_shard(shard) for shard in shards[:limit]]}
+    if len(shards) > limit:
+        token = replace(asked, after=shards[limit - 1].shard_id, made_at=service.clock())
+        page["NextToken"] = urlsafe_b64encode(msgspec.json.encode(token)).decode()
+    return encode(page)
+
+
+def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
+    """What a token says, or what one would say that asks for the first page."""
+    if "NextToken" not in request:
+        if "StreamName" not in request and "StreamARN" not in request:
+            raise InvalidArgumentException(TOKEN_OR_NAME)
+        stream = find_stream(service, stream_name(request))
+        created_at = request.get("StreamCreationTimestamp", stream.created_at)
+        if int(created_at) != int(stream.created_at):
+            raise ResourceNotFoundException(f"{told(service, stream.name)} not found.")
+        after = request.get("ExclusiveStartShardId", "")
+        shard_filter = request.get("ShardFilter", {})
+        return _Token(stream.name, stream.number, after, 0.0, shard_filter), stream
+    for member in NOT_WITH_TOKEN:
+        if member in request:
+            raise InvalidArgumentException(TOKEN_ALONE.format(member))
+    try:
+        token = msgspec.json.decode(urlsafe_b64decode(request["NextToken"]), type=_Token)
+    except ValueError:
+        raise InvalidArgumentException(INVALID_TOKEN) from None
+    if service.clock() > token.made_at + EVENT_TOKEN_SECONDS:
+        raise ExpiredNextTokenException(
+            f"The NextToken has expired: it is good for {EVENT_TOKEN_SECONDS} seconds."
+        )
+    stream = find_stream(service, token.stream)
+    if stream.number != token.number:
+        raise ResourceNotFoundException(f"{told(service, stream.name)} not found.")
+    return token, stream
+
+
+def _filter(
+    service: Service, stream: EventStream, asked: dict[str, Any]
+) -> Callable[[Shard], bool]:
+    kind = asked.get("Type", "FROM_TRIM_HORIZON")
+    needed = FILTER_MEMBERS.get(kind)
+    if needed is not None and needed not in asked:
+        raise InvalidArgumentException(f"{needed} is required for a ShardFilter of type {kind}.")
+    horizon = max(stream.created_at, service.clock() - stream.retention_hours * HOUR)
+    moment = asked.get("Timestamp", horizon)
+    filters: dict[str, Callable[[Shard], bool]] = {
+        "FROM_TRIM_HORIZON": lambda shard: True,
+        "AFTER_SHARD_ID": lambda shard: shard.shard_id > asked["ShardId"],
+        "AT_LATEST": lambda shard: shard.is_open,
+        "AT_TRIM_HORIZON": lambda shard: _was_open(shard, horizon),
+        "AT_TIMESTAMP": lambda shard: _was_open(shard, moment),
+        "FROM_TIMESTAMP": lambda shard: shard.closed_at is None or shard.closed_at >= moment,
+    }
+    return filters[kind]
+
+
+def _was_open(shard: Shard, moment: float) -> bool:
+    return shard.opened_at <= moment and (shard.closed_at is None or shard.closed_at >= moment)
+
+
+# SplitShard, MergeShards, UpdateShardCount
+
+
+def split_shard(context: WriteContext, request: Request) -> bytes:
+    service = context.service
+    stream, [shard] = _stream_and_shards(service, request, "ShardToSplit")
+    check_shard_limit(service, 1)
+    hash_key = int(request["NewStartingHashKey"])
+    if not shard.first_hash_key + 1 < hash_key < shard.last_hash_key:
+        first, last = shard.hash_keys
+        raise InvalidArgumentException(
+            f"NewStartingHashKey {hash_key} used in SplitShard() on shard {shard.shard_id} in "
+            f"stream {stream.name} under account {service.account_id} is not both greater than one "
+            f"plus the shard's StartingHashKey {first} and less than the shard's EndingHashKey "
+            f"{last}."
+        )
+    return _reshard(context, stream, lambda cut: cut.split(shard, hash_key))
+
+
+def merge_shards(context: WriteContext, request: Request) -> bytes:
+    service = context.service
+    stream, shards = _stream_and_shards(service, request, "ShardToMerge", "AdjacentShardToMerge")
+    lower, upper = shards
+    if lower.last_hash_key + 1 != upper.first_hash_key:
+        raise InvalidArgumentException(
+            f"Shards {lower.shard_id} and {upper.shard_id} in stream {stream.name} under account "
+            f"{service.account_id} are not an adjacent pair of shards eligible for merging"
+        )
+    return _reshard(context, stream, lambda cut: cut.merge(lower, upper))
+
+
+def update_shard_count(context: WriteContext, request: Request) -> bytes:
+    service = context.service
+    stream = _provisioned_stream(service, request)
+    count, target = len(stream.open_shards), request["TargetShardCount"]
+    if target > 2 * count:
+        raise LimitExceededException(_too_far("up over double", count, target))
+    if target < count / 2:
+        raise LimitExceededException(_too_far("down below half", count, target))
+    check_shard_limit(service, target - count)
+    _reshard(context, stream, lambda cut: cut.resize(target))
+    return encode(
+        {
+            "StreamName": stream.name,
+            "StreamARN": stream_arn(service, stream.name),
+            "CurrentShardCount": count,
+            "TargetShardCount": target,
+        }
+    )
+
+
+def _too_far(direction: str, count: int, target: int) -> str:
+    return (
+        f"UpdateShardCount cannot scale {direction} your current open shard count. "
+        f"Current open shard count: {count} Target shard count: {target}"
+    )
+
+
+def _stream_and_shards(
+    service: Service, request: Request, *members: str
+) -> tuple[EventStream, list[Shard]]:
+    """The shards that some members name; a name that no shard can have is refused first."""
+    name = stream_name(request)
+    numbers = [shard_number(service, name, request[member]) for member in members]
+    stream = _provisioned_stream(service, request)
+    shards = [find_shard(service, stream, number) for number in numbers]
+    for shard in shards:
+        if not shard.is_open:
+            raise InvalidArgumentException(
+                f"Shard {shard.shard_id} in stream {stream.name} under account "
+                f"{service.account_id} has already been merged or split, and thus is not eligible "
+                "for merging or splitting."
+            )
+    return stream, shards
+
+
+def _provisioned_stream(service: Service, request: Request) -> EventStream:
+    stream = active_stream(service, request)
+    if stream.mode == ON_DEMAND:
+        raise ValidationException(
+            f"Request is invalid. {told(service, stream.name)} is in On-Demand mode."
+        )
+    return stream
+
+
+def _reshard(context: WriteContext, stream: EventStream, change: Callable[[Cut], None]) -> bytes:
+    lasts = {
+        one.number: read_tail(context.write_batch, stream, one).last for one in stream.open_shards
+    }
+    cut = Cut(stream.shards, lasts, stream.next_shard_number, context.service.clock())
+    change(cut)
+    changed = replace(stream, shards=cut.shards, next_shard_number=cut.next_number)
+    changed = in_transition(context.service, changed, UPDATING)
+    context.service.event_streams.save(context.write_batch, changed)
+    return NO_BODY

@@ -1,0 +1,173 @@
+"""What tests of the catalogue are given: a private MariaDB, a Partita, the API over both."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from typing import Any, NamedTuple
+
+import pytest
+
+from ... import processes
+from ...migrate.servers import MariaDB
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+class Api:
+    """The catalogue over HTTP, as a client sees it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._connection = HTTPConnection(url.removeprefix("http://"), timeout=60)
+
+    def __call__(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        sent = {"X-User": "mrcandre", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        self._connection.request(method, path, content, sent)
+        response = self._connection.getresponse()
+        raw = response.read()
+        received = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, received, json.loads(raw) if raw else None)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def add_primitive(self, name: str, *dimensions: str, **attributes: Any) -> Answer:
+        """As the website does it: the group with its dimensions, then the metric."""
+        for dimension in dimensions:
+            self("POST", "/dimensions", {"name": dimension})
+        group = {"name": name, "relatedDimensions": list(dimensions)}
+        assert self("POST", "/metric-groups", group).status == 201
+        body = {"name": name, "valueType": "SCALAR", "aggregationStyle": "SUM", **attributes}
+        return self("POST", "/metrics", body)
+
+    def add_hybrid(self, name: str, formula: str, **attributes: Any) -> Answer:
+        return self("POST", "/metrics", {"name": name, **hybrid(formula), **attributes})
+
+
+Serve = Callable[[str], Api]
+
+
+def hybrid(formula: str) -> dict[str, str]:
+    return {"valueType": "HYBRID", "aggregationStyle": "SUM", "hybridFormula": formula}
+
+
+def scalar(**attributes: Any) -> dict[str, Any]:
+    return {"valueType": "SCALAR", "aggregationStyle": "SUM", **attributes}
+
+
+class PrivateMariaDB(MariaDB):
+    """With its temporary files in its own folder too: others clean up in the common one."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), f"--tmpdir={self.folder}"]
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDB]:
+    PrivateMariaDB.require()
+    with PrivateMariaDB() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def partita() -> Iterator[processes.Server]:
+    with processes.starting() as start:
+        yield start("serve", "--port", "0", "--in-memory", stderr=None)
+
+
+_numbers = itertools.count(1)
+MODES = ("legacy", "migrating", "dynamodb")
+
+
+class Catalogue:
+    """One catalogue in both databases: its servers, its commands, and what is kept of it."""
+
+    def __init__(self, mariadb: MariaDB, partita: processes.Server) -> None:
+        self.name = f"metrics{next(_numbers)}"
+        self.mariadb = mariadb
+        self.partita = partita
+        self.options = {
+            "--mysql": mariadb.create(self.name),
+            "--endpoint": partita.url,
+            "--table": self.name,
+        }
+        self.environment = {
+            **processes.ENVIRONMENT,
+            "PARTITA_METRICS_PASSWORD": mariadb.password,
+        }
+
+    def arguments(self, command: str, *more: str) -> list[str]:
+        options = itertools.chain.from_iterable(self.options.items())
+        return ["metrics", command, *options, *more]
+
+    def count(self, state: str) -> int:
+        """Metrics in a state of the migration."""
+        connection = self.mariadb.connect(self.name)
+        cursor = connection.cursor()
+        cursor.execute("SELECT COUNT(*) FROM metrics WHERE migratedToDynamoDB = %s", (state,))
+        ((found,),) = cursor.fetchall()
+        connection.close()
+        return int(found)
+
+    def clear(self) -> None:
+        """Everything but the mode."""
+        tables = "metric_relationships metric_versions metrics dimensions_metric_groups dimensions"
+        deletions = "".join(f"DELETE FROM {table};" for table in tables.split())
+        groups = "DELETE FROM metric_groups WHERE name <> 'hybrid metrics'"
+        self.mariadb.execute(deletions + groups, self.name)
+        client = self.partita.client()
+        for table, key in ((self.name, "version"), (f"{self.name}-directory", "kind")):
+            for page in client.get_paginator("scan").paginate(TableName=table):
+                for item in page["Items"]:
+                    if item.get("kind", {}).get("S") not in ("mode", "server"):
+                        names = {"name": item["name"], key: item[key]}
+                        client.delete_item(TableName=table, Key=names)
+
+
+@pytest.fixture
+def catalogue(mariadb: MariaDB, partita: processes.Server) -> Catalogue:
+    return Catalogue(mariadb, partita)
+
+
+@pytest.fixture
+def serve(catalogue: Catalogue) -> Iterator[Serve]:
+    """`serve("legacy")`: a server of the catalogue in a mode."""
+    apis: list[Api] = []
+    with processes.starting() as start:
+
+        def begin(mode: str) -> Api:
+            arguments = catalogue.arguments("serve", "--port", "0", "--mode", mode)
+            apis.append(Api(start(*arguments, env=catalogue.environment, stderr=None).url))
+            return apis[-1]
+
+        yield begin
+        for api in apis:
+            api.close()
+
+
+@pytest.fixture(scope="module", params=MODES)
+def served(
+    request: pytest.FixtureRequest, mariadb: MariaDB, partita: processes.Server
+) -> Iterator[tuple[Catalogue, Api]]:
+    catalogue = Catalogue(mariadb, partita)
+    with processes.starting() as start:
+        arguments = catalogue.arguments("serve", "--port", "0", "--mode", request.param)
+        server = start(*arguments, env=catalogue.environment, stderr=None)
+        yield catalogue, Api(server.url)
+
+
+@pytest.fixture
+def api(served: tuple[Catalogue, Api]) -> Iterator[Api]:
+    """The API in each mode, over an empty catalogue."""
+    catalogue, api = served
+    catalogue.clear()
+    yield api
+    api.close()

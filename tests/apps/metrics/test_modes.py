@@ -1,0 +1,44 @@
+"""What a server knows of the mode, and when it may take writes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from partita.apps.metrics.modes import LEASE_SECONDS, Mode, Modes, Watch
+from partita.apps.metrics.tables import Tables, create_tables
+from partita.client import Client
+
+from ... import processes
+
+
+def test_a_server_that_was_only_slow_takes_writes_after_another_look(
+    partita: processes.Server,
+) -> None:
+    async def story() -> None:
+        client, tables = Client(partita.url), Tables("slow")
+        await create_tables(client, tables)
+        modes = Modes(client, tables)
+        await modes.begin(Mode.LEGACY)
+        time = 0.0
+        watch = Watch(modes, "server", set(Mode), Mode.LEGACY, lambda: time)
+        await watch.begin()
+        time = 2 * LEASE_SECONDS
+        assert not watch.is_current
+        await asyncio.gather(*(watch.look_again() for _ in range(3)))
+        assert watch.is_current
+        await client.close()
+
+    asyncio.run(story())
+
+
+def test_one_that_cannot_look_takes_none() -> None:
+    async def story() -> None:
+        client = Client("http://127.0.0.1:1", tries=1)
+        time = 0.0
+        watch = Watch(Modes(client, Tables()), "server", set(Mode), Mode.LEGACY, lambda: time)
+        time = 2 * LEASE_SECONDS
+        await watch.look_again()
+        assert not watch.is_current
+        await client.close()
+
+    asyncio.run(story())

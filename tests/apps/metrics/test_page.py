@@ -1,0 +1,34 @@
+"""docs/metrics.md: its example does what it shows, and its words are those of the program."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from partita.apps.metrics.commands import metrics
+from partita.apps.metrics.items import ATTRIBUTES
+from partita.apps.metrics.modes import Mode
+
+from .conftest import Catalogue, Serve
+
+PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+
+
+def test_the_example_runs(catalogue: Catalogue, serve: Serve) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    program = example.replace("http://127.0.0.1:8080", serve("legacy").url)
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert said.stdout == "['all', 'late']\n{'consumers': ['late_share']}\n2\n"
+
+
+def test_the_page_names_every_command_mode_and_attribute() -> None:
+    for name in metrics.commands:
+        assert f"partita metrics {name}" in PAGE or f"`{name}`" in PAGE, name
+    for mode in Mode:
+        assert f"| `{mode}` |" in PAGE
+    for attribute, *_ in ATTRIBUTES.values():
+        assert f"`{attribute}`" in PAGE, attribute

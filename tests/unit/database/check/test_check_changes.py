@@ -1,0 +1,244 @@
+"""Each kind of damage to a change log, done by hand, is found by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from partita import testing
+from partita.database.changes import layout
+from partita.database.changes.streams import Stream, all_streams
+from partita.database.check import changes as check_changes
+from partita.database.check.check import check
+from partita.database.check.findings import Folder
+from partita.database.storage.branch import BranchEngine
+from partita.database.storage.engine import Changes, Snapshot
+from partita.database.tables import layout as table_layout
+from partita.database.tables.catalog import decode_table
+
+Damage = Callable[[Snapshot, Stream], Changes]
+NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
+
+
+@pytest.fixture
+def engine() -> Iterator[BranchEngine]:
+    """A table with a log of seven changes in two generations of shards, and a trigger's mark."""
+    with testing.database() as database:
+        client = database.client()
+        client.create_table(
+            TableName="orders",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": NEW_AND_OLD},
+        )
+
+        def put(key: str, number: int) -> None:
+            item = {"pk": {"S": key}, "n": {"N": str(number)}}
+            client.put_item(TableName="orders", Item=item)
+
+        put("a", 1)
+        put("b", 1)
+        put("a", 2)
+        database.clock.advance(hours=5)
+        database.settle()
+        put("a", 3)
+        client.delete_item(TableName="orders", Key={"pk": {"S": "b"}})
+        put("b", 2)
+        put("c", 1)
+        engine: BranchEngine = database._engine
+        (stream,) = all_streams(engine.snapshot())
+        mark = layout.checkpoint_key(stream.number, 1, "trigger")
+        engine.commit({mark: layout.pack_sequence(2)})
+        engine.refresh()
+        yield engine
+
+
+@pytest.fixture
+def after(engine: BranchEngine) -> Callable[[Damage], list[str]]:
+    """What is found after a damage, in words."""
+
+    def found(damage: Damage) -> list[str]:
+        (stream,) = all_streams(engine.snapshot())
+        engine.commit(damage(engine.snapshot(), stream))
+        engine.refresh()
+        return findings(engine)
+
+    return found
+
+
+After = Callable[[Damage], list[str]]
+
+
+def findings(engine: BranchEngine) -> list[str]:
+    return [finding.what for finding in check(Folder(engine.snapshot()))]
+
+
+def changes(snapshot: Snapshot, stream: Stream) -> list[tuple[bytes, bytes]]:
+    pairs = [
+        pair
+        for shard in stream.shards
+        for pair in snapshot.range(*layout.change_range(stream.number, shard.number, 0))
+    ]
+    return sorted(pairs, key=lambda pair: layout.change_sequence(pair[0]))
+
+
+def saved(stream: Stream, **members: Any) -> Changes:
+    key = layout.stream_key(stream.table_name, stream.label)
+    return {key: msgspec.json.encode(msgspec.structs.replace(stream, **members))}
+
+
+def test_what_the_database_wrote_is_clean(engine: BranchEngine) -> None:
+    folder = Folder(engine.snapshot())
+    assert list(check(folder)) == []
+    assert folder.changes == 7
+
+
+def test_a_long_log_is_replayed_in_parts(
+    engine: BranchEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_changes, "REPLAYED_AT_ONCE", 2)
+    assert findings(engine) == []
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_a_missing_change(after: After, number: int) -> None:
+    found = after(lambda snapshot, stream: {changes(snapshot, stream)[number][0]: None})
+    assert found, "nothing was found"
+    assert set(found) & {"changes are missing", "its last sequence number is wrong"}
+
+
+def test_a_change_in_another_shard(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        key, value = changes(snapshot, stream)[0]
+        sequence = layout.change_sequence(key)
+        shard = int.from_bytes(key[5:9], "big") % 4 + 1
+        return {key: None, layout.change_key(stream.number, shard, sequence): value}
+
+    assert "it is in another item's shard" in after(damage)
+
+
+def test_a_change_in_a_shard_that_was_not_open(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        key, value = changes(snapshot, stream)[0]
+        sequence = layout.change_sequence(key)
+        shard = int.from_bytes(key[5:9], "big") + 4
+        return {key: None, layout.change_key(stream.number, shard, sequence): value}
+
+    assert "it is in a shard that was not open" in after(damage)
+
+
+def test_a_change_that_cannot_be_read(after: After) -> None:
+    found = after(lambda snapshot, stream: {changes(snapshot, stream)[2][0]: b"\x01"})
+    assert "a change cannot be read" in found
+
+
+def test_an_event_that_is_none(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        key, value = changes(snapshot, stream)[0]
+        return {key: b"\x09" + value[1:]}
+
+    assert "it is no event" in after(damage)
+
+
+def test_an_insert_where_there_was_an_item(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        key, value = changes(snapshot, stream)[2]
+        return {key: b"\x01" + value[1:]}
+
+    found = after(damage)
+    assert "there was an item before it" in found
+    assert "its images do not fit the view" in found
+
+
+def test_images_that_do_not_fit_together(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        key, value = changes(snapshot, stream)[2]
+        return {key: value.replace(b'"1"', b'"9"')}
+
+    assert after(damage) == ["its old image is not the new image before it"]
+
+
+def test_an_item_that_is_not_what_the_log_says(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        table = decode_table(b"", snapshot.get(table_layout.catalog_key("orders")) or b"")
+        key = table_layout.item_key(table, {"pk": {"S": "c"}})
+        value = snapshot.get(key) or b""
+        return {key: value.replace(b'"1"', b'"9"')}
+
+    assert after(damage) == ["it is not what the change log says"]
+
+
+def test_an_item_without_a_change(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        table = decode_table(b"", snapshot.get(table_layout.catalog_key("orders")) or b"")
+        old = table_layout.item_key(table, {"pk": {"S": "c"}})
+        new = table_layout.item_key(table, {"pk": {"S": "d"}})
+        return {new: (snapshot.get(old) or b"").replace(b'"c"', b'"d"'), old: None}
+
+    assert "it is not there, other than the change log says" in after(damage)
+
+
+def test_a_wrong_last_sequence_number(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        return {layout.sequence_key(stream.number): layout.pack_sequence(99)}
+
+    assert after(damage) == ["its last sequence number is wrong"]
+
+
+def test_a_stream_that_cannot_be_read(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        return {layout.stream_key(stream.table_name, stream.label): b"{"}
+
+    found = after(damage)
+    assert "a stream cannot be read" in found
+    assert "its stream is not there" in found
+
+
+def test_a_stream_under_another_name(after: After) -> None:
+    assert "it lies under another name" in after(
+        lambda snapshot, stream: {
+            layout.stream_key("other", stream.label): msgspec.json.encode(stream),
+            layout.stream_key(stream.table_name, stream.label): None,
+        }
+    )
+
+
+def test_a_stream_with_the_number_of_a_table(after: After) -> None:
+    assert "its number is wrong" in after(lambda snapshot, stream: saved(stream, number=1))
+
+
+def test_a_stream_that_no_table_knows(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        return {table_layout.catalog_key("orders"): None}
+
+    assert "it is open and no table writes to it" in after(damage)
+
+
+def test_a_table_with_another_idea_of_its_stream(after: After) -> None:
+    assert "its stream is another" in after(
+        lambda snapshot, stream: saved(stream, view_type="KEYS_ONLY")
+    )
+
+
+def test_changes_of_a_shard_that_is_not_there(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        return {layout.change_key(stream.number, 99, 1): b""}
+
+    assert after(damage) == ["they belong to no table or index"]
+
+
+def test_positions_that_cannot_be(after: After) -> None:
+    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+        return {
+            layout.checkpoint_key(stream.number, 77, "trigger"): layout.pack_sequence(1),
+            layout.checkpoint_key(stream.number, 1, "trigger"): layout.pack_sequence(1000),
+        }
+
+    assert sorted(after(damage)) == [
+        "it is in a shard that is not there",
+        "its position is wrong",
+    ]

@@ -1,0 +1,76 @@
+"""When a commit is lost, nothing is left of what was decided and said on top of it."""
+
+from __future__ import annotations
+
+from partita.database.database import Database
+from partita.database.operations.context import Request, WriteHandler
+from partita.database.operations.control_plane.contributor_insights import (
+    update_contributor_insights,
+)
+from partita.database.operations.control_plane.tables import create_table
+from partita.database.operations.data_plane.items import get_item
+from partita.database.storage.branch import BranchEngine
+from partita.database.storage.engine import Changes
+from partita.errors import DynamoDBError, InternalServerError, StorageError
+from partita.testing.turns import Turns
+
+CREATE = {
+    "TableName": "notes",
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+}
+GET = {"TableName": "notes", "Key": {"pk": {"S": "a"}}}
+ENABLE = {"TableName": "notes", "ContributorInsightsAction": "ENABLE"}
+
+
+class Disk(BranchEngine):
+    is_full = False
+
+    def commit(self, changes: Changes) -> None:
+        if self.is_full:
+            raise StorageError("The disk is full.")
+        super().commit(changes)
+
+
+class Opened:
+    """A database that answers when `turns` are run."""
+
+    def __init__(self) -> None:
+        self.disk = Disk()
+        self.turns = Turns()
+        self.database = Database(
+            self.disk,
+            call_soon=self.turns.call_soon,
+            call_from_thread=self.turns.call_soon,
+            call_later=self.turns.call_later,
+        )
+
+    def write(self, handler: WriteHandler, request: Request) -> list[bytes | DynamoDBError]:
+        answers: list[bytes | DynamoDBError] = []
+        self.database.write(handler, request, answers.append)
+        return answers
+
+
+def test_an_answer_about_a_table_that_was_lost_is_not_known() -> None:
+    opened = Opened()
+    known = opened.database.response_caches["GetItem"]
+    opened.disk.is_full = True
+    answers = opened.write(create_table, CREATE)
+    for _ in range(2):
+        opened.database.read(get_item, GET, b"?", known)
+    assert known.get(b"?") is not None
+    opened.turns.run_ready()
+    assert isinstance(answers[0], InternalServerError)
+    assert known.get(b"?") is None
+
+
+def test_insights_that_were_lost_are_not_counted() -> None:
+    opened = Opened()
+    opened.write(create_table, CREATE)
+    opened.turns.run_ready()
+    opened.disk.is_full = True
+    opened.write(update_contributor_insights, ENABLE)
+    assert opened.database.service.ledger.is_on
+    opened.turns.run_ready()
+    assert not opened.database.service.ledger.is_on
