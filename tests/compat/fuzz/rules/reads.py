@@ -134,3 +134,17 @@ def _columns_in_lists(request: Request, local: Answer, partita: Answer) -> Pair:
 
 def _counted(answer: Answer) -> Answer:
     return replace(answer, body={"Items": len(answer.body.get("Items", ()))})
+
+
+@RULES.change(
+    "ORDER BY orders all pages. DynamoDB Local orders each of them by itself.",
+    "developer guide, PartiQL select statements",
+)
+def _ordered_pages(request: Request, local: Answer, partita: Answer) -> Pair:
+    if "ORDER BY" in statement(request) and request.to_the_end and both_succeed(local, partita):
+        local, partita = _without_order(local), _without_order(partita)
+    return local, partita
+
+
+def _without_order(answer: Answer) -> Answer:
+    return replace(answer, body={**answer.body, "Order": None})

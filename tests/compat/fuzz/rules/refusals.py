@@ -53,6 +53,14 @@ def _failed(request: Request, local: Answer, partita: Answer) -> bool:
 
 
 @RULES.accept(
+    "The service checks the members of a request against its model before everything else.",
+    f"botocore's service model; {CONFORMANCE}",
+)
+def _members_first(request: Request, local: Answer, partita: Answer) -> bool:
+    return _text(local).startswith(EXPRESSION_TEXTS) and _text(partita).startswith("Value null at ")
+
+
+@RULES.accept(
     "The service checks the parameters against each other before it reads an expression.", DYNALITE
 )
 def _parameters_first(request: Request, local: Answer, partita: Answer) -> bool:
@@ -76,13 +84,15 @@ def _overlapping_reads(request: Request, local: Answer, partita: Answer) -> bool
 
 @RULES.accept(
     "A path into a key is told before a condition or an item is looked at, and in a transaction "
-    "too; of two such paths either.",
+    "too; of two such paths either, and other mistakes with keys before it.",
     f"observed on DynamoDB Local if nothing else is wrong; {UNKNOWN} with other mistakes",
 )
 def _paths_into_keys(request: Request, local: Answer, partita: Answer) -> bool:
     if _leads_into_a_key(partita):
         return request.operation == "TransactWriteItems" or local.status != 200
-    return _leads_into_a_key(local) and "Cannot update attribute " in _text(partita)
+    text = _text(partita)
+    is_earlier = text.startswith(KEY_TEXTS) or "Cannot update attribute " in text
+    return _leads_into_a_key(local) and is_earlier
 
 
 def _leads_into_a_key(answer: Answer) -> bool:
