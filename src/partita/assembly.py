@@ -26,6 +26,7 @@ from partita.server.http import lifecycle
 from partita.server.http.hosts import ALLOW_HOST, Hosts
 from partita.server.http.listener import Listener
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
+from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import PAGES
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.settings import Function, Trigger
@@ -90,6 +91,7 @@ def serve(
         )
         callers = _callers(database, triggers, settings_folder)
         workflows = _workflows(database, functions, time_scale, settings_folder)
+        large_requests = LargeRequests(database)
         dispatcher = Dispatcher(
             database,
             READS,
@@ -99,6 +101,7 @@ def serve(
             database.response_caches,
             {STEP_FUNCTIONS: workflows},
             hosts,
+            large_requests,
         )
 
         def ready(url: str) -> None:
@@ -121,6 +124,7 @@ def serve(
             )
             await lifecycle.serve(listener, host, port, ready, workflows.stop)
         finally:
+            await large_requests.stop()
             await workflows.stop()
             for caller in callers:
                 await caller.stop()

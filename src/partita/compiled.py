@@ -91,6 +91,7 @@ MODULES = (
     "database/operations/partiql/statements.py",
     "database/operations/data_plane/transactions.py",
     "server/dispatch.py",
+    "server/large_requests/remote_state.py",
     "server/http/connection.py",
     "server/http/limits.py",
     "server/http/listener.py",

@@ -27,7 +27,7 @@ from partita.database.response_cache import (
 )
 from partita.database.storage.engine import Changes, Engine
 from partita.database.storage.group_commit import CallSoon, GroupCommit
-from partita.database.storage.write_batch import WriteBatch
+from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables.catalog import Catalog, check_format
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
@@ -100,6 +100,11 @@ class Database:
         self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
         catalog.on_change = self._on_catalog_change
         event_streams.on_change = self._worker.wake
+
+    @property
+    def latest(self) -> LatestState:
+        """Everything decided so far, committed or not."""
+        return self._commits
 
     def start(self) -> None:
         """Begin the background work, on the thread that will call `read` and `write`."""

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from partita.database.response_cache import ResponseCache
+from partita.database.tables.stored import NO_LIMIT, TooMuchToDecode, decoding_budget
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -27,6 +28,7 @@ from partita.errors import (
     SerializationException,
     UnknownOperationException,
 )
+from partita.limits import KB, MB
 from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
@@ -57,6 +59,14 @@ class Database(Protocol):
 
     def write(self, handler: Handler, request: Request, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
+
+
+class LargeRequests(Protocol):
+    """Who decides what would keep all others waiting."""
+
+    def forward(
+        self, operation: str, body: bytes, decide_here: Callable[[], None], done: Done
+    ) -> None: ...
 
 
 class Companion(Protocol):
@@ -93,6 +103,28 @@ QUERY_PARTS: Final = (
 )
 
 
+LARGE_BODY_BYTES: Final = 64 * KB
+LARGE_BODY_QUOTES: Final = 40_000
+"""What makes a body large is not its bytes but its values, each in quotes as its type is: these
+take 20 ms to decode, check and encode."""
+DECODED_BYTES_MAX: Final = MB
+"""Of large items that are stored: these take as long."""
+MAY_BE_LARGE: Final = frozenset(
+    (
+        "BatchExecuteStatement",
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "ExecuteStatement",
+        "ExecuteTransaction",
+        "PutItem",
+        "TransactGetItems",
+        "TransactWriteItems",
+        "UpdateItem",
+    )
+)
+
+
 @dataclass(slots=True)
 class Operation:
     """One operation of the registry, ready to be called."""
@@ -104,6 +136,8 @@ class Operation:
     """Of what reads and writes: whether a request is for `read`, and waits for no commit."""
     validate: Validator
     cache: ResponseCache | None
+    decoded_bytes_max: int
+    """How much of large items may be decoded before others have waited long enough."""
 
 
 class Dispatcher:
@@ -119,14 +153,17 @@ class Dispatcher:
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
         hosts: Hosts | None = None,
+        large_requests: LargeRequests | None = None,
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
-        that begin with their names; pages with data are shown under names that `hosts` allows."""
+        that begin with their names; pages with data are shown under names that `hosts` allows.
+        Without `large_requests`, requests of any size are decided at once."""
         self.metrics = Metrics(response_caches)
         self._database = database
         self._companions = companions
         self._hosts = hosts
+        self._large_requests = large_requests
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
@@ -136,6 +173,7 @@ class Dispatcher:
                 only_reads.get(name),
                 validators[name],
                 response_caches.get(name),
+                DECODED_BYTES_MAX if large_requests and name in MAY_BE_LARGE else NO_LIMIT,
             )
             for name in {**reads, **writes}
         }
@@ -171,6 +209,15 @@ class Dispatcher:
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
                     reply(response)
                     return
+            if (
+                len(request.body) > LARGE_BODY_BYTES
+                and operation is not None
+                and operation.decoded_bytes_max != NO_LIMIT
+                and _has_many_values(request.body)
+            ):
+                check_credentials(request)
+                self._decide_elsewhere(operation, request, content_type, started, reply)
+                return
             body = codec.decode(request.body) if request.body else None
             if operation is None:
                 self._forward(asked, request, started, reply)
@@ -179,6 +226,7 @@ class Dispatcher:
             if body is None:
                 raise SerializationException
             operation.validate(body)
+            decoding_budget.bytes_left = operation.decoded_bytes_max
             if operation.write and not (operation.only_reads and operation.only_reads(body)):
                 done = self._answer_later(operation.name, content_type or JSON, started, reply)
                 self._database.write(operation.write, body, done)
@@ -186,11 +234,42 @@ class Dispatcher:
             assert operation.read is not None
             answer = self._database.read(operation.read, body, request.body, operation.cache)
             response = HttpResponse(200, answer, content_type or JSON)
+        except TooMuchToDecode:
+            assert operation is not None
+            self._decide_elsewhere(operation, request, content_type, started, reply)
+            return
         except Exception as error:
             response = _error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
         self.metrics.observe(name, response.status, perf_counter() - started)
         reply(response)
+
+    def _decide_elsewhere(
+        self,
+        operation: Operation,
+        request: HttpRequest,
+        content_type: bytes | None,
+        started: float,
+        reply: Reply,
+    ) -> None:
+        assert self._large_requests is not None
+        body = request.body
+        done = self._answer_later(operation.name, content_type or JSON, started, reply)
+
+        def decide_here() -> None:
+            try:
+                decoded = codec.decode(body)
+                operation.validate(decoded)
+                decoding_budget.bytes_left = NO_LIMIT
+                if operation.write and not (operation.only_reads and operation.only_reads(decoded)):
+                    self._database.write(operation.write, decoded, done)
+                    return
+                assert operation.read is not None
+                done(self._database.read(operation.read, decoded))
+            except Exception as error:
+                done(error)
+
+        self._large_requests.forward(operation.name, body, decide_here, done)
 
     def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
         if request.headers.get(b"content-type") != CBOR_1_1:
@@ -260,6 +339,15 @@ class Dispatcher:
 def _validators(operations: tuple[str, ...]) -> dict[str, Validator]:
     """Compiled once for all dispatchers of a process: it takes longer than all else of them."""
     return compile_validators(operations)
+
+
+def _has_many_values(body: bytes) -> bool:
+    quotes = 0
+    for start in range(0, len(body), MB):
+        quotes += body.count(b'"', start, start + MB)
+        if quotes > LARGE_BODY_QUOTES:
+            return True
+    return False
 
 
 @lru_cache(maxsize=256)

@@ -49,6 +49,16 @@ def change_key(stream: int, shard: int, sequence: int) -> bytes:
     return _CHANGE.pack(CHANGES, stream, shard, sequence)
 
 
+def later_change_key(change_storage_key: bytes, sequences: int) -> bytes:
+    space, stream, shard, sequence = _CHANGE.unpack(change_storage_key)
+    return _CHANGE.pack(space, stream, shard, sequence + sequences)
+
+
+def stream_of(storage_key: bytes) -> bytes:
+    """The part of a key of the log that names its stream."""
+    return storage_key[1 : 1 + _STREAM.size]
+
+
 def change_range(stream: int, shard: int, first: int) -> tuple[bytes, bytes]:
     """The bytes between which the changes of a shard lie, from a sequence number on."""
     return change_key(stream, shard, first), change_key(stream, shard + 1, 0)
