@@ -60,7 +60,8 @@ class Pay(msgspec.Struct, tag=True):
 class Refused(msgspec.Struct, tag=True):
     """An error of the error tree, by its class."""
 
-    error: str
+    module: str
+    name: str
     message: str | None
     members: dict[str, object]
 

@@ -13,9 +13,9 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, NamedTuple
 
-from partita import errors
 from partita.database.capacity.ledger import Charge
 from partita.database.database import Database
 from partita.database.operations import charges
@@ -51,6 +51,7 @@ ATTEMPTS_MAX = 4
 """How often a draft may be overtaken before the server stops everything else for it."""
 IDLE_SECONDS_MAX = 20.0
 """After the last large request the process ends, and the memory that it took is free again."""
+FAILED = "The process that decides large requests has failed."
 BUSY = "Too many large requests at once: try again in a moment."
 
 
@@ -94,12 +95,12 @@ class LargeRequests:
                 try:
                     process = process or await Process.start()
                     await self._decide(process, request)
-                except (OSError, EOFError) as error:
-                    logger.error("The process for large requests has failed: %s.", error)
+                except Exception as error:
+                    logger.error("A large request could not be decided.", exc_info=error)
                     if process is not None:
                         await process.end()
                     process = None
-                    request.done(InternalServerError(str(error)))
+                    request.done(InternalServerError(FAILED))
                 self._waiting_bytes -= len(request.body)
         finally:
             self._running = None
@@ -164,7 +165,7 @@ class LargeRequests:
 def _answer(outcome: Outcome) -> bytes | DynamoDBError:
     answer = outcome.answer
     if isinstance(answer, Refused):
-        kind: type[DynamoDBError] = getattr(errors, answer.error)
+        kind: type[DynamoDBError] = getattr(import_module(answer.module), answer.name)
         return kind(answer.message, **answer.members)
     return answer
 

@@ -149,7 +149,8 @@ class TableList:
 
 
 def _refused(error: DynamoDBError) -> Refused:
-    return Refused(type(error).__name__, error.message, error.members)
+    kind = type(error)
+    return Refused(kind.__module__, kind.__name__, error.message, error.members)
 
 
 def main() -> None:
