@@ -11,6 +11,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from time import process_time, sleep
 from typing import Any
 
@@ -21,7 +22,7 @@ from partita.assembly import open_engine
 from partita.clock import system_clock
 from partita.compiled import is_used
 from partita.database.database import Database
-from partita.registry import ONLY_READS, READS, WRITES
+from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.server.dispatch import Dispatcher
 from partita.server.http.connection import Connection
 from partita.server.http.listener import Listener
@@ -65,7 +66,15 @@ class Bench:
     def connect(self, *, caches: bool) -> Connection:
         response_caches = self.database.response_caches if caches else {}
         dispatcher = Dispatcher(
-            self.database, READS, WRITES, ONLY_READS, response_caches=response_caches
+            self.database,
+            READS,
+            WRITES,
+            ONLY_READS,
+            plain_reads={
+                name: partial(self.database.read_plainly, read)
+                for name, read in PLAIN_READS.items()
+            },
+            response_caches=response_caches,
         )
         return self.listen(dispatcher.handle)
 

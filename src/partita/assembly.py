@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
-from partita.registry import ONLY_READS, READS, WRITES
+from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Start
@@ -98,6 +99,7 @@ def serve(
             WRITES,
             ONLY_READS,
             PAGES,
+            {name: partial(database.read_plainly, read) for name, read in PLAIN_READS.items()},
             database.response_caches,
             {STEP_FUNCTIONS: workflows},
             hosts,

@@ -12,3 +12,4 @@ from partita.streams.kinesis import registry as kinesis
 READS: dict[str, ReadHandler] = {**dynamodb.READS, **kinesis.READS}
 WRITES: dict[str, WriteHandler] = {**dynamodb.WRITES, **kinesis.WRITES}
 ONLY_READS = dynamodb.ONLY_READS
+PLAIN_READS = dynamodb.PLAIN_READS

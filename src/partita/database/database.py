@@ -13,6 +13,7 @@ from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
 from partita.database.operations.context import (
+    PlainHandler,
     ReadContext,
     ReadHandler,
     Request,
@@ -123,6 +124,17 @@ class Database:
         partition = self.reads.take_partition()
         if cache is not None and partition is not None and not self.service.ledger.is_on:
             cache.put(cache_key, answer, partition)
+        return answer
+
+    def read_plainly(
+        self, handler: PlainHandler, body: bytes, cache: ResponseCache | None
+    ) -> bytes | None:
+        """Read at once what the bytes of a request ask for, or say that they ask for more."""
+        answer = handler(self.reads, body)
+        if answer is not None and cache is not None:
+            partition = self.reads.take_partition()
+            assert partition is not None
+            cache.put(body, answer, partition)
         return answer
 
     def clear_response_caches(self) -> None:

@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)`: the context is the database's own affair."""
+PlainRead = Callable[[bytes, ResponseCache | None], bytes | None]
 Done = Callable[[bytes | BaseException], None]
 
 
@@ -136,6 +137,8 @@ class Operation:
     """Of what reads and writes: whether a request is for `read`, and waits for no commit."""
     validate: Validator
     cache: ResponseCache | None
+    read_plainly: PlainRead | None
+    """Answers the plainest form of its requests from their bytes; None to all others."""
     decoded_bytes_max: int
     """How much of large items may be decoded before others have waited long enough."""
 
@@ -150,6 +153,7 @@ class Dispatcher:
         writes: Mapping[str, Handler],
         only_reads: Mapping[str, Callable[[Request], bool]] = {},
         pages: Mapping[str, Handler] = {},
+        plain_reads: Mapping[str, PlainRead] = {},
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
         hosts: Hosts | None = None,
@@ -173,6 +177,7 @@ class Dispatcher:
                 only_reads.get(name),
                 validators[name],
                 response_caches.get(name),
+                plain_reads.get(name),
                 DECODED_BYTES_MAX if large_requests and name in MAY_BE_LARGE else NO_LIMIT,
             )
             for name in {**reads, **writes}
@@ -189,7 +194,9 @@ class Dispatcher:
         if request.method != b"POST":
             reply(self._without_operation(request))
             return
-        content_type = _json_type(request.headers.get(b"content-type", b""))
+        content_type: bytes | None = request.headers.get(b"content-type", b"")
+        if content_type != JSON_1_0:
+            content_type = _json_type(content_type or b"")
         if content_type is None and request.body:
             self._handle_other_type(request, reply)
             return
@@ -218,6 +225,14 @@ class Dispatcher:
                 check_credentials(request)
                 self._decide_elsewhere(operation, request, content_type, started, reply)
                 return
+            if operation is not None and operation.read_plainly is not None:
+                plain = operation.read_plainly(request.body, operation.cache)
+                if plain is not None:
+                    check_credentials(request)
+                    response = HttpResponse(200, plain, content_type or JSON)
+                    self.metrics.observe(operation.name, 200, perf_counter() - started)
+                    reply(response)
+                    return
             body = codec.decode(request.body) if request.body else None
             if operation is None:
                 self._forward(asked, request, started, reply)

@@ -61,7 +61,12 @@ class Database:
             schedules=schedules,
         )
         self._dispatcher = Dispatcher(
-            self, READS, WRITES, ONLY_READS, PAGES, self._operations.response_caches
+            self,
+            READS,
+            WRITES,
+            ONLY_READS,
+            PAGES,
+            response_caches=self._operations.response_caches,
         )
         self._operations.start()
         self._run_background_work()

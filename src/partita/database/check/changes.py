@@ -161,7 +161,7 @@ def _lies_right(stream: Stream, shard: Shard, change: Change) -> Iterator[Findin
     if not shard.first <= change.sequence <= last:
         yield Finding(where, "it is in a shard that was not open", found=shard.shard_id)
     partition = _decode_keys(change.keys)[stream.key_names[0]]
-    first_byte = partition_hash([key_bytes(partition)])[0]
+    first_byte = partition_hash(key_bytes(partition))[0]
     if not shard.hashes[0] <= first_byte < shard.hashes[1]:
         yield Finding(where, "it is in another item's shard", found=shard.shard_id)
     has_old, has_new = change.event != INSERT, change.event in (INSERT, MODIFY)

@@ -100,6 +100,8 @@ class WriteContext:
 
 
 ReadHandler = Callable[[ReadContext, Request], bytes]
+PlainHandler = Callable[[ReadContext, bytes], bytes | None]
+"""Of the bytes of a request; None when they need more than a look."""
 WriteHandler = Callable[[WriteContext, Request], bytes]
 
 

@@ -7,7 +7,12 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from partita.database.operations.context import ReadHandler, Request, WriteHandler
+from partita.database.operations.context import (
+    PlainHandler,
+    ReadHandler,
+    Request,
+    WriteHandler,
+)
 from partita.database.operations.control_plane import (
     account,
     autoscaling,
@@ -17,7 +22,14 @@ from partita.database.operations.control_plane import (
     tags,
     time_to_live,
 )
-from partita.database.operations.data_plane import batches, items, queries, scans, transactions
+from partita.database.operations.data_plane import (
+    batches,
+    items,
+    plain_get,
+    queries,
+    scans,
+    transactions,
+)
 from partita.database.operations.streams import streams
 
 
@@ -60,6 +72,9 @@ READS: dict[str, ReadHandler] = {
     "Scan": scans.scan,
     "TransactGetItems": transactions.transact_get_items,
 }
+
+PLAIN_READS: dict[str, PlainHandler] = {"GetItem": plain_get.get_plain_item}
+"""The plainest form of an operation, from the bytes of its request."""
 
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_writes"),
