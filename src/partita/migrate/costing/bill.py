@@ -106,7 +106,7 @@ def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
     )
 
 
-def _whole_units(resource: ResourceUnits, amount: float) -> int:
+def whole_units(resource: ResourceUnits, amount: float) -> int:
     """What is provisioned has at least one unit; a local index uses those of its table."""
     return max(math.ceil(round(amount, 9)), 0 if resource.is_local else 1)
 
@@ -145,8 +145,8 @@ class _BillWriter:
 
     def _capacity(self, share: float) -> tuple[int, int]:
         """Read and write units to provision, whole ones for each table and index."""
-        read = sum(_whole_units(one, one.read_units * share) for one in self.units.resources)
-        write = sum(_whole_units(one, one.write_units * share) for one in self.units.resources)
+        read = sum(whole_units(one, one.read_units * share) for one in self.units.resources)
+        write = sum(whole_units(one, one.write_units * share) for one in self.units.resources)
         return read, write
 
     def _hourly(self, prices: ClassPrices, read: float, write: float) -> float:

@@ -1,0 +1,27 @@
+"""`partita migrate model --workbench`: the items are the source's own rows."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from partita.migrate.designing.model import model
+
+from .conftest import MakeDesign
+
+
+@pytest.mark.parametrize("kind", ["denormalized", "single-table"])
+def test_items_are_rows_of_the_source(design: MakeDesign, kind: str) -> None:
+    folder = design()
+    model(folder, workbench=True)
+    content = json.loads((folder.path / f"model.{kind}.workbench.json").read_text())
+    items = [item for table in content["DataModel"] for item in table["TableData"]]
+    orders = [item for item in items if "total" in item]
+    with sqlite3.connect(folder.path / "shop.db") as connection:
+        rows = connection.execute("SELECT placed_at, total FROM orders").fetchall()
+    assert len(orders) >= 2
+    for order in orders:
+        text = json.dumps(order)
+        assert any(placed in text and order["total"] == {"N": f"{n:g}"} for placed, n in rows)
