@@ -155,7 +155,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         connection.execute("INSERT INTO customers VALUES (?, ?)", (n, f"Customer {n}"))
         session = (f"token-{n}", n, f"2026-03-0{n}T10:00:00")
         connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", session)
-        for order in range(n):
+        for order in range(9 - n):
             placed = f"2026-01-{order + 1:02}T08:00:00"
             row = (n * 100 + order, n, placed, "open" if order else "paid", n * 2.5)
             connection.execute("INSERT INTO orders VALUES (?, ?, ?, ?, ?)", row)

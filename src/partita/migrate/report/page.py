@@ -15,6 +15,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from partita.migrate.folder import Folder
+from partita.migrate.handover.requests import REQUESTS, PatternRequests, requests_of, to_page
 from partita.migrate.model.design import Access, Condition
 from partita.migrate.model.items import ExampleItems
 from partita.migrate.progress import Progress, silent
@@ -53,6 +54,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """What the page says first, for programs."""
 
     file: str
+    requests: str | None
+    """The file with the requests of every pattern; None without a model."""
     bytes: int
     summary: Summary
     missing: list[Missing]
@@ -67,12 +70,16 @@ def report(folder: Folder, *, progress: Progress = silent) -> Report:
     risks = find_risks(contents)
     summary = summarize(contents, risks)
     unknowns = find_unknowns(contents)
-    text = render(contents, summary, risks, unknowns)
+    requests = _requests(contents)
+    text = render(contents, summary, risks, unknowns, requests)
     progress("Report", 2, 3)
     folder.write_text(PAGE, text)
+    if contents.chosen:
+        folder.write_text(REQUESTS, to_page(contents.chosen.design, requests))
     progress("Report", 3, 3)
     return Report(
         file=PAGE,
+        requests=REQUESTS if contents.chosen else None,
         bytes=len(text.encode()),
         summary=summary,
         missing=contents.missing,
@@ -80,7 +87,21 @@ def report(folder: Folder, *, progress: Progress = silent) -> Report:
     )
 
 
-def render(contents: Contents, summary: Summary, risks: list[Risk], unknowns: list[str]) -> str:
+def _requests(contents: Contents) -> list[PatternRequests]:
+    """Of the chosen design."""
+    if contents.chosen is None:
+        return []
+    examples = contents.analysis.examples if contents.analysis else {}
+    return requests_of(contents.chosen.design, contents.patterns.patterns, examples)
+
+
+def render(
+    contents: Contents,
+    summary: Summary,
+    risks: list[Risk],
+    unknowns: list[str],
+    requests: list[PatternRequests],
+) -> str:
     environment = _environment()
     assert environment.loader is not None
     script, _, _ = environment.loader.get_source(environment, SCRIPT)
@@ -92,6 +113,7 @@ def render(contents: Contents, summary: Summary, risks: list[Risk], unknowns: li
         summary=summary,
         risks=risks,
         unknowns=unknowns,
+        requests=requests,
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         figures=draw_figures(contents.inventory) if contents.inventory else [],

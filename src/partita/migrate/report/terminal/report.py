@@ -22,4 +22,5 @@ def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
     )
     missing = [f"{one.why} Run `{one.command}`." for one in report.missing]
     yield from bullets("Missing", missing)
-    yield Text(f"Written: {folder.path / report.file} ({bytes_text(report.bytes)})")
+    also = f", {report.requests}" if report.requests else ""
+    yield Text(f"Written: {folder.path / report.file} ({bytes_text(report.bytes)}){also}")
