@@ -153,7 +153,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     connection.executescript(SCHEMA)
     for n in range(1, 9):
         connection.execute("INSERT INTO customers VALUES (?, ?)", (n, f"Customer {n}"))
-        session = (f"token-{n}", n, f"2026-03-0{n}T10:00:00")
+        # Far ahead: what has expired may be deleted before a test reads it.
+        session = (f"token-{n}", n, f"2099-03-0{n}T10:00:00")
         connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", session)
         for order in range(9 - n):
             placed = f"2026-01-{order + 1:02}T08:00:00"
