@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
+from partita.migrate.costing.estimate import monthly
 from partita.migrate.folder import Folder
 from partita.migrate.handover.requests import REQUESTS, PatternRequests, requests_of, to_page
 from partita.migrate.model.design import Access, Condition
@@ -25,7 +26,7 @@ from partita.migrate.report.drawings import charts
 from partita.migrate.report.drawings.diagram import draw_figures
 from partita.migrate.report.drawings.views import draw_tables
 from partita.migrate.report.risks import Risk, find_risks
-from partita.migrate.report.summary import Summary, monthly, summarize
+from partita.migrate.report.summary import Summary, summarize
 from partita.migrate.report.terminal.model import COMPARED
 from partita.migrate.report.unknowns import find_unknowns
 from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of

@@ -15,6 +15,7 @@ from partita.migrate.understanding.planning.page import bytes_text
 
 def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
     summary = report.summary
+    yield from bullets(f"Verdict: {summary.verdict.title}", summary.verdict.reasons)
     lines = [f"{one.label}: {one.value}, {one.detail}" for one in summary.headlines]
     yield from bullets("Summary", lines)
     yield from bullets(
