@@ -167,11 +167,19 @@ class _BillWriter:
 
     def _reserved(self, term: str, reserved: ReservedPrices) -> Option:
         read, write = self._capacity(1)
-        reads, writes = read // RESERVED_BLOCK, write // RESERVED_BLOCK
+        prices = self.prices.standard
+        reads = self._blocks(
+            read, prices.read_unit_hour, reserved.read_upfront_100, reserved.read_hour_100, term
+        )
+        writes = self._blocks(
+            write, prices.write_unit_hour, reserved.write_upfront_100, reserved.write_hour_100, term
+        )
         upfront = reads * reserved.read_upfront_100 + writes * reserved.write_upfront_100
         hourly = (reads * reserved.read_hour_100 + writes * reserved.write_hour_100) * self.hours
         rest = self._hourly(
-            self.prices.standard, read - reads * RESERVED_BLOCK, write - writes * RESERVED_BLOCK
+            prices,
+            max(read - reads * RESERVED_BLOCK, 0),
+            max(write - writes * RESERVED_BLOCK, 0),
         )
         throughput = upfront / MONTHS[term] + hourly + rest
         storage = self.gb * self.prices.standard.storage_gb_month
@@ -182,6 +190,17 @@ class _BillWriter:
             monthly=throughput + storage,
             upfront=upfront,
         )
+
+    def _blocks(self, units: int, unit_hour: float, upfront: float, hour: float, term: str) -> int:
+        """As many as cost least: the last one may be cheaper than the units that it would hold."""
+        block = upfront / MONTHS[term] + hour * self.hours
+
+        def monthly(blocks: int) -> float:
+            rest = max(units - blocks * RESERVED_BLOCK, 0)
+            return blocks * block + rest * unit_hour * self.hours
+
+        whole = units // RESERVED_BLOCK
+        return min((whole, whole + 1, 0), key=monthly)
 
     # Beside throughput and storage.
 
