@@ -149,9 +149,13 @@ class _Case:
         """As it is, or as [expect] says it will be."""
         inventory = self.contents.inventory
         found = sum(table.data_bytes or 0 for table in inventory.tables) if inventory else 0
-        if not found or any(one.rows for one in self.contents.expect.values()):
+        if not found or self.is_expected:
             return self.estimate.stored_gb * GB
         return float(found)
+
+    @property
+    def is_expected(self) -> bool:
+        return any(one.rows for one in self.contents.expect.values())
 
     @property
     def monthly(self) -> float:
@@ -208,7 +212,8 @@ class _Case:
         return [reason for look in looks for reason in look()]
 
     def _of_size(self) -> Iterator[Reason]:
-        figures = f"{bytes_text(round(self.size))} and {_calls(self.calls)}"
+        size = bytes_text(round(self.size)) + (" (expected)" if self.is_expected else "")
+        figures = f"{size} and {_calls(self.calls)}"
         if self.is_small:
             text = (
                 f"{figures}: one small server holds and answers that with ease, so that nothing"
