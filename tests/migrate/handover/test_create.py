@@ -262,7 +262,7 @@ deletion_protection = true
 
 def test_capacity_is_what_costs_least(server: Server, dynamodb: Any, design: MakeDesign) -> None:
     """At a hundredth of the stated rates nobody would provision them day and night."""
-    create(design(settings="\n[estimate]\nload = 0.01\nutilization = 0.01\n"), server.url)
+    create(design(settings="\n[estimate]\nload = 0.01\n"), server.url)
     mode = described(dynamodb, ORDERS)["BillingModeSummary"]["BillingMode"]
     assert mode == "PAY_PER_REQUEST"
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from partita.errors import PartitaError
 from partita.limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
-from partita.migrate.costing.bill import Bill, EstimateSettings, bill, whole_units
+from partita.migrate.costing.bill import Bill, EstimateSettings, Option, bill, whole_units
 from partita.migrate.costing.units import Units, units
 from partita.migrate.folder import Folder
 from partita.migrate.handover.settings import CreateSettings
@@ -83,10 +83,8 @@ class _Writer:
         self.design = design
         self.settings = settings
         self.needed = {(one.table, one.index): one for one in needed.resources}
-        cheapest = bill.cheapest
-        self.is_on_demand = settings.capacity == "on-demand" or (
-            settings.capacity == "estimate" and cheapest.name == "on-demand"
-        )
+        cheapest = _cheapest(bill, settings)
+        self.is_on_demand = cheapest.name == "on-demand"
         self.table_class = (
             CLASSES[cheapest.table_class]
             if settings.table_class == "estimate"
@@ -158,6 +156,19 @@ class _Writer:
 
 def _local(table: TableDesign) -> list[SecondaryIndex]:
     return [one for one in table.indexes if one.kind == "local"]
+
+
+def _cheapest(bill: Bill, settings: CreateSettings) -> Option:
+    """Of what a table can be made with; scaling policies are no part of a table."""
+    names = ("provisioned", "on-demand")
+    return min(
+        (
+            one
+            for one in bill.options
+            if one.name in names and settings.capacity in (one.name, "estimate")
+        ),
+        key=lambda one: one.monthly,
+    )
 
 
 def _attribute_definitions(table: TableDesign) -> list[dict[str, str]]:
