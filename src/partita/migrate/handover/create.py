@@ -7,6 +7,7 @@ only `update` changes one, and only what can be changed without losing an item.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -31,6 +32,7 @@ ACTIVE_SECONDS_MAX = 600
 POLL_SECONDS = 0.05
 POLL_SECONDS_MAX = 5.0
 NO_RECOVERY = "This endpoint has no point-in-time recovery; the table is without it."
+NO_TAGS = "This endpoint keeps no tags; the table is without them."
 
 
 class TableOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -113,7 +115,7 @@ class _Maker:
         if found is None:
             return await self._created(table)
         different = differences(table, found)
-        notes = [NO_RECOVERY] if self._lacks_recovery(table, found) else []
+        notes = list(_notes(table, found))
         action: Action = "differs" if different else "unchanged"
         if different and self.update and all(one.update for one in different):
             action = "update" if self.is_dry_run else "updated"
@@ -148,9 +150,6 @@ class _Maker:
         await self._call(update.operation, update.request)
         await self._wait(table.name)
 
-    def _lacks_recovery(self, table: TableRequest, found: FoundTable) -> bool:
-        return table.point_in_time_recovery and found.point_in_time_recovery is None
-
     async def _describe(self, table: TableRequest) -> FoundTable | None:
         named = {"TableName": table.name}
         try:
@@ -170,11 +169,13 @@ class _Maker:
             point_in_time_recovery=_has_recovery(backups),
         )
 
-    async def _tags(self, arn: str) -> dict[str, str]:
+    async def _tags(self, arn: str) -> dict[str, str] | None:
         found: dict[str, str] = {}
         request = {"ResourceArn": arn}
         while True:
-            answer = await self._call("ListTagsOfResource", request)
+            answer = await self._optional("ListTagsOfResource", request)
+            if answer is None:
+                return None
             found |= {one["Key"]: one["Value"] for one in answer.get("Tags", [])}
             if not answer.get("NextToken"):
                 return found
@@ -203,13 +204,20 @@ class _Maker:
         return await self.client.call("dynamodb", operation, request)
 
     async def _optional(self, operation: str, request: dict[str, Any]) -> dict[str, Any] | None:
-        """None where a server does not know the operation: not every one keeps backups."""
+        """None where a server does not know the operation: not every one has tags and backups."""
         try:
             return await self._call(operation, request)
         except ClientError as error:
             if error.code == "UnknownOperationException":
                 return None
             raise
+
+
+def _notes(table: TableRequest, found: FoundTable) -> Iterator[str]:
+    if table.point_in_time_recovery and found.point_in_time_recovery is None:
+        yield NO_RECOVERY
+    if table.tags and found.tags is None:
+        yield NO_TAGS
 
 
 def _has_recovery(backups: dict[str, Any] | None) -> bool | None:

@@ -34,10 +34,10 @@ class FoundTable(Struct, frozen=True, kw_only=True):
     """What a server says of one table."""
 
     description: dict[str, Any]
-    tags: dict[str, str]
+    tags: dict[str, str] | None
     time_to_live: str | None
     point_in_time_recovery: bool | None
-    """None where the server does not know of it."""
+    """Like tags, None where the server does not know of it."""
 
     @property
     def arn(self) -> str:
@@ -267,12 +267,15 @@ def _time_to_live(wanted: TableRequest, found: FoundTable) -> Iterator[Differenc
 
 
 def _tags(wanted: TableRequest, found: FoundTable) -> Iterator[Difference]:
-    changed = {key: value for key, value in wanted.tags.items() if found.tags.get(key) != value}
+    if found.tags is None:
+        return
+    there = found.tags
+    changed = {key: value for key, value in wanted.tags.items() if there.get(key) != value}
     if not changed:
         return
     texts = [
-        f"{key} is {found.tags[key]!r} and not {value!r}"
-        if key in found.tags
+        f"{key} is {there[key]!r} and not {value!r}"
+        if key in there
         else f"{key} = {value!r} is missing"
         for key, value in changed.items()
     ]
