@@ -135,7 +135,7 @@ def _statistics(contents: Contents) -> Iterator[str]:
         )
     never = [one.name for one in mined if one.operation != "insert" and not one.calls_per_second]
     if never:
-        yield f"Without a rate, and so without a cost: {_some(never)}."
+        yield f"Without a rate, and so without a cost: {_some(never, '; ')}."
 
 
 def _prices(contents: Contents) -> Iterator[str]:
@@ -146,6 +146,7 @@ def _prices(contents: Contents) -> Iterator[str]:
         )
 
 
-def _some(names: list[str]) -> str:
+def _some(names: list[str], between: str = ", ") -> str:
+    """Names of patterns hold commas."""
     more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -42,7 +42,7 @@ CHEAPER = 0.8
 """What DynamoDB would cost, as a part of today's bill; in between, money decides nothing."""
 MOVABLE_MIN = 0.2
 """Of the calls: with less, two databases are more work than one."""
-NAMES_MAX = 4
+NAMES_MAX = 3
 
 
 class Reason(Struct, frozen=True, kw_only=True):
@@ -237,7 +237,7 @@ class _Case:
     def _reservation(self) -> str:
         minutes = self.contents.patterns.window_seconds / 60
         if 0 < minutes < 60:
-            return f" (Rates are those of {minutes:,.0f} minutes.)"
+            return f" (Rates are those of {number_of(round(minutes) or 1, 'minute')}.)"
         return ""
 
     def _of_cost(self) -> Iterator[Reason]:
@@ -277,7 +277,7 @@ class _Case:
                 weight=8,
                 text=f"The design does not serve {len(self.unserved)} of"
                 f" {number_of(len(self.patterns), 'pattern')} ({part}):"
-                f" {_some([one.name for one in self.unserved])}.",
+                f" {_some([one.name for one in self.unserved], '; ')}.",
             )
         served = [one for one in self.patterns if one not in self.unserved]
         proven = [one for one in served if self.contents.proof(one.name) == "proven"]
@@ -335,6 +335,7 @@ def _all_or_some(count: int, total: int) -> str:
     return f"All {total} patterns" if count == total else f"{count} of {total} patterns"
 
 
-def _some(names: list[str]) -> str:
+def _some(names: list[str], between: str = ", ") -> str:
+    """Names of patterns hold commas."""
     more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
