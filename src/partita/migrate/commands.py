@@ -138,6 +138,22 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
 
 @migrate.command()
 @_stage
+def report(path: Path, as_json: bool) -> None:
+    """All that is known, on one page for the people who decide.
+
+    Writes report.html, which needs nothing else: diagram, sizes, models with example items, bill
+    and risks. Where a stage has not been run, the page says so.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.report import report as run
+        from partita.migrate.report.terminal.report import summarize
+
+        written = run(folder, progress=progress)
+    _show(as_json, written, lambda: summarize(folder, written))
+
+
+@migrate.command()
+@_stage
 @click.option("--model", "name", default="model.toml", help="The model file to take.")
 @click.option(
     "--endpoint",
@@ -209,22 +225,6 @@ def _emit(path: Path, as_json: bool, name: str, formats: tuple[str, ...]) -> Non
 
         emitted = run(folder, formats, name)
     _show(as_json, emitted, lambda: summarize_emitted(emitted))
-
-
-@migrate.command()
-@_stage
-def report(path: Path, as_json: bool) -> None:
-    """All that is known, on one page for the people who decide.
-
-    Writes report.html, which needs nothing else: diagram, sizes, models with example items, bill
-    and risks. Where a stage has not been run, the page says so.
-    """
-    with _stage_run(path) as (folder, progress):
-        from partita.migrate.report import report as run
-        from partita.migrate.report.terminal.report import summarize
-
-        written = run(folder, progress=progress)
-    _show(as_json, written, lambda: summarize(folder, written))
 
 
 def _password_prompt() -> Callable[[str], str] | None:
