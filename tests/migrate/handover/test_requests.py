@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import field
+from msgspec.structs import replace
 
 from partita.database.item.values import Item
 from partita.migrate.designing.model import model
@@ -21,7 +23,7 @@ from partita.migrate.folder import Folder
 from partita.migrate.handover.create import create
 from partita.migrate.handover.requests import PatternRequests, requests_of
 from partita.migrate.handover.requests.partiql_text import statements
-from partita.migrate.model.design import Design
+from partita.migrate.model.design import Access, Condition, Design
 from partita.migrate.model.files import read_design
 from partita.migrate.model.items import ExampleItems
 from partita.migrate.report import report
@@ -449,6 +451,57 @@ def test_the_report_writes_them_down(design: MakeDesign) -> None:
     assert len(blocks) == 10
     for block in blocks:
         compile(block, "requests.md", "exec")
+
+
+class Finished(Access, frozen=True, kw_only=True):
+    """A request after which something is left to the application."""
+
+    sorts: list[str] = field(default_factory=list)
+    skips: int = 0
+    first: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("comparison", "value", "found"),
+    [
+        ("in", "status1 or status2", ["status1", "status2"]),
+        ("in", "{status}", ["status1"]),
+        ("not in", "status1 or status3 or status4", ["status2"]),
+        ("<>", "status1", ["status2"]),
+        ("exists", "", ["status1", "status2"]),
+        ("not_exists", "", []),
+    ],
+)
+def test_every_comparison_of_a_filter(
+    loaded: Folder, run: Run, comparison: Any, value: str, found: list[str]
+) -> None:
+    patterns = read_patterns(loaded, read_inventory(loaded)).patterns
+    asked = Finished(
+        pattern="orders between", request="Query", table="App", entity="order",
+        key=[Condition(attribute="PK", value="C#{customer_id}"),
+             Condition(attribute="SK", comparison="begins_with", value="O#")],
+        filter=[Condition(attribute="status", comparison=comparison, value=value)],
+    )  # fmt: skip
+    changed = replace(read_design(loaded), access=[asked])
+    (one,) = requests_of(changed, patterns, read_analysis(loaded).examples)
+    assert sorted({item["status"]["S"] for item in run(one)}) == found
+
+
+def test_what_is_left_to_the_application_is_said(design: MakeDesign) -> None:
+    """Where it sorts, all rows have to be read before the first can be taken."""
+    folder = folder_of(design)
+    patterns = read_patterns(folder, read_inventory(folder)).patterns
+    key = [Condition(attribute="PK", value="C#{customer_id}")]
+    given = {"request": "Query", "table": "App", "entity": "order", "key": key}
+    by_key = Finished(pattern="orders, newest first", **given, skips=4, first=2)  # type: ignore[arg-type]
+    sorted_ = replace(by_key, sorts=["total desc"])
+    changed = replace(read_design(folder), access=[by_key, sorted_])
+    paged, whole = requests_of(changed, patterns, read_analysis(folder).examples)
+    assert '"MaxItems": 6' in paged.texts["boto3"]
+    assert "# The application then skips 4, takes the first 2." in paged.texts["boto3"]
+    for text in whole.texts.values():
+        assert "The application then sorts them by total desc, skips 4, takes the first 2." in text
+    assert "MaxItems" not in whole.texts["boto3"] and "break" not in whole.texts["JavaScript"]
 
 
 # Proposed designs: whatever they hold, their requests run.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.handover.requests.values import (
@@ -25,7 +26,11 @@ COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
     "between": lambda name, values: f"{name} BETWEEN {values[0]} AND {values[-1]}",
     "begins_with": lambda name, values: f"begins_with({name}, {values[0]})",
     "in": lambda name, values: f"{name} IN ({', '.join(values)})",
-    "not in": lambda name, values: f"NOT {name} IN ({', '.join(values)})",
+    # NULL, which an item does not have, is in no list and different from nothing.
+    "not in": lambda name, values: (
+        f"(attribute_exists({name}) AND NOT {name} IN ({', '.join(values)}))"
+    ),
+    "<>": lambda name, values: f"(attribute_exists({name}) AND {name} <> {values[0]})",
     "exists": lambda name, values: f"attribute_exists({name})",
     "not_exists": lambda name, values: f"attribute_not_exists({name})",
 }
@@ -59,6 +64,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """The sort key, where the last come first."""
     rows_max: int | None = None
     """How many the caller wants, over all pages."""
+    afterwards: str = ""
+    """What is left to the application."""
     parts: list[Request] = field(default_factory=list)
     """Of a transaction."""
 
@@ -73,6 +80,11 @@ class Request(Struct, frozen=True, kw_only=True):
             for one in [*self.key, *self.filter]
             if "{" in one.template
         ]
+
+    @property
+    def comments(self) -> list[str]:
+        made = [f"{name} is made as {text}" for name, text in self.made_of]
+        return [*made, *([" ".join(self.afterwards.split())] if self.afterwards else [])]
 
 
 class RequestWriter:
@@ -230,6 +242,7 @@ def _read(
     is_backwards = access.is_descending and operation == "Query"
     if is_backwards:
         content["ScanIndexForward"] = False
+    rest = left_to_the_application(access)
     home = table.index(access.index) if access.index else None
     sort = (home or table).sort_key
     return Request(
@@ -240,8 +253,41 @@ def _read(
         key=key,
         filter=filters,
         descending_by=sort.name if sort and is_backwards else "",
-        rows_max=None if operation == "GetItem" else access.limit or pattern.limit,
+        rows_max=None if operation == "GetItem" or rest.needs_all else _rows(access, pattern),
+        afterwards=rest.text,
     )
+
+
+class Rest(NamedTuple):
+    text: str
+    needs_all: bool
+    """Whether all rows have to be there before the first can be taken."""
+
+
+def left_to_the_application(access: Access) -> Rest:
+    """Tests that no filter can make, an order that no key has, rows to skip."""
+    members = asdict(access)
+    parts = []
+    tests = [f"{one.attribute} {one.comparison} {one.value}" for one in members.get("tested", [])]
+    if tests:
+        parts.append(f"keeps items with {' and '.join(tests)}")
+    if sorts := members.get("sorts", []):
+        parts.append(f"sorts them by {', '.join(sorts)}")
+    if skips := members.get("skips", 0):
+        parts.append(f"skips {skips}")
+    first = members.get("first")
+    if parts and first:
+        parts.append(f"takes the first {first}")
+    said = f"The application then {', '.join(parts)}." if parts else ""
+    if members.get("for_each"):
+        said = f"Sent for each item that the first request brings. {said}".strip()
+    return Rest(said, bool(tests or sorts))
+
+
+def _rows(access: Access, pattern: AccessPattern) -> int | None:
+    members = asdict(access)
+    most: int | None = members.get("first") or access.limit or pattern.limit
+    return most + int(members.get("skips", 0)) if most else None
 
 
 class _Expressions:
@@ -258,10 +304,8 @@ class _Expressions:
 
     def _one(self, test: Test, label: str) -> str:
         name = self.name(test.attribute, label)
-        labels = [f":{label}"] if len(test.values) == 1 else [
-            f":{label}{letter}" for letter, _ in zip("abcdefghij", test.values, strict=False)
-        ]  # fmt: skip
-        self.values |= dict(zip(labels, test.values, strict=False))
+        labels = _labels(f":{label}", len(test.values))
+        self.values |= dict(zip(labels, test.values, strict=True))
         write = COMPARISONS.get(test.comparison)
         return write(name, labels) if write else f"{name} {test.comparison} {labels[0]}"
 
@@ -279,6 +323,12 @@ class _Expressions:
         if self.values:
             found["ExpressionAttributeValues"] = self.values
         return found
+
+
+def _labels(label: str, count: int) -> list[str]:
+    if count <= 1:
+        return [label][:count]
+    return [f"{label}a", f"{label}b"] if count == 2 else [f"{label}_{n}" for n in range(count)]
 
 
 def _key_tests(table: TableDesign, item: Item, access: Access | None) -> list[Test]:

@@ -17,7 +17,7 @@ STEP = "    "
 def write(requests: list[Request]) -> str:
     if not requests:
         return ""
-    comment = "".join(f"# {name} is made as {text}\n" for name, text in requests[0].made_of)
+    comment = "".join(f"# {text}\n" for text in requests[0].comments)
     if requests[0].operation in ("Query", "Scan"):
         # Several are one for each shard.
         pages = "".join(f'{_pages(one)}items += pages.search("Items")\n' for one in requests)

@@ -29,7 +29,7 @@ def write(requests: list[Request]) -> str:
         f"import {{ DynamoDBClient, {', '.join(sorted(names))} }}"
         ' from "@aws-sdk/client-dynamodb";\n\nconst client = new DynamoDBClient({});\n'
     )
-    comment = "".join(f"// {name} is made as {text}\n" for name, text in requests[0].made_of)
+    comment = "".join(f"// {text}\n" for text in requests[0].comments)
     if requests[0].operation in PAGED:
         body = "const items = [];\n" + "".join(map(_pages, requests)) + "console.log(items);\n"
     else:

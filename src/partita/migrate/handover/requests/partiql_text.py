@@ -27,6 +27,7 @@ def write(requests: list[Request]) -> str:
     lines = []
     if any(one.parts for one in requests):
         lines.append("-- All or nothing: the statements of one ExecuteTransaction.")
+    lines += [f"-- {' '.join(one.afterwards.split())}" for one in requests[:1] if one.afterwards]
     for one in found:
         if one.limit:
             lines.append(f"-- Limit: {one.limit}")
@@ -103,7 +104,9 @@ class _Writer:
             return f"begins_with({name}, {values[0]})"
         if test.comparison in ("in", "not in"):
             text = f"{name} IN [{', '.join(values)}]"
-            return f"NOT {text}" if test.comparison == "not in" else text
+            return f"{name} IS NOT MISSING AND NOT {text}" if "not" in test.comparison else text
+        if test.comparison == "<>":
+            return f"{name} IS NOT MISSING AND {name} <> {values[0]}"
         return f"{name} {test.comparison} {values[0]}"
 
     def _value(self, value: AttributeValue) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.design import (
     Access,
@@ -24,6 +26,7 @@ from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.schema.column_refs import Ref
 
 BETWEEN = " and "
+OR = " or "
 SHARD_FIELD = f"{{{SHARD}}}"
 OTHER_NUMBER = 9
 """Of the made-up row whose values an update writes."""
@@ -53,15 +56,19 @@ def example_of(access: Access, items: list[Item]) -> Item:
 def compared(
     condition: Condition, entity: Entity, item: Item, items: list[Item]
 ) -> list[AttributeValue]:
-    """The values of a condition: two for between, one otherwise."""
+    """The values of a condition: two for between, any number for in, one otherwise."""
     attribute = entity.attribute(condition.attribute)
     kind = attribute.type if attribute else "S"
+    comparison: str = condition.comparison
+    if comparison in ("in", "not in"):
+        parts = [replace(condition, comparison="=", value=one) for one in condition.value.split(OR)]
+        return _distinct(value for one in parts for value in compared(one, entity, item, items))
     if condition.comparison == "between":
         first, _, last = condition.value.partition(BETWEEN)
         ends = _ends(condition.attribute, item, items)
         return [_bound(first, kind, ends[0]), _bound(last, kind, ends[-1])]
     if not template_fields(condition.value):
-        return [{kind: condition.value}]
+        return [_constant(kind, condition.value)]
     value = item.get(condition.attribute)
     if value is None:
         value = sample_item(entity, 1).get(condition.attribute, {"S": condition.value})
@@ -69,6 +76,14 @@ def compared(
         whole = attribute.template if attribute else None
         return [{"S": _beginning(value["S"], condition.value, whole)}]
     return [value]
+
+
+def _constant(kind: str, text: str) -> AttributeValue:
+    return {"BOOL": text in ("True", "true", "1")} if kind == "BOOL" else {kind: text}
+
+
+def _distinct(values: Iterable[AttributeValue]) -> list[AttributeValue]:
+    return list({repr(value): value for value in values}.values())
 
 
 def _ends(name: str, item: Item, items: list[Item]) -> list[AttributeValue]:
@@ -79,7 +94,7 @@ def _bound(template: str, kind: str, value: AttributeValue) -> AttributeValue:
     """A range ends with a sign after the last separator: then all that begins so is in it."""
     fields = template_fields(template)
     if not fields:
-        return {kind: template}
+        return _constant(kind, template)
     end = template_text(template[template.rindex("}") + 1 :])
     if "S" not in value:
         return value
