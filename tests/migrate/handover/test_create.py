@@ -205,9 +205,9 @@ def test_update_changes_what_can_be_changed_in_place(
     [
         (
             'sort_key = { name = "id", type = "N" }',
-            'sort_key = { name = "id", type = "S" }',
-            "Its key is customer_id (N), id (N), and the design says customer_id (N), id (S): the"
-            " table has to be made anew.",
+            'sort_key = { name = "total", type = "N" }',
+            "Its key is customer_id (N), id (N), and the design says customer_id (N), total (N):"
+            " the table has to be made anew.",
         ),
         (
             'include = ["total"]',
@@ -277,9 +277,14 @@ def test_capacity_is_what_costs_least(server: Server, dynamodb: Any, design: Mak
             MODEL.replace('"status", type = "S" }\nsort_key = { name = "placed_at", type = "S"',
                           '"status", type = "S" }\nsort_key = { name = "placed_at", type = "N"'),
             SETTINGS,
-            "placed_at is S in one place and N in another",
+            "'placed_at' is S, but the key of shop.Orders says N",
         ),
         ('name = "empty"\nkind = "single-table"\n', SETTINGS, "no table to make"),
+        (
+            MODEL.replace('column = "orders.total"', 'column = "orders.sum"'),
+            SETTINGS,
+            "shop.Orders, orders, total: the source has no column 'orders.sum'",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused_before_anything_is_made(

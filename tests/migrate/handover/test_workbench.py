@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from typing import Any
 
 import pytest
 
 from partita.migrate.designing.model import model
+from partita.migrate.handover.create import create
+from partita.migrate.model.files import read_design
+from tests.processes import Server
 
 from .conftest import MakeDesign
 
@@ -25,3 +29,19 @@ def test_items_are_rows_of_the_source(design: MakeDesign, kind: str) -> None:
     for order in orders:
         text = json.dumps(order)
         assert any(placed in text and order["total"] == {"N": f"{n:g}"} for placed, n in rows)
+
+
+def test_tables_can_be_made_of_what_workbench_holds(
+    server: Server, dynamodb: Any, design: MakeDesign
+) -> None:
+    folder = design(settings="\n[create]\ncapacity = 'on-demand'\n")
+    model(folder, workbench=True)
+    create(folder, server.url, name="model.denormalized.workbench.json")
+    made = {
+        name: dynamodb.describe_table(TableName=name)["Table"]["KeySchema"]
+        for name in dynamodb.list_tables()["TableNames"]
+    }
+    drawn = read_design(folder, "model.denormalized.toml")
+    assert {name: [key["AttributeName"] for key in keys] for name, keys in made.items()} == {
+        table.name: [key.name for key in table.keys] for table in drawn.tables
+    }

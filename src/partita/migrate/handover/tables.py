@@ -15,6 +15,8 @@ from partita.migrate.folder import Folder
 from partita.migrate.handover.settings import CreateSettings
 from partita.migrate.model.design import Design, KeyAttribute, SecondaryIndex, TableDesign
 from partita.migrate.model.files import CHOSEN, read_design
+from partita.migrate.model.findings import Subject, subject_of
+from partita.migrate.model.unknown_names import find_unknown_names
 from partita.migrate.model.volumes import read_volumes
 from partita.migrate.understanding.patterns.file import read_patterns
 from partita.prices.price_list import read_prices
@@ -62,13 +64,26 @@ def tables_of(folder: Folder, name: str = CHOSEN) -> list[TableRequest]:
     """The tables of a model file, with the capacity that its patterns need."""
     design = read_design(folder, name)
     volumes = read_volumes(folder)
+    patterns = read_patterns(folder, volumes.inventory).patterns
+    # What Workbench exports does not say where anything comes from.
+    if not name.endswith(".json"):
+        _refuse_unknown_names(name, subject_of(design, patterns, volumes))
     settings = folder.section("create", CreateSettings)
     assumed = folder.section("estimate", EstimateSettings)
-    needed = units(design, read_patterns(folder, volumes.inventory).patterns, volumes)
+    needed = units(design, patterns, volumes)
     prices = read_prices(folder.path / assumed.prices if assumed.prices else None)
     return _Writer(
         design, settings, needed, bill(needed, prices, assumed), assumed.point_in_time_recovery
     ).tables()
+
+
+def _refuse_unknown_names(name: str, subject: Subject) -> None:
+    """A table that no row could be loaded into is not made."""
+    for finding in find_unknown_names(subject):
+        raise PartitaError(
+            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
+            f" --check --file {name}` finds all that is wrong."
+        )
 
 
 class _Writer:
