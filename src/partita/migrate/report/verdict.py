@@ -87,10 +87,17 @@ def _verdict(
     return Verdict(
         decision=decision,
         title=TITLES[decision] + condition,
-        reasons=[one.text for one in ranked[:REASONS]],
+        reasons=[_said(one, decision) for one in ranked[:REASONS]],
         today=contents.goals.monthly_cost,
         monthly=monthly(estimate) if estimate else None,
     )
+
+
+def _said(reason: Reason, decision: Decision) -> str:
+    """What speaks for moving is against staying, and the other way round."""
+    sides = {reason.speaks_for, decision}
+    is_against = "stay" in sides and bool(sides & {"go", "go in part"})
+    return f"Against it: {reason.text}" if is_against else reason.text
 
 
 def _missing(contents: Contents) -> Iterator[Reason]:
@@ -197,7 +204,13 @@ class _Case:
     def decision(self) -> Decision:
         if self.is_small or self._is_too_dear() or 1 - self._share(self._staying()) < MOVABLE_MIN:
             return "stay"
+        if not self.is_large and not self._is_cheaper():
+            # Nothing would pay for the work; or only today's bill can tell.
+            return "stay" if self.today else "not decided"
         return "go in part" if self._staying() or self.poor else "go"
+
+    def _is_cheaper(self) -> bool:
+        return bool(self.today) and self.monthly < (self.today or 0.0) * CHEAPER
 
     def _is_too_dear(self) -> bool:
         if not self.today:
@@ -228,8 +241,9 @@ class _Case:
                 " larger one.",
             )
         else:
+            decision = self.decision()
             yield Reason(
-                speaks_for="not decided",
+                speaks_for=decision if decision == "stay" else "not decided",
                 weight=1,
                 text=f"{figures}: either database answers that, so that size decides nothing.",
             )
@@ -264,7 +278,7 @@ class _Case:
                 + ("." if is_large else ", which a smaller server would save too."),
             )
         else:
-            text = f"{text}: the bill decides nothing."
+            text = f"{text}: nothing that would pay for the work of moving."
             yield Reason(speaks_for=self.decision(), weight=2, text=text)
 
     def _of_patterns(self) -> Iterator[Reason]:
@@ -294,6 +308,8 @@ class _Case:
             return ", proven on the source's own rows."
         if proven:
             return f", {proven} proven on the source's own rows; the others are unproven."
+        if self.decision() == "stay":
+            return ", all unproven."
         return ", all unproven: run `partita migrate test` before anything moves."
 
     def _of_tables(self) -> Iterator[Reason]:

@@ -77,6 +77,7 @@ def test_a_little_data_that_is_seldom_asked_for_stays(tmp_path: Path) -> None:
     assert (found.decision, found.title) == ("stay", "Stay on SQL")
     assert found.reasons[0].startswith("1.2 MB and 1 call a second: one small server")
     assert len(found.reasons) == 3
+    assert found.reasons[2].startswith("Against it: All 2 patterns have requests of their own")
 
 
 def test_a_saving_does_not_move_what_a_small_server_does(tmp_path: Path) -> None:
@@ -138,6 +139,23 @@ def test_what_costs_more_than_today_stays_where_costs_matter(tmp_path: Path) -> 
         "= 100\n", f"= {found.monthly / 2}\n"
     )
     assert verdict(tmp_path, patterns(2000), settings=dearer).decision == "go"
+
+
+def test_where_size_decides_nothing_todays_bill_does(tmp_path: Path) -> None:
+    """200 calls a second on little data: either database does that."""
+    asked = verdict(tmp_path, patterns(100))
+    assert asked.decision == "not decided"
+    assert "put `monthly_cost` into [goals]" in asked.reasons[0]
+    assert "either database answers that" in asked.reasons[1]
+    assert asked.monthly is not None
+    outcomes = {}
+    for share in (3.0, 1.0, 0.5):
+        today = f"[goals]\nmonthly_cost = {asked.monthly * share}\n"
+        outcomes[share] = verdict(tmp_path, patterns(100), settings=today)
+    assert [one.decision for one in outcomes.values()] == ["go", "stay", "stay"]
+    assert "less in a year" in outcomes[3.0].reasons[0]
+    assert "nothing that would pay for the work of moving" in outcomes[1.0].reasons[0]
+    assert "200% of today's" in outcomes[0.5].reasons[0]
 
 
 def test_tables_that_suit_badly_are_named(tmp_path: Path) -> None:
