@@ -83,7 +83,7 @@ def _verdict(
     condition: str = "",
 ) -> Verdict:
     """What speaks for the decision comes first, then what speaks against it."""
-    ranked = sorted(reasons, key=lambda one: (one.speaks_for != decision, -one.weight))
+    ranked = sorted(reasons, key=lambda one: (_rank(one, decision), -one.weight))
     return Verdict(
         decision=decision,
         title=TITLES[decision] + condition,
@@ -91,6 +91,13 @@ def _verdict(
         today=contents.goals.monthly_cost,
         monthly=monthly(estimate) if estimate else None,
     )
+
+
+def _rank(reason: Reason, decision: Decision) -> int:
+    """To go in part, what speaks for going comes before what speaks for staying."""
+    if reason.speaks_for == decision:
+        return 0
+    return 2 if "stay" in (reason.speaks_for, decision) else 1
 
 
 def _said(reason: Reason, decision: Decision) -> str:
@@ -269,25 +276,26 @@ class _Case:
         if share > DEARER:
             yield Reason(speaks_for="stay", weight=9, text=f"{text}.")
         elif share < CHEAPER:
-            saved = money((self.today - self.monthly) * 12, currency)
-            is_large = not self.is_small
-            yield Reason(
-                speaks_for=self.decision() if is_large else "go",
-                weight=6,
-                text=f"{text}: {saved} less in a year"
-                + ("." if is_large else ", which a smaller server would save too."),
-            )
-        else:
+            saved = f"{money((self.today - self.monthly) * 12, currency)} less in a year"
+            if self.is_small:
+                saved += ", which a smaller server would save too"
+            yield Reason(speaks_for="go", weight=6, text=f"{text}: {saved}.")
+        elif self.decision() == "stay":
             text = f"{text}: nothing that would pay for the work of moving."
-            yield Reason(speaks_for=self.decision(), weight=2, text=text)
+            yield Reason(speaks_for="stay", weight=2, text=text)
+        else:
+            yield Reason(speaks_for="go", weight=2, text=f"{text}: about as much.")
+
+    def _holds_back(self) -> Decision:
+        """What speaks for moving less: for staying, where that is decided."""
+        return "stay" if self.decision() == "stay" else "go in part"
 
     def _of_patterns(self) -> Iterator[Reason]:
         if self.unserved:
             share = self._share(self.unserved)
-            is_most = 1 - share < MOVABLE_MIN
             part = f"{share:.0%} of the calls" if self.calls else "how often, nobody knows"
             yield Reason(
-                speaks_for="stay" if is_most else "go in part",
+                speaks_for=self._holds_back(),
                 weight=8,
                 text=f"The design does not serve {len(self.unserved)} of"
                 f" {number_of(len(self.patterns), 'pattern')} ({part}):"
@@ -297,10 +305,10 @@ class _Case:
         proven = [one for one in served if self.contents.proof(one.name) == "proven"]
         if served:
             yield Reason(
-                speaks_for="go" if not self.unserved else "go in part",
+                speaks_for="go",
                 weight=5,
-                text=f"{_all_or_some(len(served), len(self.patterns))} have requests of their own"
-                f" by key{self._proven_text(len(proven), len(served))}",
+                text=f"{_asked_by_key(len(served), len(self.patterns))}"
+                f"{self._proven_text(len(proven), len(served))}",
             )
 
     def _proven_text(self, proven: int, served: int) -> str:
@@ -309,8 +317,8 @@ class _Case:
         if proven:
             return f", {proven} proven on the source's own rows; the others are unproven."
         if self.decision() == "stay":
-            return ", all unproven."
-        return ", all unproven: run `partita migrate test` before anything moves."
+            return ", unproven."
+        return ", unproven: run `partita migrate test` before anything moves."
 
     def _of_tables(self) -> Iterator[Reason]:
         asked = [one for one in self.patterns if one.table in self.poor]
@@ -319,7 +327,7 @@ class _Case:
         share = f", with {self._share(asked):.0%} of the calls" if asked and self.calls else ""
         one = len(self.poor) == 1
         yield Reason(
-            speaks_for="stay" if 1 - self._share(asked) < MOVABLE_MIN else "go in part",
+            speaks_for=self._holds_back(),
             weight=7,
             text=f"{_some(self.poor)} {'suits' if one else 'suit'} DynamoDB badly{share}:"
             f" {'it is' if one else 'they are'} better left on SQL, or moved otherwise.",
@@ -331,7 +339,7 @@ class _Case:
         if found:
             kinds: list[str] = list(dict.fromkeys(one.kind for one in found))
             yield Reason(
-                speaks_for="go in part",
+                speaks_for=self._holds_back(),
                 weight=3,
                 text=f"{number_of(len(found), 'obstacle')} to solve first: {_some(kinds)}.",
             )
@@ -347,8 +355,11 @@ def _share_text(share: float) -> str:
     return f"{share:.0%}" if share < 10 else f"{share:,.0f} times"
 
 
-def _all_or_some(count: int, total: int) -> str:
-    return f"All {total} patterns" if count == total else f"{count} of {total} patterns"
+def _asked_by_key(count: int, total: int) -> str:
+    if total == 1:
+        return "The one pattern has a request of its own by key"
+    some = f"All {total}" if count == total else f"{count} of {total}"
+    return f"{some} patterns have requests of their own by key"
 
 
 def _some(names: list[str], between: str = ", ") -> str:

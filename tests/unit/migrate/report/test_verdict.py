@@ -129,6 +129,12 @@ def test_what_a_design_cannot_serve_stays_behind(tmp_path: Path) -> None:
     assert "(98% of the calls): average score." in most.reasons[0]
 
 
+def test_what_holds_back_is_no_reason_against_staying(tmp_path: Path) -> None:
+    found = verdict(tmp_path, patterns(1, UNSERVED.format(rate=1)))
+    assert found.decision == "stay"
+    assert found.reasons[1].startswith("The design does not serve 1 of 3 patterns")
+
+
 def test_what_costs_more_than_today_stays_where_costs_matter(tmp_path: Path) -> None:
     settings = "[goals]\naims = ['costs']\nmonthly_cost = 100\n" + EXPECTED
     found = verdict(tmp_path, patterns(2000), settings=settings)
