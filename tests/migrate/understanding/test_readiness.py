@@ -221,6 +221,24 @@ def test_rights_and_engines_that_mariadb_wants(
     }
 
 
+@pytest.mark.parametrize(
+    ("granted", "is_here"),
+    [("grant_it", True), ("grant\\_it", True), ("grant%", True), ("other", False),
+     ("grant\\_", False)],
+)  # fmt: skip
+def test_grants_name_databases_by_a_pattern(
+    mariadb: DatabaseServer, make_folder: MakeFolder, granted: str, is_here: bool
+) -> None:
+    mariadb.create(
+        "grant_it",
+        f"{SCRIPT} CREATE OR REPLACE USER reader IDENTIFIED BY '{PASSWORD}';"
+        f" GRANT SELECT ON grant_it.t TO reader; GRANT EVENT ON `{granted}`.* TO reader;",
+    )
+    planned = plan(make_folder(mariadb.url("grant_it", "reader")))
+    lacks = missing(planned, "backup")["what the user may do"]
+    assert ("EVENT" in lacks) != is_here
+
+
 def test_where_nobody_writes_no_log_is_missed(
     mariadb: DatabaseServer, make_folder: MakeFolder
 ) -> None:

@@ -19,7 +19,7 @@ KEPT_SECONDS_MIN = 86_400
 TRANSACTIONAL = ("INNODB", "ROCKSDB", "TOKUDB", "NDBCLUSTER")
 IN_FILE = "in the section [mysqld] of its configuration, and restart the server"
 
-_GRANT = re.compile(r"GRANT (?P<names>.+?) ON (?P<place>\S+) TO ", re.IGNORECASE)
+_GRANT = re.compile(r"GRANT (?P<names>.+?) ON (?P<place>.+?) TO ", re.IGNORECASE)
 _SAME = {
     "BINLOG MONITOR": "REPLICATION CLIENT",
     "REPLICATION REPLICA": "REPLICATION SLAVE",
@@ -45,9 +45,21 @@ def _granted(source: Source) -> tuple[set[str], set[str]]:
         place = match["place"].replace("`", "")
         if place == "*.*":
             everywhere |= names
-        if place in ("*.*", f"{source.database}.*"):
+        if place.endswith(".*") and _covers(place.removesuffix(".*"), source.database):
             here |= names
     return everywhere, here
+
+
+def _covers(granted: str, database: str) -> bool:
+    """A grant names databases by a pattern: % is any text, _ any sign, and \\_ itself."""
+    if granted == "*":
+        return True
+    parts = re.split(r"(\\.|%|_)", granted)
+    signs = {"%": ".*", "_": "."}
+    pattern = "".join(
+        signs.get(part) or re.escape(part[1:] if part.startswith("\\") else part) for part in parts
+    )
+    return re.fullmatch(pattern, database, re.DOTALL) is not None
 
 
 def _lacking(wanted: list[str], granted: set[str]) -> list[str]:
