@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.costing.bill import EstimateSettings
 from partita.migrate.costing.comparison import ComparedDesigns, compare
@@ -69,7 +70,7 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
         read_prices(),
         folder.section("estimate", EstimateSettings),
     )
-    _write(folder, proposals, workbench)
+    _write(folder, proposals, volumes.analysis.examples if workbench else None)
     folder.write_json(COMPARISON, compared)
     return Models(
         proposals=proposals,
@@ -91,11 +92,14 @@ def _propose(
     return found
 
 
-def _write(folder: Folder, proposals: list[Proposed], workbench: bool) -> None:
+def _write(
+    folder: Folder, proposals: list[Proposed], examples: dict[str, list[Item]] | None
+) -> None:
+    """With examples, for NoSQL Workbench too."""
     for one in proposals:
         folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
-        if workbench:
-            content = to_workbench(one.design, now=datetime.now(UTC))
+        if examples is not None:
+            content = to_workbench(one.design, now=datetime.now(UTC), examples=examples)
             folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
 
 

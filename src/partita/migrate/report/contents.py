@@ -19,9 +19,11 @@ from partita.migrate.model.design import DESIGN_KINDS, Design
 from partita.migrate.model.files import CHOSEN, file_name, read_design
 from partita.migrate.model.findings import Finding
 from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
+from partita.migrate.report.proofs import TESTED, Proof, TestedDesign
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import Patterns
 from partita.migrate.understanding.patterns.file import read_patterns
+from partita.migrate.understanding.planning.goals import Goals
 from partita.migrate.understanding.planning.plan import Plan
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 
@@ -64,6 +66,9 @@ class Contents:
     """The chosen one first."""
     comparison: ComparedDesigns | None = None
     estimates: Estimates | None = None
+    tested: TestedDesign | None = None
+    goals: Goals = field(default_factory=Goals)
+    """As migration.toml has them now."""
     missing: list[Missing] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Files that are there and cannot be read, a sentence each."""
@@ -71,6 +76,10 @@ class Contents:
     @property
     def chosen(self) -> Model | None:
         return self.models[0] if self.models else None
+
+    def proof(self, pattern: str) -> Proof:
+        """Of the chosen design; without one it is unproven."""
+        return self.tested.proof(pattern) if self.tested else "unproven"
 
     def lacks(self, stage: str) -> Missing | None:
         return next((one for one in self.missing if one.stage == stage), None)
@@ -84,6 +93,9 @@ def read_contents(folder: Folder) -> Contents:
     contents.analysis = reader.json(ANALYSIS, Analysis)
     contents.comparison = reader.json(COMPARISON, ComparedDesigns)
     contents.estimates = reader.json(ESTIMATE_JSON, Estimates)
+    tested = reader.json(TESTED, TestedDesign)
+    contents.tested = tested if tested and tested.model == CHOSEN else None
+    contents.goals = folder.section("goals", Goals)
     contents.expect = folder.section("expect", dict[str, Expectation])
     if contents.inventory is not None:
         found = reader.attempt(lambda: read_patterns(folder, read_inventory(folder)))

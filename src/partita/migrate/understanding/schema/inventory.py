@@ -82,6 +82,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True):
     indexes: list[Index] = field(default_factory=list)
     """Unique constraints are unique indexes here."""
     triggers: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
+    """PostgreSQL: what rewrites a statement into others."""
     partitions: list[str] = field(default_factory=list)
     inherits: list[str] = field(default_factory=list)
     """PostgreSQL: reading those tables reads the rows of this one too."""
