@@ -797,13 +797,34 @@ def test_a_list_copies_only_what_is_read_of_a_table_with_items_of_its_own() -> N
     few = measured("lines", 10, keys={"order_id": (5, 2)})
 
     def collected(*patterns: AccessPattern) -> list[str]:
-        _, single = both(found, list(patterns), few)
+        single = single_table(
+            Volumes(found, Analysis(tables=[few])), list(patterns), ModelSettings()
+        )
         (held,) = (one for one in entity(single, "orders").attributes if one.collect)
         return held.collect
 
     assert collected(named, stock) == ["lines.product_id", "lines.price", "products.name"]
     assert "products.stock" in collected(whole, stock)
     assert "products.price" not in collected(whole, stock)
+
+
+def test_copies_that_no_key_finds_are_looked_up_instead() -> None:
+    artists = table("artists", "id string, name string", "id")
+    albums = table(
+        "albums",
+        "id string, artist_id string, title string",
+        "id",
+        foreign_keys=[foreign_key("artist_id", "artists.id")],
+    )
+    patterns = [
+        pattern("album", "read", "albums", "id", 10, joins=["artists"]),
+        pattern("rename", "update", "artists", "id", 2, columns="name"),
+    ]
+    for design in both(inventory(artists, albums), patterns):
+        first, second = [one for one in design.access if one.pattern == "album"]
+        assert (first.entity, second.entity, second.for_each) == ("albums", "artists", True)
+        assert not any(one.through for one in entity(design, "albums").attributes)
+        assert design.unserved == []
 
 
 def test_a_key_that_may_be_null_is_told_by_its_own_column() -> None:
