@@ -35,9 +35,11 @@ def difference(
         if Counter(ours) == Counter(theirs):
             return "the same rows in another order"
         return _counted(ours, theirs)
-    last = keys[-1] if keys and is_cut else None
+    # A limit cuts through the rows that tie at its end, an offset through those at its beginning.
+    torn = {keys[-1]} if keys and is_cut else set()
+    torn |= {keys[0]} if keys and question.offset is not None else set()
     for key in dict.fromkeys(keys):
-        if key == last:
+        if key in torn:
             continue
         mine = Counter(row for row, own in zip(ours, keys, strict=True) if own == key)
         other = Counter(row for row, own in zip(theirs, their_keys, strict=True) if own == key)

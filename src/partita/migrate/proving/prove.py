@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,11 +17,14 @@ from partita.migrate.progress import Progress, silent
 from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.parameters import Draw
 from partita.migrate.proving.private_server import DynamoDB, private_server
+from partita.migrate.proving.private_source import NoCopy, private_copy
 from partita.migrate.proving.reads import ReadProof
 from partita.migrate.proving.results import PatternProof, Summary, TestRun
+from partita.migrate.proving.sampling import sample
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
 from partita.migrate.proving.tables import create_tables, put_all
+from partita.migrate.proving.writes import WriteProof
 from partita.migrate.statements.patterns import Statements
 from partita.migrate.statements.question import NotExact, Question
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
@@ -29,6 +32,9 @@ from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 from partita.migrate.understanding.sources import connect
+
+WRITE_ROWS = 30
+"""Of each table, in the private copy that writes run on."""
 
 
 def test(
@@ -60,7 +66,10 @@ def test(
         for done in put_all(server, making.all_items()):
             progress("Loading", done, total)
         reads = ReadProof(design, inventory, snapshot, server, Draw(staging, inventory), "")
-        functional = _functional(folder, name, design, inventory, patterns, reads, progress)
+        with _write_proof(design, inventory, snapshot, staging, server, Path(space)) as writes:
+            functional = _functional(
+                folder, name, design, inventory, patterns, reads, writes, progress
+            )
         keys = list(making.problems.values())
         run = TestRun(
             at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -88,6 +97,26 @@ def _keep(folder: Folder, run: TestRun) -> None:
     date = run.at.replace(":", "").replace("+0000", "Z")
     folder.write_json(f"{RUNS}/{date}.{run.model.removesuffix('.toml')}.json", run)
     folder.write_json(TEST, run)
+
+
+@contextmanager
+def _write_proof(
+    design: Design,
+    inventory: Inventory,
+    snapshot: Snapshot,
+    staging: Staging,
+    server: DynamoDB,
+    space: Path,
+) -> Iterator[WriteProof | str]:
+    """Or why writes cannot be run here."""
+    rows = sample(staging, inventory, WRITE_ROWS)
+    with ExitStack() as stack:
+        try:
+            copy = stack.enter_context(private_copy(snapshot.source, inventory, rows))
+        except NoCopy as reason:
+            yield str(reason)
+            return
+        yield WriteProof(design, inventory, copy, server, space)
 
 
 @contextmanager
@@ -125,6 +154,7 @@ def _functional(
     inventory: Inventory,
     patterns: list[AccessPattern],
     reads: ReadProof,
+    writes: WriteProof | str,
     progress: Progress,
 ) -> list[PatternProof]:
     statements = Statements(SchemaLookup(inventory))
@@ -149,8 +179,12 @@ def _functional(
             continue
         if isinstance(statement, Question):
             found.append(reads.of(pattern, statement, accesses, line))
+        elif accesses[0].request == "TTL":
+            found.append(_without(pattern, "unproven", "the service deletes when it likes"))
+        elif isinstance(writes, str):
+            found.append(_without(pattern, "unproven", writes))
         else:
-            found.append(_without(pattern, "unproven", "writes are not run yet"))
+            found.append(writes.of(pattern, statement, accesses, line))
     progress("Patterns", len(patterns), len(patterns))
     return found
 

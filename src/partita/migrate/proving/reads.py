@@ -137,12 +137,12 @@ class ReadProof:
             limit = int(value["N"]) if value is not None else None
         is_cut = (limit is not None and len(sql) >= limit) or question.offset is not None
         what = difference(question, sql, items, is_cut=is_cut)
-        if not what and is_cut and not question.order and items:
+        if not what and is_cut and items:
             what = self._are_among_all(question, one, items)
         return what
 
     def _are_among_all(self, question: Question, one: ParameterSet, items: list[Row]) -> str:
-        """The first rows of no order: any that the statement without its limit gives."""
+        """Rows that tie at the cut may be others: any that the statement without it gives."""
         assert question.tree is not None
         tree = question.tree.copy()
         tree.set("limit", None)

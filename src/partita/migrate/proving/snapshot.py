@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -13,13 +11,13 @@ from sqlalchemy import text
 from sqlglot import exp
 
 from partita.database.item.values import AttributeValue, Item
+from partita.migrate.proving.column_values import driver_value
 from partita.migrate.statements.question import Question
 from partita.migrate.understanding.patterns.mining.lookup import SQLGLOT_DIALECTS
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Inventory, Table, is_derived
 from partita.migrate.understanding.sources import Source
 from partita.migrate.understanding.sources.reading import Reading, readings
-from partita.migrate.understanding.sources.values import UTC_OFFSET
 
 CHUNK_ROWS = 1000
 _BEGIN = {
@@ -44,7 +42,9 @@ class _Qualified:
 
 
 class Snapshot:
-    def __init__(self, source: Source, inventory: Inventory) -> None:
+    def __init__(self, source: Source, inventory: Inventory, *, is_streamed: bool = True) -> None:
+        """`is_streamed`: inside a transaction, chunk by chunk; a small copy is read at once."""
+        self.is_streamed = is_streamed
         self.source = source
         self.inventory = inventory
         self.family = "mysql" if source.dialect == "mariadb" else source.dialect
@@ -124,11 +124,27 @@ class Snapshot:
         return [one for one in readings(shown, table, names) if alias or not is_derived(one.column)]
 
     @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        """PostgreSQL gives up a whole transaction for one statement that it refuses."""
+        if self.family != "postgresql" or not self.is_streamed:
+            yield
+            return
+        run = self.source.connection.exec_driver_sql
+        run("SAVEPOINT asked")
+        try:
+            yield
+        except BaseException:
+            if not self.source.is_lost:
+                run("ROLLBACK TO SAVEPOINT asked")
+            raise
+        run("RELEASE SAVEPOINT asked")
+
+    @contextmanager
     def _streamed(
         self, statement: str, bound: Mapping[str, Any]
     ) -> Iterator[Iterator[Sequence[Any]]]:
-        options = {"stream_results": True, "max_row_buffer": CHUNK_ROWS}
-        with self.source.errors():
+        options = {"stream_results": self.is_streamed, "max_row_buffer": CHUNK_ROWS}
+        with self.source.errors(), self._savepoint():
             result = self.source.connection.execute(
                 text(statement), dict(bound), execution_options=options
             )
@@ -147,18 +163,3 @@ def _row(asked: Sequence[Reading], row: Sequence[Any]) -> Item:
         if converted is not None:
             found[reading.column.name] = converted
     return found
-
-
-def driver_value(value: AttributeValue, family: str) -> Any:
-    """An attribute value as a driver takes it."""
-    ((kind, held),) = value.items()
-    if kind == "N":
-        number = Decimal(held)
-        if number == number.to_integral_value() and abs(number) < 2**63:
-            return int(number)
-        return float(number) if family == "sqlite" else number
-    if kind == "B":
-        return b64decode(held)
-    if kind == "S" and family == "mysql" and held.endswith(UTC_OFFSET):
-        return held.removesuffix(UTC_OFFSET)
-    return held

@@ -96,9 +96,12 @@ class WritePlanner:
                     break
         return found
 
+    def joins(self, attribute: Attribute) -> list[Join]:
+        return [join for text in attribute.through if (join := parse_join(text)) is not None]
+
     def _path(self, entity: Entity, attribute: Attribute, table: str) -> list[Join]:
         """The joins from an entity's rows to a table's, if an attribute goes that way."""
-        joins = [join for text in attribute.through if (join := parse_join(text)) is not None]
+        joins = self.joins(attribute)
         tables = [join.after[0].table for join in joins]
         return joins[: tables.index(table) + 1] if table in tables else []
 
