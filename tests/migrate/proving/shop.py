@@ -81,18 +81,18 @@ def rows() -> Iterator[tuple[str, tuple[Any, ...]]]:
         shipped = None if number % 5 < 2 else placed + timedelta(days=2)
         total = round(chance.uniform(0, 2000), 2)
         yield "orders", (number, customer, STATES[number % 4], total, placed, shipped)
-        for line in range(1, 2 + number % 4):
+        for line in range(1, 13 if number == 8 else 2 + number % 4):
             yield "order_lines", (number, line, chance.randint(1, 28), line, round(total / 3, 2))
     for number in range(1, 121):
         lent = date(2026, 1, 1) + timedelta(days=number % 40)
         back = None if number % 3 == 0 else lent + timedelta(days=5)
         yield "loans", (number, chance.randint(1, 38), chance.randint(1, 28), lent, back)
     for number in range(1, 151):
-        customer = None if number % 6 == 0 else chance.randint(1, 38)
+        payer = None if number % 6 == 0 else chance.randint(1, 38)
         amount = round(chance.uniform(-50, 50) * 10 ** (number % 4), 2)
         at = START + timedelta(minutes=37 * number)
         kind = None if number % 7 == 0 else ["in", "out"][number % 2]
-        yield "bookings", (number, customer, amount, at, kind)
+        yield "bookings", (number, payer, amount, at, kind)
 
 
 PATTERNS: dict[str, str] = {

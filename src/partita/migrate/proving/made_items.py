@@ -183,6 +183,12 @@ class Making:
             )
             kind = "two rows in one item" if names[0] == names[1] else "two types in one item"
             self._note(kind, f"{table.name}, {' and '.join(dict.fromkeys(names))}", shown)
+            # A batch with one key twice would be refused; the first row stands for all.
+            self._db.execute(
+                "DELETE FROM items WHERE place = ? AND key = ? AND id NOT IN"
+                " (SELECT min(id) FROM items WHERE place = ? AND key = ?)",
+                (place, key, place, key),
+            )
 
     def _find_large_collections(self) -> None:
         for place, table in enumerate(self.design.tables):

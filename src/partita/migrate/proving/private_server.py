@@ -67,6 +67,16 @@ class DynamoDB:
 
         return self._loop.run_until_complete(run())
 
+    def try_all(self, calls: Iterable[tuple[str, dict[str, Any]]]) -> int:
+        """How many of calls at the same time were not refused."""
+
+        async def run() -> list[Any]:
+            waiting = [self._client.call("dynamodb", name, request) for name, request in calls]
+            return list(await asyncio.gather(*waiting, return_exceptions=True))
+
+        answers = self._loop.run_until_complete(run())
+        return sum(not isinstance(one, BaseException) for one in answers)
+
     def close(self) -> None:
         self._loop.run_until_complete(self._client.close())
         self._loop.close()

@@ -102,7 +102,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     key_problems: int
 
 
-class TestRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProofRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str
     model: str
     fingerprint: str

@@ -19,7 +19,7 @@ def create_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
     for table in design.tables:
         server.call("CreateTable", **create_request(table, prefix))
     for table in design.tables:
-        _wait(server, prefix + table.name)
+        wait_for(server, prefix + table.name)
 
 
 def drop_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
@@ -27,7 +27,7 @@ def drop_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
         server.call("DeleteTable", TableName=prefix + table.name)
 
 
-def _wait(server: DynamoDB, name: str) -> None:
+def wait_for(server: DynamoDB, name: str) -> None:
     end = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < end:
         found = server.call("DescribeTable", TableName=name)["Table"]

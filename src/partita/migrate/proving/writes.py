@@ -79,12 +79,15 @@ class WriteProof:
         )
         self.is_filled = False
 
+    def close(self) -> None:
+        if self.is_filled:
+            drop_tables(self.server, self.design, self.prefix)
+        self.staging.close()
+
     # Both sides at the same point.
 
     def begin(self) -> None:
         """Tables with what the copy holds now."""
-        if self.is_filled:
-            drop_tables(self.server, self.design, self.prefix)
         create_tables(self.server, self.design, self.prefix)
         self._stage()
         items = ((f"{self.prefix}{name}", item) for (name, _), item in self._expected().items())

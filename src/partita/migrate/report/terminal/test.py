@@ -8,13 +8,13 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from partita.migrate.proving.results import Difference, PatternProof, TestRun
+from partita.migrate.proving.results import Difference, PatternProof, ProofRun
 from partita.migrate.report.terminal.grid import bullets, grid
 
 STYLES = {"proven": "green", "differs": "red", "unproven": "yellow", "unserved": "yellow"}
 
 
-def summarize(run: TestRun) -> Iterator[RenderableType]:
+def summarize(run: ProofRun) -> Iterator[RenderableType]:
     yield grid(
         "Rows",
         ["table", "processed", "imported", "skipped", "failed", "items", "way back"],
