@@ -138,6 +138,46 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
 
 @migrate.command()
 @_stage
+@click.option("--model", "name", default="model.toml", help="The model file that is tested.")
+@click.option("--endpoint", default=None, help="A server to test on instead of a private one.")
+@click.option("--all", "is_all", is_flag=True, help="Load every row, however many there are.")
+@click.option(
+    "--sample", default=None, type=click.IntRange(1), help="Rows of each table to load at most."
+)
+def test(
+    path: Path,
+    as_json: bool,
+    name: str,
+    endpoint: str | None,
+    is_all: bool,
+    sample: int | None,
+) -> None:
+    """Proves a model on the source's own rows.
+
+    Loads them into a private server, runs every pattern on both sides and compares rows, order,
+    limit and paging. Writes test.json, and each run under its date in tests/. Exits with 1 when a
+    pattern differs or a key is wrong.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.proving.prove import test as run
+        from partita.migrate.report.terminal.test import summarize
+
+        tested = run(
+            folder,
+            name=name,
+            endpoint=endpoint,
+            is_all=is_all,
+            sample=sample,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, tested, lambda: summarize(tested))
+    if not tested.is_passed:
+        sys.exit(1)
+
+
+@migrate.command()
+@_stage
 def report(path: Path, as_json: bool) -> None:
     """All that is known, on one page for the people who decide.
 

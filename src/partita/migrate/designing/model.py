@@ -18,6 +18,7 @@ from partita.migrate.folder import Folder, to_json
 from partita.migrate.model.design import DESIGN_KINDS, Design, DesignKind
 from partita.migrate.model.files import CHOSEN, file_name, read_design, to_toml
 from partita.migrate.model.findings import Finding
+from partita.migrate.model.proofs import Proof, proofs
 from partita.migrate.model.volumes import Volumes, read_volumes
 from partita.migrate.model.workbench import to_workbench
 from partita.migrate.progress import Progress, silent
@@ -47,6 +48,8 @@ class Proposed(Struct, frozen=True, kw_only=True):
     file: str
     design: Design
     findings: list[Finding]
+    proof: list[Proof]
+    """Of each pattern: served only counts what a test has proven."""
 
 
 class Models(Struct, frozen=True, kw_only=True):
@@ -62,7 +65,7 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
     patterns = read_patterns(folder, volumes.inventory).patterns
     settings = folder.section("model", ModelSettings)
     _refuse_unknown(settings, volumes, folder)
-    proposals = _propose(volumes, patterns, settings, progress)
+    proposals = _propose(folder, volumes, patterns, settings, progress)
     compared = compare(
         [one.design for one in proposals],
         patterns,
@@ -80,14 +83,26 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
 
 
 def _propose(
-    volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings, progress: Progress
+    folder: Folder,
+    volumes: Volumes,
+    patterns: list[AccessPattern],
+    settings: ModelSettings,
+    progress: Progress,
 ) -> list[Proposed]:
     found = []
     for number, kind in enumerate(DESIGN_KINDS):
         progress("Designs", number, len(DESIGN_KINDS))
         design = PROPOSALS[kind](volumes, patterns, settings)
         findings = check_design(design, patterns, volumes)
-        found.append(Proposed(kind=kind, file=file_name(kind), design=design, findings=findings))
+        found.append(
+            Proposed(
+                kind=kind,
+                file=file_name(kind),
+                design=design,
+                findings=findings,
+                proof=proofs(folder, design, [pattern.name for pattern in patterns]),
+            )
+        )
     progress("Designs", len(DESIGN_KINDS), len(DESIGN_KINDS))
     return found
 

@@ -2,7 +2,6 @@
 
 contents    what the folder holds, and which stages are missing
 summary     what to know first, above all the `verdict`
-proofs      what `test` has proved
 diagram     the entity diagram, on top of `layout`
 charts      bars of item sizes, key skew and costs
 items       items of a model, made of the example rows that `analyze` kept

@@ -18,8 +18,8 @@ from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
 from partita.migrate.model.design import DESIGN_KINDS, Design
 from partita.migrate.model.files import CHOSEN, file_name, read_design
 from partita.migrate.model.findings import Finding
+from partita.migrate.model.proofs import Verdict, proofs
 from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
-from partita.migrate.report.proofs import TESTED, Proof, TestedDesign
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import Patterns
 from partita.migrate.understanding.patterns.file import read_patterns
@@ -66,7 +66,8 @@ class Contents:
     """The chosen one first."""
     comparison: ComparedDesigns | None = None
     estimates: Estimates | None = None
-    tested: TestedDesign | None = None
+    proofs: dict[str, Verdict] = field(default_factory=dict)
+    """Of the patterns, by the last test of the chosen design as it is now."""
     goals: Goals = field(default_factory=Goals)
     """As migration.toml has them now."""
     missing: list[Missing] = field(default_factory=list)
@@ -77,9 +78,8 @@ class Contents:
     def chosen(self) -> Model | None:
         return self.models[0] if self.models else None
 
-    def proof(self, pattern: str) -> Proof:
-        """Of the chosen design; without one it is unproven."""
-        return self.tested.proof(pattern) if self.tested else "unproven"
+    def proof(self, pattern: str) -> Verdict:
+        return self.proofs.get(pattern, "unproven")
 
     def lacks(self, stage: str) -> Missing | None:
         return next((one for one in self.missing if one.stage == stage), None)
@@ -93,8 +93,6 @@ def read_contents(folder: Folder) -> Contents:
     contents.analysis = reader.json(ANALYSIS, Analysis)
     contents.comparison = reader.json(COMPARISON, ComparedDesigns)
     contents.estimates = reader.json(ESTIMATE_JSON, Estimates)
-    tested = reader.json(TESTED, TestedDesign)
-    contents.tested = tested if tested and tested.model == CHOSEN else None
     contents.goals = folder.section("goals", Goals)
     contents.expect = folder.section("expect", dict[str, Expectation])
     if contents.inventory is not None:
@@ -102,6 +100,10 @@ def read_contents(folder: Folder) -> Contents:
         contents.patterns = found or Patterns()
         contents.name = contents.inventory.database
     contents.models = list(reader.models())
+    if contents.chosen is not None:
+        names = [one.name for one in contents.patterns.patterns]
+        found_proofs = proofs(folder, contents.chosen.design, names)
+        contents.proofs = {one.pattern: one.verdict for one in found_proofs}
     contents.missing = list(_missing(contents))
     return contents
 

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from partita.limits import GB
 from partita.migrate.folder import Folder
+from partita.migrate.model.files import read_design
+from partita.migrate.model.proofs import fingerprint
 from partita.migrate.report import report
-from partita.migrate.report.proofs import PatternProof, TestedDesign
 from partita.migrate.report.verdict import Verdict
 from partita.migrate.understanding.schema.inventory import Inventory
 
@@ -60,9 +61,14 @@ def made(
     folder = Folder.open(path)
     fill(folder, source or games(), asked)
     if proofs is not None:
-        found = [{"pattern": name, "verdict": verdict} for name, verdict in proofs.items()]
-        folder.write_json("test.json", {"model": "model.toml", "functional": found})
+        write_proofs(folder, fingerprint(read_design(folder)), proofs)
     return folder
+
+
+def write_proofs(folder: Folder, fingerprint: str, proofs: dict[str, str]) -> None:
+    found = [{"pattern": name, "verdict": verdict} for name, verdict in proofs.items()]
+    run = {"at": "2026-11-16T12:00:00Z", "fingerprint": fingerprint, "functional": found}
+    folder.write_json("test.json", run)
 
 
 def verdict(*given: object, **more: object) -> Verdict:
@@ -198,8 +204,7 @@ def test_the_verdict_is_the_first_thing_on_the_page(tmp_path: Path) -> None:
     assert text.index("Stay on SQL") < text.index("Source 3 tables")
 
 
-def test_a_proof_of_another_model_proves_nothing(tmp_path: Path) -> None:
+def test_a_proof_of_another_design_proves_nothing(tmp_path: Path) -> None:
     folder = made(tmp_path, patterns(2000), settings=EXPECTED)
-    proofs = [PatternProof(pattern=name, verdict="proven") for name in (PLAYERS, GAMES)]
-    folder.write_json("test.json", TestedDesign(model="model.single-table.toml", functional=proofs))
+    write_proofs(folder, "of another design", {PLAYERS: "proven", GAMES: "proven"})
     assert report(folder).summary.verdict.title == "Go, once every pattern is proven"

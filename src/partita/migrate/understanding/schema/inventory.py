@@ -52,6 +52,11 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     default: str | None = None
 
 
+def is_derived(column: Column) -> bool:
+    """Whether the source makes a column of others: nobody writes it."""
+    return column.is_generated or column.type.lower() == "tsvector"
+
+
 class ForeignKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     columns: list[str]
     referenced_table: str

@@ -47,7 +47,6 @@ from partita.migrate.model.design import (
     Entity,
     KeyAttribute,
     TableDesign,
-    columns_of,
 )
 from partita.migrate.model.templates import SEPARATOR, SHARD
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
@@ -122,7 +121,7 @@ def _key(
     partition = _half(plan, entity, draft, parts, count, names[:1], is_apart=is_apart)
     sort = None
     if key.sort:
-        sort = _half(plan, entity, draft, list(key.sort), 1, names[1:2])
+        sort = _half(plan, entity, draft, list(key.sort), 1, names[1:2], is_sort=True)
     return RenderedKey(key=key, partition=partition, sort=sort, why=why)
 
 
@@ -135,6 +134,7 @@ def _half(
     names: list[str],
     *,
     is_apart: bool = False,
+    is_sort: bool = False,
 ) -> Attribute:
     """The partition key or the sort key: a column as it is, or several in one text."""
     refs = tuple(part for part in parts if isinstance(part, Ref))
@@ -147,7 +147,7 @@ def _half(
     name = names[0] if names else joined_name(plan, draft, entity, refs) + shard
     if name in draft.names():
         name = f"{name}{SEPARATOR}key"
-    return composed_attribute(plan, entity, name, parts, shards=count)
+    return composed_attribute(plan, entity, name, parts, shards=count, is_sort=is_sort)
 
 
 # Tables and items.
@@ -227,11 +227,11 @@ def _items(items: DraftedItems, entity: str, keys: EntityKeys) -> list[Entity]:
     of_each = [rendered for name, rendered in keys.indexes.items() if name not in only]
     if entity in plan.roles.versions:
         key = keys.base[entity]
-        attributes = _attributes(entity, drafts.latest[entity], key, list(keys.indexes.values()))
+        attributes = _attributes(drafts.latest[entity], key, list(keys.indexes.values()))
         why = f"Version {LATEST}: a copy of the latest, with what belongs to all versions."
         found.append(latest_item(plan, entity, attributes, key, why))
     for source, key in keys.base.items():
-        attributes = _attributes(entity, drafts.each[entity], key, of_each)
+        attributes = _attributes(drafts.each[entity], key, of_each)
         found.append(
             Entity(
                 name=source,
@@ -254,20 +254,9 @@ def _item_why(items: DraftedItems, entity: str) -> str:
     )
 
 
-def _attributes(
-    entity: str, draft: Draft, key: RenderedKey, indexes: list[RenderedKey]
-) -> list[Attribute]:
-    """Keys first; a column that a composed table key spells out is not repeated."""
-    bare = Entity(name="", source=entity, attributes=[])
-    composed = [one for one in key.attributes if one.template]
-    spelled = {ref for one in composed for ref in columns_of(bare, one)}
-    used = {one.name for rendered in [key, *indexes] for one in rendered.attributes}
-    rest = [
-        one
-        for one in draft.attributes.values()
-        if one.name in used or not (one.column and Ref.parse(one.column) in spelled)
-    ]
-    ordered = [*key.attributes, *rest, *draft.others]
+def _attributes(draft: Draft, key: RenderedKey, indexes: list[RenderedKey]) -> list[Attribute]:
+    """Keys first."""
+    ordered = [*key.attributes, *draft.attributes.values(), *draft.others]
     for rendered in indexes:
         ordered += [one for one in rendered.attributes if one.template]
     return list({one.name: one for one in ordered}.values())
@@ -278,7 +267,7 @@ def _guards(items: DraftedItems, names: list[str]) -> TableDesign:
         name=table_name(GUARDS, names),
         partition_key=KeyAttribute(name="value", type="S"),
         why="One item for each value that must not occur twice.",
-        entities=[guard_item(one, "value") for one in items.guards],
+        entities=[guard_item(items.plan, one, "value") for one in items.guards],
     )
 
 
