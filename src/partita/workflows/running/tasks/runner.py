@@ -105,7 +105,7 @@ class TaskRunner:
 
     async def _answer(self, integration: Integration, task: StartTask, execution_arn: str) -> Any:
         if integration.kind == integrations.LAMBDA:
-            return await self._functions.call(task.resource, task.input)
+            return (await self._functions.call(task.resource, task.input))[0]
         if not isinstance(task.input, dict):
             raise StateError(RUNTIME, f"{task.resource} takes an object, not {task.input!r:.100}")
         if integration.kind == integrations.INVOKE:
@@ -120,10 +120,15 @@ class TaskRunner:
         name = parameters.get("FunctionName")
         if not isinstance(name, str):
             raise StateError(PARAMETER_PATH_FAILURE, "lambda:invoke needs a FunctionName")
-        if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
-            raise StateError(RUNTIME, "Here lambda:invoke always waits for the function's result")
-        payload = await self._functions.call(name, parameters.get("Payload", {}))
-        return {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200, **_metadata()}
+        is_event = parameters.get("InvocationType", "RequestResponse") == "Event"
+        if qualifier := parameters.get("Qualifier"):
+            name = f"{name}:{qualifier}"
+        payload, version = await self._functions.call(
+            name, parameters.get("Payload", {}), is_event=is_event
+        )
+        if is_event:
+            return {"Payload": "", "StatusCode": 202, **_metadata()}
+        return {"ExecutedVersion": version, "Payload": payload, "StatusCode": 200, **_metadata()}
 
     async def _ask(self, integration: Integration, parameters: dict[str, Any]) -> dict[str, Any]:
         """An operation of a service, over the wire."""
