@@ -102,6 +102,7 @@ def serve(
                     folder=str(settings_folder.absolute()),
                     settings=settings,
                     time_scale=time_scale,
+                    operations=(*READS, *WRITES),
                     since=since,
                     last_sequences=last_sequences,
                     may_upload=hosts.is_local if may_upload is None else may_upload,

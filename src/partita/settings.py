@@ -72,6 +72,13 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A Kinesis stream."""
 
 
+class Bucket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A folder that stands for a bucket in workflows; its files are the objects."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+    folder: Annotated[str, Meta(min_length=1)]
+
+
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A schedule that calls a function or starts a machine."""
 
@@ -99,6 +106,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     functions: tuple[Function, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     sinks: tuple[Sink, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
     workflows: Workflows = Workflows()
 
 

@@ -30,6 +30,8 @@ class Start(msgspec.Struct):
     """Where functions are looked for."""
     settings: Settings = Settings()
     time_scale: float = 1.0
+    operations: tuple[str, ...] = ()
+    """Those that the server has built, by their names in its registry."""
     since: float = 0.0
     """When the server was ready."""
     last_sequences: dict[str, str] = {}

@@ -7,13 +7,16 @@ and the next one continues.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from partita.client import Client
 from partita.clock import system_clock
+from partita.functions.sinks import Sinks
 from partita.server import companion_process, frames
 from partita.server.http.messages import HttpResponse
 from partita.server.responses import JSON_1_0
 from partita.workflows.api.machines import remove_later
-from partita.workflows.api.registry import Api
+from partita.workflows.api.registry import OPERATIONS, Api
 from partita.workflows.api.service import Service
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
@@ -21,7 +24,10 @@ from partita.workflows.running.storage.items import MACHINES, TABLE
 from partita.workflows.running.storage.records import DELETING, Machine
 from partita.workflows.running.storage.store import Store
 from partita.workflows.running.tasks.activities import Activities
+from partita.workflows.running.tasks.buckets import Buckets
 from partita.workflows.running.tasks.functions import Functions, RemoteFunctions
+from partita.workflows.running.tasks.integrations import STATES_NAMES, Abilities
+from partita.workflows.running.tasks.map_runs import Children
 from partita.workflows.running.tasks.runner import TaskRunner
 from partita.workflows.running.trials import Trials
 
@@ -40,11 +46,28 @@ class Workflows:
         self._functions = functions or RemoteFunctions(self.client)
         activities = Activities()
         store = Store(self.client, table)
-        tasks = TaskRunner(self.client, store, self._functions, activities)
+        folder, settings = Path(start.folder), start.settings
+        tasks = TaskRunner(
+            self.client,
+            store,
+            self._functions,
+            activities,
+            Sinks(settings.sinks, folder, self.client),
+            Buckets(settings.buckets, folder),
+        )
         engine = Engine(store, tasks, system_clock, start.time_scale)
         executions = tasks.executions = Executions(store, engine, system_clock)
+        tasks.map_runs.children = Children(executions.running, executions.run_child)
+        abilities = Abilities(
+            frozenset((*start.operations, *(f"{STATES_NAMES}{name}" for name in OPERATIONS)))
+            if start.operations
+            else None,
+            start.may_upload,
+        )
         trials = Trials(tasks, system_clock, start.time_scale)
-        self.service = Service(store, engine, executions, activities, trials, system_clock)
+        self.service = Service(
+            store, engine, executions, activities, trials, system_clock, abilities
+        )
         self.api = Api(self.service)
 
     async def open(self) -> None:

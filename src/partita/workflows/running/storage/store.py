@@ -31,6 +31,8 @@ class Store(Table):
     def __init__(self, client: Client, table: str = items.TABLE) -> None:
         super().__init__(client, items.table_definition(table))
         self._commits = Commits(client)
+        self._definitions: set[str] = set()
+        """Of map runs, by their digests."""
         self._rests: dict[str, Sequence[Item]] = {}
         """Keys of the further items of long states, by execution."""
 
@@ -57,6 +59,15 @@ class Store(Table):
             partition, sort = items.versions_of(machine.name), items.version_sort(version.number)
             actions.append(await self.put(partition, sort, _encode(version)))
         await self._commits.commit(actions)
+
+    async def put_definition(self, machine: Machine) -> None:
+        """What executions run of a machine that is none of its own."""
+        if machine.digest not in self._definitions:
+            content = machine.definition.encode()
+            await self._commits.commit(
+                [await self.put(f"definition#{machine.digest}", items.DEFINITION, content)]
+            )
+            self._definitions.add(machine.digest)
 
     async def version(self, machine: str, number: int) -> Version | None:
         return await self.read(items.versions_of(machine), items.version_sort(number), Version)

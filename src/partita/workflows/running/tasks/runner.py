@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from partita.client import Client, ClientError
 from partita.errors import StepFunctionsError
+from partita.functions.sinks import Sinks
 from partita.workflows.language import (
     Happening,
     StartTask,
@@ -22,15 +23,18 @@ from partita.workflows.language.errors import (
     TASK_FAILED,
     StateError,
 )
+from partita.workflows.language.interpreting.resources import MAP_RUN
 from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import SUCCEEDED, Execution
 from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks import integrations
+from partita.workflows.running.tasks import buckets, http_calls, integrations, messages
 from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.attribute_values import completed
+from partita.workflows.running.tasks.buckets import Buckets
 from partita.workflows.running.tasks.functions import Functions
 from partita.workflows.running.tasks.integrations import SYNC, SYNC_2, Integration, integration_of
+from partita.workflows.running.tasks.map_runs import MapRuns
 from partita.workflows.running.tasks.member_names import from_wire, to_wire
 
 Report = Callable[..., None]
@@ -62,18 +66,30 @@ class Executions(Protocol):
 
 class TaskRunner:
     def __init__(
-        self, client: Client, store: Store, functions: Functions, activities: Activities
+        self,
+        client: Client,
+        store: Store,
+        functions: Functions,
+        activities: Activities,
+        sinks: Sinks,
+        buckets: Buckets,
     ) -> None:
         self._client = client
         self._store = store
         self._functions = functions
         self._activities = activities
+        self._sinks = sinks
+        self._buckets = buckets
+        self.map_runs = MapRuns(client, buckets)
         self.executions: Executions | None = None
 
     async def run_task(
         self, task: StartTask, execution_arn: str, report: Report, note: Note
     ) -> None:
         """Run a task and report its outcome. Raises StateError when it fails."""
+        if task.resource == MAP_RUN:
+            await self.map_runs.run(task, execution_arn, report)
+            return
         integration = integration_of(task.resource)
         if integration is None:
             raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
@@ -112,6 +128,15 @@ class TaskRunner:
             return await self._invoke(task.input)
         if integration.kind == integrations.START:
             return await self._start(task, execution_arn)
+        if integration.kind in integrations.MESSAGES:
+            answer = await messages.OPERATIONS[integration.kind](self._sinks, task.input)
+            return answer if integration.service == integrations.SDK else answer | _metadata()
+        if integration.kind == integrations.S3:
+            return buckets.run(self._buckets, integration.name, task.input)
+        if integration.kind == integrations.HTTP:
+            return await http_calls.call_http(task.input)
+        if integration.kind == integrations.API:
+            return await http_calls.call_api(task.input)
         if integration.service == "sfn":
             return await self._ask_ourselves(integration, task.input)
         return await self._ask(integration, task.input)
@@ -136,7 +161,7 @@ class TaskRunner:
             service, prefix, general = "dynamodb", "DynamoDB", "AmazonDynamoDBException"
             parameters = completed(parameters)
         else:
-            service, prefix, _ = integrations.SDK_SERVICES[integration.service]
+            service, prefix, *_ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
         try:
             answer = await self._client.call(service, integration.operation, parameters)
