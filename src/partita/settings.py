@@ -72,6 +72,14 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A Kinesis stream."""
 
 
+class StandIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A function that does a workflow's tasks in place of a service that this server lacks."""
+
+    resource: Annotated[str, Meta(pattern=r"^[\w-]+:[\w:.-]+$")]
+    """Such as bedrock:invokeModel, or glue:startJobRun.sync"""
+    function: str
+
+
 class Bucket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A folder that stands for a bucket in workflows; its files are the objects."""
 
@@ -107,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schedules: tuple[Schedule, ...] = ()
     sinks: tuple[Sink, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    stand_ins: tuple[StandIn, ...] = ()
     workflows: Workflows = Workflows()
 
 

@@ -157,6 +157,10 @@ stream = "messages"
 arn = "arn:aws:events:us-east-1:123456789012:event-bus/default"
 file = "bus"
 
+[[stand_ins]]
+resource = "glue:startJobRun.sync"
+function = "echo"
+
 [[buckets]]
 name = "reports"
 folder = "reports"

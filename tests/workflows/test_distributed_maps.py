@@ -97,7 +97,7 @@ def test_objects_of_several_forms_have_items(
 ) -> None:
     (folder / "reports").mkdir(exist_ok=True)
     (folder / "reports" / "items").write_text(content)
-    selector = {}
+    selector: dict[str, Any] = {}
     if config["InputType"] == "CSV":
         selector = {"ItemSelector": {"n.$": "States.StringToJson($$.Map.Item.Value.text)"}}
     machine = distributed(

@@ -204,3 +204,8 @@ def test_api_gateway_tasks_call_an_endpoint(output: Run, endpoint: str) -> None:
     }
     answer = output(one_task(f"{STATES}apigateway:invoke", Parameters=parameters))
     assert answer["ResponseBody"]["path"] == "/prod/orders/1"
+
+
+def test_a_function_stands_in_for_a_service_that_is_not_built(output: Run) -> None:
+    machine = one_task(f"{STATES}glue:startJobRun.sync", Parameters={"JobName": "j"})
+    assert output(machine) == {"JobName": "j"}

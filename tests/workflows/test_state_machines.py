@@ -109,7 +109,7 @@ def test_a_name_with_strange_characters_is_refused(states: Any, name: str) -> No
             for name in NOT_BUILT
         ),
         (
-            json.dumps(one_task("arn:aws:states:::glue:startJobRun.sync")),
+            json.dumps(one_task("arn:aws:states:::glue:startCrawler")),
             "not supported by this",
         ),
         (json.dumps(one_task("https://example.com")), "SCHEMA_VALIDATION_FAILED"),

@@ -47,6 +47,7 @@ class Workflows:
         activities = Activities()
         store = Store(self.client, table)
         folder, settings = Path(start.folder), start.settings
+        stand_ins = {one.resource: one.function for one in settings.stand_ins}
         tasks = TaskRunner(
             self.client,
             store,
@@ -54,6 +55,7 @@ class Workflows:
             activities,
             Sinks(settings.sinks, folder, self.client),
             Buckets(settings.buckets, folder),
+            stand_ins,
         )
         engine = Engine(store, tasks, system_clock, start.time_scale)
         executions = tasks.executions = Executions(store, engine, system_clock)
@@ -63,6 +65,7 @@ class Workflows:
             if start.operations
             else None,
             start.may_upload,
+            stand_ins,
         )
         trials = Trials(tasks, system_clock, start.time_scale)
         self.service = Service(

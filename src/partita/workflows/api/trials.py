@@ -22,6 +22,7 @@ from partita.workflows.running.tasks.integrations import (
     Abilities,
     check_resources,
     integration_of,
+    stand_in,
 )
 from partita.workflows.running.tasks.mocks import STRICT, check_mock
 
@@ -97,7 +98,8 @@ def _check_without_mock(
         check_resources(machine, STANDARD, abilities)
     except InvalidDefinition as error:
         raise InvalidStateMachineDefinition(str(error)) from error
-    integration = integration_of(state.fields["Resource"])
+    resource = state.fields["Resource"]
+    integration = stand_in(resource, abilities.stand_ins) or integration_of(resource)
     assert integration is not None
     if integration.pattern or integration.kind == integrations.ACTIVITY:
         raise InvalidStateMachineDefinition(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from partita.server.protocol import model
@@ -12,7 +13,7 @@ from partita.workflows.running.storage.records import EXPRESS
 from partita.workflows.running.tasks.buckets import OPERATIONS as S3_OPERATIONS
 
 LAMBDA, ACTIVITY, INVOKE, START = "lambda", "activity", "lambda:invoke", "states:startExecution"
-DYNAMODB, SDK, S3 = "dynamodb", "aws-sdk", "s3"
+DYNAMODB, SDK, S3, STAND_IN = "dynamodb", "aws-sdk", "s3", "stand-in"
 HTTP, API = "http:invoke", "apigateway:invoke"
 MESSAGES = ("sns:publish", "sqs:sendMessage", "events:putEvents")
 SDK_MESSAGES = {
@@ -24,6 +25,7 @@ SDK_MESSAGES = {
 SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
+_STATES = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:")
 _SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
 
 
@@ -55,6 +57,8 @@ class Abilities(NamedTuple):
     """Those that are built, by their names in the registry; None when that is not known."""
     may_call: bool = True
     """Whether machines may send HTTP requests to others."""
+    stand_ins: Mapping[str, str] = {}
+    """Functions that do the tasks of services that are not built, by resource."""
 
 
 class Integration(NamedTuple):
@@ -97,6 +101,15 @@ def integration_of(resource: str) -> Integration | None:
     return None
 
 
+def stand_in(resource: str, functions: Mapping[str, str]) -> Integration | None:
+    """The function that does a task in place of a service; it answers for a job as well."""
+    match = _STATES.match(resource)
+    name = None if match is None else functions.get(resource[match.end() :])
+    if name is None:
+        return None
+    return Integration(STAND_IN, name, TOKEN if resource.endswith(TOKEN) else "")
+
+
 def is_activity(resource: str) -> bool:
     return arns.kind_of(resource) == arns.ACTIVITY
 
@@ -131,7 +144,7 @@ def _is_built(integration: Integration, abilities: Abilities) -> bool:
 
 
 def _refusal(resource: str, type: str, abilities: Abilities) -> str:
-    integration = integration_of(resource)
+    integration = stand_in(resource, abilities.stand_ins) or integration_of(resource)
     if integration is None or not _is_built(integration, abilities):
         return f"The resource {resource!r} is not supported by this server"
     if integration.kind in (HTTP, API) and not abilities.may_call:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from partita.client import Client, ClientError
@@ -33,7 +33,13 @@ from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.attribute_values import completed
 from partita.workflows.running.tasks.buckets import Buckets
 from partita.workflows.running.tasks.functions import Functions
-from partita.workflows.running.tasks.integrations import SYNC, SYNC_2, Integration, integration_of
+from partita.workflows.running.tasks.integrations import (
+    SYNC,
+    SYNC_2,
+    Integration,
+    integration_of,
+    stand_in,
+)
 from partita.workflows.running.tasks.map_runs import MapRuns
 from partita.workflows.running.tasks.member_names import from_wire, to_wire
 
@@ -73,6 +79,7 @@ class TaskRunner:
         activities: Activities,
         sinks: Sinks,
         buckets: Buckets,
+        stand_ins: Mapping[str, str],
     ) -> None:
         self._client = client
         self._store = store
@@ -80,6 +87,7 @@ class TaskRunner:
         self._activities = activities
         self._sinks = sinks
         self._buckets = buckets
+        self._stand_ins = stand_ins
         self.map_runs = MapRuns(client, buckets)
         self.executions: Executions | None = None
 
@@ -90,7 +98,7 @@ class TaskRunner:
         if task.resource == MAP_RUN:
             await self.map_runs.run(task, execution_arn, report)
             return
-        integration = integration_of(task.resource)
+        integration = stand_in(task.resource, self._stand_ins) or integration_of(task.resource)
         if integration is None:
             raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
         if integration.kind == integrations.ACTIVITY:
@@ -120,6 +128,8 @@ class TaskRunner:
         await self._activities.offer(name, task, note)
 
     async def _answer(self, integration: Integration, task: StartTask, execution_arn: str) -> Any:
+        if integration.kind == integrations.STAND_IN:
+            return (await self._functions.call(integration.name, task.input))[0]
         if integration.kind == integrations.LAMBDA:
             return (await self._functions.call(task.resource, task.input))[0]
         if not isinstance(task.input, dict):
