@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from partita.clock import system_clock
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
+from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
+from partita.database.operations.streams.records import sequence_number
+from partita.database.operations.streams.streams import stream_arn
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
+from partita.functions.storage import TABLE as FUNCTIONS_TABLE
 from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
@@ -30,12 +33,10 @@ from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import PAGES
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
-from partita.settings import Function, Trigger
+from partita.settings import Settings, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
-if TYPE_CHECKING:
-    from partita.streams.triggers.runner import Triggers
-
+NO_SETTINGS = Settings()
 MEMORY_FOLDER = Path("/dev/shm")
 STEP_FUNCTIONS = b"AWSStepFunctions"
 """How the targets of Step Functions' API begin."""
@@ -53,8 +54,8 @@ def serve(
     capacity: str = OFF,
     response_cache_bytes: int | None = None,
     schedules: Sequence[ScheduledChange] = (),
-    triggers: Sequence[Trigger] = (),
-    functions: Sequence[Function] = (),
+    settings: Settings = NO_SETTINGS,
+    may_upload: bool | None = None,
     time_scale: float = 1.0,
     settings_folder: Path = Path(),
     allowed_origins: Sequence[str] = (),
@@ -66,11 +67,14 @@ def serve(
 
     `say` gets a line when requests are accepted. `response_cache_bytes` bounds the response cache;
     0 switches it off, without it there is a default. Functions are looked for in the folder of the
-    settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
+    settings, and files in it; clients may bring code of their own if `may_upload`, or without it if
+    nobody else can reach the server. `time_scale` is how fast time passes in workflows. A lenient
+    database
     creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
     local ones. Refusals name what would allow another.
     """
+    _check_settings(settings)
     origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
     hosts = Hosts(allowed_hosts, host_remedy)
 
@@ -90,8 +94,24 @@ def serve(
                 RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
             ),
         )
-        callers = _callers(database, triggers, settings_folder)
-        workflows = _workflows(database, functions, time_scale, settings_folder)
+        since, last_sequences = 0.0, dict[str, str]()
+
+        def start() -> bytes:
+            return msgspec.json.encode(
+                Start(
+                    endpoint=f"http://{database.service.address}",
+                    folder=str(settings_folder.absolute()),
+                    settings=settings,
+                    time_scale=time_scale,
+                    operations=(*READS, *WRITES),
+                    since=since,
+                    last_sequences=last_sequences,
+                    may_upload=hosts.is_local if may_upload is None else may_upload,
+                )
+            )
+
+        workflows = Companion("partita.workflows", start)
+        functions = Companion("partita.functions", start)
         large_requests = LargeRequests(database)
         dispatcher = Dispatcher(
             database,
@@ -103,17 +123,25 @@ def serve(
             database.response_caches,
             {STEP_FUNCTIONS: workflows},
             hosts,
+            functions,
             large_requests,
         )
+
+        async def stop() -> None:
+            await asyncio.gather(workflows.stop(), functions.stop())
 
         def ready(url: str) -> None:
             database.service.address = url.removeprefix("http://")
             database.start()
-            for caller in callers:
-                caller.start()
+            nonlocal since
+            since = database.service.clock()
+            last_sequences.update(_last_sequences(database, settings.triggers))
+            # Something may be under way, or about to be called.
             if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
-                # Executions may be under way.
                 workflows.start()
+            is_calling = settings.triggers or settings.schedules
+            if is_calling or database.service.catalog.find(FUNCTIONS_TABLE) is not None:
+                functions.start()
             say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
 
         try:
@@ -124,39 +152,38 @@ def serve(
                 origins=origins,
                 count=dispatcher.metrics.count_connections,
             )
-            await lifecycle.serve(listener, host, port, ready, workflows.stop)
+            await lifecycle.serve(listener, host, port, ready, stop)
         finally:
             await large_requests.stop()
-            await workflows.stop()
-            for caller in callers:
-                await caller.stop()
+            await stop()
             database.close()
 
     lifecycle.run(run)
 
 
-def _callers(
-    database: Database, triggers: Sequence[Trigger], settings_folder: Path
-) -> tuple[Triggers, ...]:
-    """What calls the functions of triggers; most servers have none, and start without its room."""
-    if not triggers:
-        return ()
-    from partita.streams.triggers.runner import Triggers
+def _last_sequences(database: Database, triggers: Sequence[Trigger]) -> Iterator[tuple[str, str]]:
+    """What the streams have last that triggers read from now on."""
+    for trigger in triggers:
+        if trigger.table is None or trigger.starting_position != "LATEST":
+            continue
+        snapshot = database.reads.snapshot
+        for stream in streams_of(snapshot, trigger.table):
+            last = sequence_number(last_sequence(snapshot, stream.number))
+            yield stream_arn(database.service, stream), last
 
-    return (Triggers(database, triggers, settings_folder),)
 
+def _check_settings(settings: Settings) -> None:
+    """What a companion could not start with is told of now."""
+    if settings.triggers:
+        from partita.functions.mappings.filters import compile_filters
 
-def _workflows(
-    database: Database, functions: Sequence[Function], time_scale: float, settings_folder: Path
-) -> Companion:
-    """The process that answers for Step Functions' API; it gets the address of the database."""
+        for trigger in settings.triggers:
+            compile_filters(trigger.filter_patterns)
+    if settings.schedules:
+        from partita.functions.schedules.expressions import parse
 
-    def start() -> bytes:
-        endpoint = f"http://{database.service.address}"
-        folder = str(settings_folder.absolute())
-        return msgspec.json.encode(Start(endpoint, folder, tuple(functions), time_scale))
-
-    return Companion("partita.workflows", start)
+        for schedule in settings.schedules:
+            parse(schedule.expression, schedule.timezone, system_clock())
 
 
 def check(data: Path, say: Callable[[str], None]) -> bool:

@@ -169,6 +169,11 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     metavar="NAME",
     help="A name that is answered to besides localhost, or * for all.",
 )
+@click.option(
+    "--allow-function-uploads/--no-function-uploads",
+    default=None,
+    help="Whether clients may bring code that the server runs.  [default: on loopback only]",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -181,6 +186,7 @@ def serve(
     time_scale: float | None,
     allow_origin: tuple[str, ...],
     allow_host: tuple[str, ...],
+    allow_function_uploads: bool | None,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -198,8 +204,8 @@ def serve(
         capacity=capacity,
         response_cache_bytes=response_cache,
         schedules=scheduled_changes(loaded.capacity),
-        triggers=loaded.triggers,
-        functions=loaded.functions,
+        settings=loaded,
+        may_upload=allow_function_uploads,
         time_scale=loaded.workflows.time_scale if time_scale is None else time_scale,
         settings_folder=Path() if config is None else config.absolute().parent,
         allowed_origins=allow_origin,

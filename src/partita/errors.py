@@ -274,3 +274,72 @@ class TooManyTags(StepFunctionsError):
 
 class ResourceNotFound(StepFunctionsError):
     pass
+
+
+class RestError(DynamoDBError):
+    """What clients of Lambda and EventBridge Scheduler receive, whose protocol is REST."""
+
+    namespace = ""
+
+
+class FunctionNotFound(RestError):
+    """Of Lambda and the scheduler; DynamoDB has the same code with another status."""
+
+    code = "ResourceNotFoundException"
+    status = 404
+
+
+class ResourceConflictException(RestError):
+    status = 409
+
+
+class MappingInUse(RestError):
+    code = "ResourceInUseException"
+
+
+class ScheduleConflict(RestError):
+    code = "ConflictException"
+    status = 409
+
+
+class PreconditionFailedException(RestError):
+    status = 412
+
+
+class InvalidParameterValueException(RestError):
+    pass
+
+
+class InvalidRequestContentException(RestError):
+    pass
+
+
+class RequestTooLargeException(RestError):
+    status = 413
+
+
+class TooManyRequestsException(RestError):
+    status = 429
+
+
+class CodeStorageExceededException(RestError):
+    pass
+
+
+class UploadsNotAllowed(RestError):
+    code = "AccessDeniedException"
+    status = 403
+
+
+class MissingToken(RestError):
+    code = "MissingAuthenticationTokenException"
+    status = 403
+
+
+class UnknownRoute(RestError):
+    code = "UnknownOperationException"
+    status = 404
+
+
+class ServiceException(RestError):
+    status = 500

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import orjson
 
-from partita.client.connections import Pool
-from partita.client.failures import ClientError, refusal
+from partita.client.connections import Answer, Pool
+from partita.client.failures import THROTTLING, ClientError, refusal
 from partita.client.services import REQUEST_TOKENS, SERVICES
 from partita.client.signing import (
     Credentials,
@@ -67,19 +68,65 @@ class Client:
 
     async def send(self, service: str, operation: str, body: bytes) -> bytes:
         """The same with the bytes of the wire."""
+        host = self._pool(service).host
+        answer = await self._answered(
+            service, lambda: self._request(service, operation, host, body), self._seconds_max
+        )
+        return answer.content
+
+    async def request(
+        self,
+        service: str,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+        seconds_max: float = CALL_SECONDS_MAX,
+        *,
+        is_patient: bool = True,
+    ) -> Answer:
+        """The answer of a service whose protocol is REST; also after it has throttled us, if we are
+        patient."""
+        host = self._pool(service).host
+
+        def make() -> bytes:
+            described = SERVICES[service]
+            sent = {"Host": host, "Content-Type": described.content_type, **(headers or {})}
+            if self._credentials is None:
+                sent |= unverified_headers(described, self._region)
+            else:
+                sent |= signed_headers(
+                    *(described, self._region, self._credentials(), sent, body, self._clock()),
+                    *(method, path),
+                )
+            return b"%bContent-Length: %d\r\n\r\n%b" % (
+                _lines(sent, f"{method} {path}"),
+                len(body),
+                body,
+            )
+
+        return await self._answered(service, make, seconds_max, is_patient=is_patient)
+
+    async def _answered(
+        self,
+        service: str,
+        make: Callable[[], bytes],
+        seconds_max: float,
+        *,
+        is_patient: bool = True,
+    ) -> Answer:
         pool = self._pool(service)
         tried = 0
         while True:
             tried += 1
             try:
-                answer = await pool.send(
-                    self._request(service, operation, pool.host, body), self._seconds_max
-                )
-                if answer.status == 200:
-                    return answer.content
-                raise refusal(answer.status, answer.content)
+                answer = await pool.send(make(), seconds_max)
+                if answer.status < 300:
+                    return answer
+                raise refusal(answer.status, answer.content, answer.headers)
             except ClientError as error:
-                if tried >= self._tries or not error.is_passing:
+                is_passing = error.is_passing and (is_patient or error.code not in THROTTLING)
+                if tried >= self._tries or not is_passing:
                     raise
             await asyncio.sleep(self._pause_seconds(tried))
 
@@ -129,5 +176,6 @@ class Client:
         return self._chance.random() * seconds_max
 
 
-def _lines(headers: dict[str, str]) -> bytes:
-    return ("POST / HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in headers.items())).encode()
+def _lines(headers: dict[str, str], asked: str = "POST /") -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{asked} HTTP/1.1\r\n{lines}".encode()

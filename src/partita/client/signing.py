@@ -1,4 +1,4 @@
-"""Signature Version 4, as AWS's documentation gives it for a POST with a JSON body."""
+"""Signature Version 4, as AWS's documentation gives it for requests without a query."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import quote
 
 from partita.client.services import Service
 from partita.errors import PartitaError
@@ -82,6 +83,8 @@ def signed_headers(
     headers: Mapping[str, str],
     body: bytes,
     now: float,
+    method: str = "POST",
+    path: str = "/",
 ) -> dict[str, str]:
     """What to send besides `headers`, all of which are signed."""
     date = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -91,7 +94,9 @@ def signed_headers(
     signed = sorted((name.lower(), value) for name, value in {**headers, **added}.items())
     names = ";".join(name for name, _ in signed)
     lines = "".join(f"{name}:{value}\n" for name, value in signed)
-    request = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    # Of all services but S3, what is in the path already is encoded once more.
+    shown = f"{method}\n{quote(path)}\n"
+    request = f"{shown}\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
     scope = f"{date[:8]}/{region}/{service.signing_name}/aws4_request"
     digest = hashlib.sha256(request.encode()).hexdigest()
     key = _signing_key(credentials.secret_access_key, date[:8], region, service.signing_name)

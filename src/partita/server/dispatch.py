@@ -25,10 +25,12 @@ from partita.errors import (
     InternalServerError,
     InvalidSignatureException,
     MissingAuthenticationTokenException,
+    MissingToken,
     SerializationException,
     UnknownOperationException,
 )
 from partita.limits import KB, MB
+from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
@@ -37,6 +39,7 @@ from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.server.protocol.validation import Request, Validator, compile_validators
 from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
+from partita.server.rest import rest_error, service_at
 
 logger = logging.getLogger(__name__)
 
@@ -157,15 +160,18 @@ class Dispatcher:
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
         hosts: Hosts | None = None,
+        rest: Companion | None = None,
         large_requests: LargeRequests | None = None,
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
-        that begin with their names; pages with data are shown under names that `hosts` allows.
-        Without `large_requests`, requests of any size are decided at once."""
+        that begin with their names, and `rest` the services whose protocol is REST; pages with
+        data are shown under names that `hosts` allows. Without `large_requests`, requests of any
+        size are decided at once."""
         self.metrics = Metrics(response_caches)
         self._database = database
         self._companions = companions
+        self._rest = rest
         self._hosts = hosts
         self._large_requests = large_requests
         validators = _validators(tuple({**reads, **writes}))
@@ -191,6 +197,11 @@ class Dispatcher:
         self._database_pages = {path.encode(): page for path, page in pages.items()}
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
+        if request.target != b"/" and self._rest is not None:
+            service = service_at(request.target)
+            if service is not None:
+                self._forward_rest(self._rest, service, request, reply)
+                return
         if request.method != b"POST":
             reply(self._without_operation(request))
             return
@@ -307,6 +318,22 @@ class Dispatcher:
             reply(response)
 
         companion.forward(name, request.body, answer)
+
+    def _forward_rest(
+        self, companion: Companion, service: str, request: HttpRequest, reply: Reply
+    ) -> None:
+        started = perf_counter()
+
+        def answer(response: HttpResponse) -> None:
+            self.metrics.observe(service, response.status, perf_counter() - started)
+            reply(response)
+
+        try:
+            check_credentials(request)
+        except DynamoDBError as error:
+            answer(rest_error(MissingToken(error.message)))
+        else:
+            companion.forward(rest_operation(request), request.body, answer)
 
     def _answer_later(self, name: str, content_type: bytes, started: float, reply: Reply) -> Done:
         def done(result: bytes | BaseException) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from partita.clock import Clock, Stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
 from partita.database.storage.engine import Snapshot
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
@@ -40,6 +41,8 @@ class Service:
     ledger: Ledger
     """Where requests are charged, while it is on."""
     event_streams: EventStreams
+    throughput: Throughput
+    """What shards of event streams have taken and given in this second."""
     new_id: Callable[[], str] = _random_id
     is_lenient: bool = False
     """Whether tables are created that the service refuses and clients of DynamoDB Local ask for."""

@@ -16,6 +16,7 @@ import msgspec
 
 from partita.clock import system_stopwatch
 from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
 from partita.database.operations.context import ReadContext, Service, WriteContext
 from partita.database.operations.registry import ONLY_READS, READS, WRITES
 from partita.database.storage.write_batch import WriteBatch
@@ -96,6 +97,7 @@ class Worker:
             0.0,
             ledger,
             EventStreams(TableList([])),
+            Throughput(self._clock),
             is_lenient=job.is_lenient,
         )
 

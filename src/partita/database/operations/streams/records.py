@@ -80,12 +80,3 @@ def api_record(stream: Stream, change: Change, region: str) -> bytes:
     if change.event == EXPIRE:
         members.append(member("userIdentity", {"PrincipalId": TTL_PRINCIPAL, "Type": "Service"}))
     return answer(members)
-
-
-def lambda_record(stream: Stream, change: Change, region: str, stream_arn: str) -> bytes:
-    """A record in the event of a function: it says where it is from, and has other capitals."""
-    members = record_members(stream, change, region)
-    members.append(member("eventSourceARN", stream_arn))
-    if change.event == EXPIRE:
-        members.append(member("userIdentity", {"principalId": TTL_PRINCIPAL, "type": "Service"}))
-    return answer(members)
