@@ -209,3 +209,28 @@ def test_api_gateway_tasks_call_an_endpoint(output: Run, endpoint: str) -> None:
 def test_a_function_stands_in_for_a_service_that_is_not_built(output: Run) -> None:
     machine = one_task(f"{STATES}glue:startJobRun.sync", Parameters={"JobName": "j"})
     assert output(machine) == {"JobName": "j"}
+
+
+def test_tasks_call_operations_of_lambda_and_the_scheduler(output: Run, run: Run) -> None:
+    got = output(
+        one_task(f"{STATES}aws-sdk:lambda:getFunction", Parameters={"FunctionName": "echo"})
+    )
+    assert got["Configuration"]["FunctionName"] == "echo"
+    schedule = {
+        "Name": "from-a-machine",
+        "ScheduleExpression": "rate(1 day)",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "Target": {
+            "Arn": got["Configuration"]["FunctionArn"],
+            "RoleArn": "arn:aws:iam::123456789012:role/r",
+        },
+    }
+    created = output(one_task(f"{STATES}aws-sdk:scheduler:createSchedule", Parameters=schedule))
+    assert created["ScheduleArn"].endswith("/default/from-a-machine")
+    listed = output(
+        one_task(f"{STATES}aws-sdk:scheduler:listSchedules", Parameters={"NamePrefix": "from-a"})
+    )
+    assert [one["Name"] for one in listed["Schedules"]] == ["from-a-machine"]
+    missing = {"FunctionName": "nobody"}
+    failed = run(one_task(f"{STATES}aws-sdk:lambda:getFunction", Parameters=missing))
+    assert failed["error"] == "Lambda.ResourceNotFoundException"

@@ -25,6 +25,7 @@ SERVICES = {
     "kinesis": Service("Kinesis_20131202", JSON_1_1, "kinesis.{}.amazonaws.com", "kinesis"),
     "states": Service("AWSStepFunctions", JSON_1_0, "states.{}.amazonaws.com", "states"),
     "lambda": Service("", "application/json", "lambda.{}.amazonaws.com", "lambda"),
+    "scheduler": Service("", "application/json", "scheduler.{}.amazonaws.com", "scheduler"),
 }
 
 REQUEST_TOKENS = {

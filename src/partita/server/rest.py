@@ -6,10 +6,11 @@ its status, its headers and its body. Where each is, the service's description s
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, quote, unquote, urlencode
 
 import orjson
 
@@ -118,6 +119,32 @@ class RestService:
             return HttpResponse(status, content.get(shape.payload, b""), JSON, lines)
         body = b"" if status == BODILESS else orjson.dumps(content)
         return HttpResponse(status, body, JSON, lines)
+
+
+def request_for(
+    service: str, name: str, parameters: dict[str, Any]
+) -> tuple[str, str, dict[str, str], bytes]:
+    """Method, target, headers and body of a request for an operation."""
+    model = load(service)
+    http, shape = model.https[name], model.shapes[model.inputs[name] or ""]
+    content = dict(parameters)
+    path, query, headers = http.path, dict[str, Any](), dict[str, str]()
+    for member, (place, place_name) in shape.places.items():
+        if member not in content:
+            continue
+        value = content.pop(member)
+        if place == "uri":
+            path = re.sub(rf"{{{place_name}\+?}}", quote(str(value), safe=""), path)
+        elif place == "querystring":
+            query[place_name] = value if isinstance(value, list) else _shown(value)
+        else:
+            headers[place_name] = str(value)
+    target = f"{path}?{urlencode(query, doseq=True)}" if query else path
+    return http.method, target, headers, orjson.dumps(content) if content else b""
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
 def _matched(operation: Operation, method: str, segments: list[str]) -> dict[str, str] | None:

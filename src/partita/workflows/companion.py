@@ -11,6 +11,7 @@ from pathlib import Path
 
 from partita.client import Client
 from partita.clock import system_clock
+from partita.functions.api.registry import OPERATIONS as REST
 from partita.functions.sinks import Sinks
 from partita.server import companion_process, frames
 from partita.server.http.messages import HttpResponse
@@ -61,7 +62,13 @@ class Workflows:
         executions = tasks.executions = Executions(store, engine, system_clock)
         tasks.map_runs.children = Children(executions.running, executions.run_child)
         abilities = Abilities(
-            frozenset((*start.operations, *(f"{STATES_NAMES}{name}" for name in OPERATIONS)))
+            frozenset(
+                (
+                    *start.operations,
+                    *(f"{STATES_NAMES}{name}" for name in OPERATIONS),
+                    *(f"{service}.{name}" for service, table in REST.items() for name in table),
+                )
+            )
             if start.operations
             else None,
             start.may_upload,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from urllib.parse import parse_qs, unquote
 
 from partita.client import ClientError
@@ -15,6 +16,9 @@ from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.rest import RestService, rest_error, service_at
 
 logger = logging.getLogger(__name__)
+
+_LOCATION = re.compile(r"/2015-03-31/functions/[^/?]+/code\?.*X-Amz-Signature=[0-9a-f]")
+"""Where GetFunction says that the code is."""
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
     LAMBDA: {
@@ -88,7 +92,7 @@ class Api:
     ) -> HttpResponse:
         name = service_at(target.encode("latin-1"))
         assert name is not None
-        if method == "GET" and "X-Amz-Signature=" in target and "/code?" in target:
+        if method == "GET" and _LOCATION.match(target):
             return await self._download(target)
         operation, request = self._rest[name].parse(method, target, headers, body)
         answer = await OPERATIONS[name][operation.name](self._service, request)
@@ -98,6 +102,6 @@ class Api:
         """The code of a function, at the location that GetFunction tells."""
         path, _, query = target.partition("?")
         name = unquote(path.split("/")[3])
-        (package,) = parse_qs(query)["X-Amz-Signature"]
+        package = parse_qs(query)["X-Amz-Signature"][0]
         content = await functions.download(self._service, name, package)
         return HttpResponse(200, content, b"application/zip")

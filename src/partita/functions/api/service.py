@@ -65,6 +65,8 @@ def page(
             start = int(orjson.loads(base64.b64decode(marker, validate=True)))
         except (ValueError, TypeError):
             raise InvalidParameterValueException("Invalid Marker") from None
+        if start < 0:
+            raise InvalidParameterValueException("Invalid Marker")
     size = min(request.get("MaxItems") or request.get("MaxResults") or limit, most)
     end = start + size
     more = base64.b64encode(orjson.dumps(end)).decode() if end < len(items) else None

@@ -25,6 +25,7 @@ SDK_MESSAGES = {
 SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
+REST = ("lambda", "scheduler")
 _STATES = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:")
 _SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
 
@@ -46,6 +47,8 @@ SDK_SERVICES = {
     "dynamodb": SdkService("dynamodb", "DynamoDb", model.DYNAMODB),
     "kinesis": SdkService("kinesis", "Kinesis", model.KINESIS, model.KINESIS_NAMES),
     "sfn": SdkService("states", "Sfn", model.STEP_FUNCTIONS, STATES_NAMES),
+    "lambda": SdkService("lambda", "Lambda", model.LAMBDA, "lambda."),
+    "scheduler": SdkService("scheduler", "Scheduler", model.SCHEDULER, "scheduler."),
 }
 """By their name in a Resource."""
 
@@ -85,14 +88,14 @@ def integration_of(resource: str) -> Integration | None:
         name = arns.function_name(resource) if is_function else None
         return None if name is None else Integration(LAMBDA, name)
     sdk, service, operation, pattern = match.groups(default="")
+    if sdk and (service, operation, pattern) == ("lambda", "invoke", ""):
+        return Integration(INVOKE, operation, pattern, SDK)
     if sdk and service in SDK_SERVICES and pattern in ("", TOKEN):
         return Integration(SDK, operation, pattern, service)
     if sdk and service == S3 and operation in S3_OPERATIONS and not pattern:
         return Integration(S3, operation)
     if sdk and pattern in ("", TOKEN) and f"{service}:{operation}" in SDK_MESSAGES:
         return Integration(SDK_MESSAGES[f"{service}:{operation}"], operation, pattern, SDK)
-    if sdk and (service, operation, pattern) == ("lambda", "invoke", ""):
-        return Integration(INVOKE, operation, pattern, SDK)
     if service == DYNAMODB and operation in DYNAMODB_OPERATIONS and not pattern:
         return Integration(DYNAMODB, operation)
     named = f"{service}:{operation}"

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from partita.client import Client, ClientError
 from partita.errors import StepFunctionsError
 from partita.functions.sinks import Sinks
+from partita.server.rest import request_for
 from partita.workflows.language import (
     Happening,
     StartTask,
@@ -174,12 +175,20 @@ class TaskRunner:
             service, prefix, *_ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
         try:
-            answer = await self._client.call(service, integration.operation, parameters)
+            if service in integrations.REST:
+                answer = await self._ask_rest(service, integration.operation, parameters)
+            else:
+                answer = await self._client.call(service, integration.operation, parameters)
         except ClientError as error:
             code = general if error.code in UNMODELLED else error.code
             cause = f"{error.message} (Service: {prefix}, Status Code: {error.status})"
             raise StateError(f"{prefix}.{code}", cause) from error
         return {**answer, **_metadata()} if integration.kind == integrations.DYNAMODB else answer
+
+    async def _ask_rest(self, service: str, name: str, parameters: dict[str, Any]) -> Any:
+        method, target, headers, body = request_for(service, name, parameters)
+        answer = await self._client.request(service, method, target, body, headers)
+        return parse_json(answer.content) if answer.content else {}
 
     async def _ask_ourselves(self, integration: Integration, parameters: dict[str, Any]) -> Any:
         """An operation of Step Functions, over the wire as for any other client."""
