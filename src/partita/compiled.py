@@ -67,7 +67,7 @@ MODULES = (
     "database/events/layout.py",
     "database/events/log.py",
     "database/tables/catalog.py",
-    "database/tables/expiry.py",
+    "database/tables/expiry_time.py",
     "database/tables/indexes.py",
     "database/tables/keys.py",
     "database/tables/layout.py",

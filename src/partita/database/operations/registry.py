@@ -34,7 +34,7 @@ from partita.database.operations.streams import streams
 
 
 def _partiql(module: str, name: str) -> Callable[..., Any]:
-    """Imported with the first statement: many servers never see one, and start sooner."""
+    """A handler that is imported with the first statement: servers without one start faster."""
 
     @cache
     def load() -> Callable[..., Any]:
@@ -74,7 +74,7 @@ READS: dict[str, ReadHandler] = {
 }
 
 PLAIN_READS: dict[str, PlainHandler] = {"GetItem": plain_get.get_plain_item}
-"""The plainest form of an operation, from the bytes of its request."""
+"""Fast paths: answer the simplest form of a request straight from its bytes."""
 
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_writes"),
@@ -105,4 +105,4 @@ ONLY_READS: dict[str, Callable[[Request], bool]] = {
     "ExecuteStatement": _partiql("statements", "only_reads"),
     "ExecuteTransaction": _partiql("transactions", "only_reads"),
 }
-"""Operations that are in both tables: whether a request is to be answered by the first."""
+"""For operations that are in both READS and WRITES: whether a request only reads."""

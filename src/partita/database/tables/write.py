@@ -12,7 +12,7 @@ from partita.database.capacity.units import write_units
 from partita.database.changes.log import log_change
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
-from partita.database.tables.expiry import expires_at
+from partita.database.tables.expiry_time import expires_at
 from partita.database.tables.indexes import Entry, entry_of
 from partita.database.tables.schema import CREATING, DELETING, Index, Table
 from partita.database.tables.statistics import (

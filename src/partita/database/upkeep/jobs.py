@@ -1,8 +1,9 @@
-"""The background jobs: each does a piece of its work in one write batch, and says if there was any.
+"""Background jobs of tables: backfilling indexes, deleting expired items (TTL), removing old data.
 
-Jobs keep no position in storage: an index that is being filled, or data that is being removed, is
-found again after a restart, and doing a piece twice does no harm. A job over a whole table starts
-when the change that requires it is committed: by then the snapshot has every item that was decided
+Each does a piece of its work in one write batch, and says whether there was any. Jobs keep no
+position in storage: an index that is being backfilled, or data that is being removed, is found
+again after a restart, and doing a piece twice does no harm. A job over a whole table starts when
+the change that requires it is committed: by then the snapshot has every item that was decided
 before, and the write path takes care of all that come after.
 """
 
@@ -20,7 +21,7 @@ from partita.database.storage.engine import Snapshot, prefix_end
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.catalog import Catalog
-from partita.database.tables.expiry import expires_at
+from partita.database.tables.expiry_time import expires_at
 from partita.database.tables.indexes import entry_of
 from partita.database.tables.read import load
 from partita.database.tables.schema import ACTIVE, CREATING, DELETING, Index, Table
@@ -31,7 +32,7 @@ from partita.limits import CLIENT_TOKEN_SECONDS, EXPIRED_SECONDS_MAX
 
 PIECE_KEYS = 200
 PIECE_SECONDS = 0.02
-"""A piece of work ends after so many keys or so long, whatever comes first."""
+"""A piece of work ends after this many keys or this long, whichever comes first."""
 
 
 class Jobs:

@@ -1,7 +1,8 @@
-"""Large requests on the server's side: one after the other, each decided by the process as a draft.
+"""The server's side of large requests: forwards them one at a time to the process that decides.
 
-While the process decides, which may take seconds, the server goes on with other requests; it only
-answers the process's questions. A draft that was overtaken meanwhile is decided again.
+While that process (`worker.py`) decides, which may take seconds, the server continues with other
+requests and only answers the process's questions. The result is a draft: it is applied if what it
+read is still the same, and otherwise decided again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The process for large requests: it decides one at a time and never writes anything.
+"""The process that decides large requests, one at a time; it never writes anything.
 
 `python -m partita.server.large_requests.worker` is started by the server, with a socket as its
 standard input, and ends when that does.

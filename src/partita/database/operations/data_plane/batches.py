@@ -1,4 +1,4 @@
-"""BatchGetItem and BatchWriteItem: many items in one request, each on its own."""
+"""BatchGetItem and BatchWriteItem: many items in one request, each independent of the others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TOO_MANY: Final = "Too many items requested for the {operation} call"
 
 @dataclass(slots=True)
 class TableGets:
-    """What a BatchGetItem asks of one table."""
+    """The part of a BatchGetItem that concerns one table."""
 
     name: str
     keys: list[Item]
@@ -56,13 +56,13 @@ class TableGets:
     consistent: bool
     asked: dict[str, Any]
     texts: list[bytes]
-    """The keys as they were sent: these must differ."""
+    """The keys as they were sent, which must not repeat."""
     keys_by_place: dict[bytes, Item] = field(default_factory=dict)
-    """By where the items lie, once the table is known."""
+    """By storage key, once the table is known."""
 
 
 def batch_get_item(context: ReadContext, request: Request) -> bytes:
-    # Expressions for one table and what they replaced for another do not mix either (recorded).
+    # Expressions and legacy parameters do not mix, even for different tables (recorded).
     check_parameters(
         {name: part for asked in request["RequestItems"].values() for name, part in asked.items()},
         GET,
@@ -73,7 +73,7 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
     tables = [context.service.table(one.name) for one in gets]
     for one, table in zip(gets, tables, strict=True):
         places = [_checked_key(table, key) for key in one.keys]
-        # A number that is written in two ways names one item, which is read once (recorded).
+        # Keys that spell one number in different ways name one item, which is read once (recorded).
         one.keys_by_place = dict(zip(places, one.keys, strict=True))
         if one.projection:
             check_scalar_paths(table, one.projection.paths)
@@ -165,7 +165,7 @@ def _get_all(
     room_bytes: int,
     throttled: list[DynamoDBError],
 ) -> tuple[list[bytes], list[Item], Consumed, int]:
-    """The items of one table, the keys there was no room or no capacity for, and what was used."""
+    """The items of one table, the unprocessed keys, the units consumed and the bytes read."""
     items: list[bytes] = []
     left: list[Item] = []
     consumed, used_bytes = Consumed(), 0
@@ -210,9 +210,9 @@ def _write_all(
     actions: Iterable[Action],
     throttled: list[DynamoDBError],
 ) -> tuple[list[Written], list[int]]:
-    """What was written, and the positions of the requests that could not be.
+    """What was written, and the positions of the requests that were not processed.
 
-    A running transaction held them up, or they were throttled.
+    These were throttled, or a transaction holds their items.
     """
     written, refused = [], []
     for position, action in enumerate(actions):

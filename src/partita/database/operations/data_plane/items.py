@@ -137,7 +137,7 @@ def _old_attributes(request: Request, written: Written) -> list[bytes]:
 
 
 def _updated_attributes(return_values: str, update: Update, written: Written) -> bytes | None:
-    """The Attributes member of UpdateItem's answer, or None when there is nothing to show."""
+    """The Attributes member of UpdateItem's response, or None when there is nothing to show."""
     stored = written.old if return_values.endswith("_OLD") else written.new
     if return_values == "NONE" or stored is None:
         return None

@@ -1,4 +1,7 @@
-"""Time to live: when an item expires. (Guide, "Using time to live".)"""
+"""Time to live (TTL): when an item expires. (Guide, "Using time to live".)
+
+`upkeep/jobs.py` deletes it then.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _EPOCH_SECONDS_MAX: Final = 1 << 63
 
 
 def expires_at(ttl_attribute: str, item: Item) -> int | None:
-    """The second at which an item expires; None when its attribute is missing or no number."""
+    """The second at which an item expires; None if the attribute is missing or not a number."""
     value = item.get(ttl_attribute)
     if value is None or "N" not in value:
         return None
