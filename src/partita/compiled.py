@@ -74,7 +74,7 @@ MODULES = (
     "database/tables/read.py",
     "database/tables/statistics.py",
     "database/tables/stored.py",
-    "database/tables/write.py",
+    "database/tables/write_path.py",
     "database/operations/data_plane/actions.py",
     "database/operations/answers.py",
     "database/operations/data_plane/batches.py",

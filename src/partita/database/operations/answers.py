@@ -11,7 +11,7 @@ from partita.database.capacity.units import Consumed
 from partita.database.expressions.projection import Projection
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import Stored
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.limits import GB
 
 encode: Final = orjson.dumps

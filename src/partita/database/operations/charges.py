@@ -25,7 +25,7 @@ from partita.database.tables.read import load
 from partita.database.tables.schema import Index, Table
 from partita.database.tables.stored import Stored
 from partita.database.tables.throughput import entitlement, partition_count
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,

@@ -14,6 +14,7 @@ from partita.database.expressions.resolution import Values
 from partita.database.expressions.update import ITEM_TOO_LARGE
 from partita.database.expressions.update import Update as UpdateExpression
 from partita.database.item.bounds import check_bounds
+from partita.database.item.sizes import check_item_size
 from partita.database.item.values import Item
 from partita.database.operations.context import Request, WriteContext
 from partita.database.operations.data_plane.expression_parameters import NOTHING, Expressions
@@ -28,13 +29,12 @@ from partita.database.tables.keys import (
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import Stored, pack
-from partita.database.tables.write import Written, write_item
+from partita.database.tables.write_path import Written, write_item
 from partita.errors import (
     INVALID,
     ConditionalCheckFailedException,
     KeyTypeError,
     TransactionConflictException,
-    ValidationException,
 )
 from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 
@@ -171,8 +171,7 @@ class Update(KeyedAction):
             # Copies of copies can grow exponentially: check the size before encoding them.
             check_bounds(item, ITEM_TOO_LARGE)
         new = pack(item)
-        if new.size > ITEM_BYTES_MAX:
-            raise ValidationException(ITEM_TOO_LARGE)
+        check_item_size(new.size, ITEM_TOO_LARGE)
         if new.body.count(b'{"M":') + new.body.count(b'{"L":') >= NESTING_LEVELS_MAX:
             # There are enough maps and lists that one might be nested too deep.
             check_bounds(item, ITEM_TOO_LARGE)

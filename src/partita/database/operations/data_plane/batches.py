@@ -10,7 +10,8 @@ from orjson import OPT_SORT_KEYS, dumps
 
 from partita.database.capacity.units import Consumed, read_units
 from partita.database.expressions.projection import Projection
-from partita.database.item.values import SEVERAL_TYPES, TOO_LARGE, Item, Wording, normalize_item
+from partita.database.item.sizes import check_item_size
+from partita.database.item.values import SEVERAL_TYPES, Item, Wording, normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -33,13 +34,12 @@ from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import pack
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.errors import DynamoDBError, TransactionConflictException, ValidationException
 from partita.limits import (
     BATCH_GET_BYTES_MAX,
     BATCH_GET_KEYS_MAX,
     BATCH_WRITE_REQUESTS_MAX,
-    ITEM_BYTES_MAX,
 )
 
 DUPLICATES: Final = "Provided list of item keys contains duplicates"
@@ -199,8 +199,7 @@ def _write_request(table_name: str, request: dict[str, Any]) -> Action:
         return Delete(table_name, key)
     assert put is not None
     item = pack(normalize_item(put["Item"], Wording.OLDER))
-    if item.size > ITEM_BYTES_MAX:
-        raise ValidationException(TOO_LARGE)
+    check_item_size(item.size)
     return Put(table_name, item, in_batch=True)
 
 

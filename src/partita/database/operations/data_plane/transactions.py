@@ -16,7 +16,8 @@ import msgspec
 from partita.database.capacity.refusals import Refusal
 from partita.database.capacity.units import Consumed, read_units
 from partita.database.expressions.projection import Projection
-from partita.database.item.values import TOO_LARGE, Item, normalize_item
+from partita.database.item.sizes import check_item_size
+from partita.database.item.values import Item, normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -51,7 +52,7 @@ from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import Stored, pack
-from partita.database.tables.write import Written, write_item
+from partita.database.tables.write_path import Written, write_item
 from partita.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
@@ -64,7 +65,6 @@ from partita.errors import (
 )
 from partita.limits import (
     CLIENT_TOKEN_SECONDS,
-    ITEM_BYTES_MAX,
     TRANSACTION_BYTES_MAX,
     TRANSACTION_FACTOR,
 )
@@ -206,8 +206,7 @@ def _action(one: dict[str, Any]) -> Action:
 
 def _put(asked: Request, expressions: Expressions) -> Action:
     item = pack(normalize_item(asked["Item"]))
-    if item.size > ITEM_BYTES_MAX:
-        raise ValidationException(TOO_LARGE)
+    check_item_size(item.size)
     return Put(asked["TableName"], item, expressions, shows_item_on_failure(asked))
 
 

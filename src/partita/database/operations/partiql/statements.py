@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from partita.database.capacity.units import Consumed
 from partita.database.expressions.resolution import Values
 from partita.database.item.keys import KeyAttribute
-from partita.database.item.values import TOO_LARGE, AttributeValue
+from partita.database.item.sizes import check_item_size
+from partita.database.item.values import AttributeValue
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -82,9 +83,9 @@ from partita.database.tables.keys import check_scalar_paths
 from partita.database.tables.read import FILTER_SECONDS_MAX
 from partita.database.tables.schema import ALL, Table
 from partita.database.tables.stored import Stored, pack
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.errors import DuplicateItemException, KeyTypeError, ValidationException
-from partita.limits import ITEM_BYTES_MAX, PAGE_BYTES_MAX
+from partita.limits import PAGE_BYTES_MAX
 
 DUPLICATE_ITEM = "Duplicate primary key exists in table"
 NO_INDEX = "The table does not have the specified index"
@@ -193,8 +194,7 @@ def _inserted(statement: InsertStatement, table: Table, values: Values) -> Store
             raise KeyTypeError(f"Key attribute should be present in the item: Key {attribute.name}")
         check_key_type(attribute, item[attribute.name])
     packed = pack(item)
-    if packed.size > ITEM_BYTES_MAX:
-        raise ValidationException(TOO_LARGE)
+    check_item_size(packed.size)
     return packed
 
 
