@@ -74,13 +74,13 @@ def test_the_rows_of_a_csv_object_are_items(output: Run, folder: Path) -> None:
                 "InputType": "CSV",
                 "CSVHeaderLocation": "FIRST_ROW",
                 "CSVDelimiter": "SEMICOLON",
-                "MaxItems": 2,
+                "MaxItemsPath": "$.most",
             },
             "Parameters": {"Bucket": "reports", "Key.$": "$.key"},
         },
         ItemSelector={"n.$": "States.StringToJson($$.Map.Item.Value.amount)"},
     )
-    assert output(machine, {"key": "orders.csv"}) == numbers(4, 6)
+    assert output(machine, {"key": "orders.csv", "most": 2}) == numbers(4, 6)
 
 
 @pytest.mark.parametrize(
