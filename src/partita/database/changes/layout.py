@@ -41,7 +41,8 @@ def sequence_key(stream: int) -> bytes:
 
 
 def changes_prefix(stream: int, shard: int | None = None) -> bytes:
-    """Of one shard, or of all of them."""
+    """Of one shard, or of all of them: triggers of earlier releases noted their positions there,
+    which go with their shards."""
     return CHANGES + (_STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard))
 
 
@@ -59,16 +60,7 @@ def change_sequence(change_storage_key: bytes) -> int:
 
 
 def checkpoints_prefix(stream: int, shard: int | None = None) -> bytes:
-    """Of one shard, or of all of them."""
+    """Of one shard, or of all of them: triggers of earlier releases noted their positions there,
+    which go with their shards."""
     number = _STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard)
     return CHECKPOINTS + number
-
-
-def checkpoint_key(stream: int, shard: int, trigger: str) -> bytes:
-    return checkpoints_prefix(stream, shard) + trigger.encode()
-
-
-def parse_checkpoint_key(checkpoint_storage_key: bytes) -> tuple[int, str]:
-    """The shard and the trigger."""
-    _, shard = _SHARD.unpack_from(checkpoint_storage_key, 1)
-    return shard, checkpoint_storage_key[1 + _SHARD.size :].decode(errors="replace")
