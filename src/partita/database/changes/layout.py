@@ -2,7 +2,7 @@
 
     08 table name, label                             a stream and its shards
     09 stream                                        its last sequence number
-    0a stream, shard, trigger                        how far a trigger has come (shard 0: its start)
+    0a stream, shard, trigger                        positions of triggers of earlier releases
     12 stream, shard, sequence number                a change
 
 Spaces that are not here belong to `tables/layout.py` and `events/layout.py`. Streams take their
