@@ -59,7 +59,41 @@ def test_the_leaders_of_all_shards_are_published(serve: Any, tmp_path: Path) -> 
     wait_for(leaders, lambda found: found == ["99", "98", "97"])
 
 
-@pytest.mark.parametrize("example", ["expired-items", "leaderboard"])
+def test_the_page_hit_consumer_runs_as_a_function(serve: Any, tmp_path: Path) -> None:
+    server = begun(serve, tmp_path, "pagehits-functions")
+    counts = [
+        {
+            "brand": "abc",
+            "period": "F",
+            "assetId": asset,
+            "sectionId": 563,
+            "paidType": "free",
+            "resourceType": "article",
+            "hitCount": 100 + asset,
+            "timestamp": "2099-05-06 11:05:00",
+        }
+        for asset in range(1, 51)
+    ]
+    records = [
+        {"Data": json.dumps(count).encode(), "PartitionKey": str(count["assetId"])}
+        for count in counts
+    ]
+    server.client("kinesis").put_records(StreamName="pagehits-counts", Records=records)
+    client = server.client()
+
+    def stored() -> set[str]:
+        return {item["rangeKey"]["S"] for item in client.scan(TableName="pagehits")["Items"]}
+
+    wanted = {f"{100 + asset:08d}#{asset}" for asset in range(1, 51)}
+    wait_for(stored, lambda found: found == wanted)
+    request = (EXAMPLES / "pagehits-functions" / "request.json").read_bytes()
+    answer = server.client("lambda").invoke(FunctionName="page-hit-api", Payload=request)
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    lists = json.load(answer["Payload"])
+    assert lists["statusCode"] == 200, lists
+
+
+@pytest.mark.parametrize("example", ["expired-items", "leaderboard", "pagehits-functions"])
 def test_the_page_of_an_example_names_its_files(example: str) -> None:
     page = (EXAMPLES / example / "README.md").read_text()
     assert "partita.toml" in page

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -276,3 +278,16 @@ def test_functions_survive_restarts_and_kills(serve: Any, name: str, tmp_path: P
     server.kill()
     client = serve(*arguments).client("lambda")
     assert payload(client.invoke(FunctionName=f"{name}:live")) == "still here"
+
+
+def test_bytes_that_are_line_ends_to_some_are_none_in_a_header(functions: Any) -> None:
+    address = urlsplit(functions.meta.endpoint_url)
+    connection = HTTPConnection(str(address.hostname), address.port, timeout=30)
+    signature = "AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host, Signature=0"
+    connection.putrequest("GET", "/2015-03-31/functions")
+    connection.putheader("Authorization", signature)
+    connection.putheader("X-Amz-Date", "20260101T000000Z")
+    connection.putheader("X-Amz-Other", b"a\x85b")
+    connection.endheaders()
+    assert connection.getresponse().status == 200
+    connection.close()

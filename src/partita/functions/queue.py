@@ -31,6 +31,8 @@ RETRY_SECONDS = (60.0, 120.0)
 """Before the second and the third attempt. (guide, "Error handling for asynchronous invocation")"""
 THROTTLED_SECONDS, THROTTLED_SECONDS_MAX = 1.0, 300.0
 SEND_SECONDS, SEND_SECONDS_MAX = 1.0, 300.0
+REST_SECONDS = 5.0
+"""After the database did not answer."""
 SUCCESS, EXHAUSTED, TOO_OLD = "Success", "RetriesExhausted", "EventAgeExceeded"
 
 
@@ -78,12 +80,14 @@ class Queue:
         handling.add_done_callback(self._handling.discard)
 
     async def _handle(self, event: QueuedEvent) -> None:
-        try:
-            await self._handle_to_the_end(event)
-            await self._store.erase(EVENTS, event.id)
-        except ClientError as error:
-            # It is still in the table, and handled again after the next start.
-            logger.error("The event %s for %s waits: %s", event.id, event.function, error)
+        while True:
+            try:
+                await self._handle_to_the_end(event)
+                await self._store.erase(EVENTS, event.id)
+                return
+            except ClientError as error:
+                logger.error("The event %s for %s waits: %s", event.id, event.function, error)
+                await asyncio.sleep(REST_SECONDS)
 
     async def _handle_to_the_end(self, event: QueuedEvent) -> None:
         throttled = 0

@@ -79,9 +79,11 @@ def rest_operation(request: HttpRequest) -> bytes:
 
 def rest_request(operation: str) -> tuple[str, str, dict[str, str]]:
     """Method, target and headers of what `rest_operation` made."""
-    first, *lines = operation.splitlines()
+    # Not splitlines: to Python, some bytes of a header end a line as well.
+    first, *lines = operation.rstrip("\n").split("\n")
     method, _, target = first.partition(" ")
-    return method, target, dict(line.split(": ", 1) for line in lines)
+    headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    return method, target, headers
 
 
 def answer(number: int, response: HttpResponse) -> bytes:

@@ -201,6 +201,9 @@ def _settle_later(service: Service, record: MappingRecord) -> None:
 
 
 async def _found(service: Service, request: Request) -> MappingRecord:
+    for trigger in service.mappings.of_settings():
+        if trigger.uuid == request["UUID"]:
+            return trigger
     found = await service.store.find(MAPPINGS, request["UUID"], MappingRecord)
     if found is None:
         raise FunctionNotFound(UNKNOWN)
@@ -226,7 +229,10 @@ async def list_event_source_mappings(service: Service, request: Request) -> Answ
         wanted["EventSourceArn"] = request["EventSourceArn"]
     listed = [
         _shown(service, record)
-        for record in await service.store.all(MAPPINGS, MappingRecord)
+        for record in (
+            *service.mappings.of_settings(),
+            *await service.store.all(MAPPINGS, MappingRecord),
+        )
         if all(record.configuration[name] == value for name, value in wanted.items())
     ]
     shown, marker = page(request, listed, limit=LIST_MAX, most=LIST_MAX)
@@ -260,6 +266,10 @@ async def update_event_source_mapping(service: Service, request: Request) -> Ans
 
 async def _changeable(service: Service, request: Request, change: str) -> MappingRecord:
     record = await _found(service, request)
+    if record.uuid in (trigger.uuid for trigger in service.mappings.of_settings()):
+        raise ResourceConflictException(
+            "This mapping is a trigger of the settings of this server; change it there."
+        )
     if record.configuration["State"] not in (ENABLED, DISABLED):
         raise MappingInUse(f"Cannot {change} the event source mapping because it is in use.")
     return record

@@ -33,7 +33,6 @@ POLL_SECONDS = 0.2
 READ_RECORDS_MAX = 1000
 BACKOFF_SECONDS = 0.2
 BACKOFF_SECONDS_MAX = 30.0
-REFUSED_SECONDS = 1.0
 OK, FAILED = "OK", "PROBLEM: Function call failed"
 
 Save = Callable[[str, dict[str, Any] | None], Awaitable[None]]
@@ -222,6 +221,7 @@ class Delivery:
 
     async def _call_with(self, event: bytes) -> tuple[Any, str]:
         """The result of the function, or why there is none."""
+        refusals = 0
         while True:
             try:
                 content = await self._around.target.call(event)
@@ -230,8 +230,9 @@ class Delivery:
                 return None, str(error)
             except CallRefused as error:
                 self._around.tell(f"PROBLEM: {error}")
+                refusals += 1
                 logger.warning("The %s waits: %s", self._mapping.name, error)
-                await asyncio.sleep(REFUSED_SECONDS)
+                await asyncio.sleep(_backoff_seconds(refusals))
             else:
                 self._around.tell(OK)
                 if not self._mapping.reports_failures and self._window is None:

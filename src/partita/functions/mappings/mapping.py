@@ -76,6 +76,33 @@ def mapping_of(configuration: dict[str, Any]) -> Mapping:
     )
 
 
+def configuration_of(trigger: Trigger, function_arn: str) -> dict[str, Any]:
+    """A trigger as EventSourceMappingConfiguration."""
+    table = f"arn:aws:dynamodb:{arns.REGION}:{arns.ACCOUNT}:table/{trigger.table}"
+    identity = str(uuid.uuid5(TRIGGERS, trigger.name))
+    configuration: dict[str, Any] = {
+        "UUID": identity,
+        "EventSourceArn": table if trigger.table else stream_arn(trigger.stream or ""),
+        "FunctionArn": function_arn,
+        "StartingPosition": trigger.starting_position,
+        "BatchSize": trigger.batch_size,
+        "MaximumBatchingWindowInSeconds": int(trigger.batching_window_seconds),
+        "ParallelizationFactor": trigger.parallelization_factor,
+        "MaximumRecordAgeInSeconds": trigger.maximum_record_age_seconds,
+        "MaximumRetryAttempts": trigger.maximum_retries,
+        "BisectBatchOnFunctionError": trigger.bisect_on_error,
+        "TumblingWindowInSeconds": trigger.tumbling_window_seconds,
+        "FunctionResponseTypes": ([REPORT_FAILURES] if trigger.report_batch_item_failures else []),
+        "State": "Enabled",
+        "StateTransitionReason": f"The trigger {trigger.name} of the settings",
+        "EventSourceMappingArn": arns.mapping_arn(identity),
+    }
+    if trigger.filter_patterns:
+        filters = [{"Pattern": pattern} for pattern in trigger.filter_patterns]
+        configuration["FilterCriteria"] = {"Filters": filters}
+    return configuration
+
+
 def mapping_of_trigger(trigger: Trigger, since: float, last_sequences: dict[str, str]) -> Mapping:
     return Mapping(
         uuid=str(uuid.uuid5(TRIGGERS, trigger.name)),

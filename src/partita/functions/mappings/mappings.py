@@ -19,7 +19,12 @@ from partita.functions.catalog import Catalog
 from partita.functions.destinations import Destinations
 from partita.functions.mappings.checkpoints import Checkpoint, Checkpoints
 from partita.functions.mappings.delivery import Delivery, Surroundings
-from partita.functions.mappings.mapping import Mapping, mapping_of, mapping_of_trigger
+from partita.functions.mappings.mapping import (
+    Mapping,
+    configuration_of,
+    mapping_of,
+    mapping_of_trigger,
+)
 from partita.functions.mappings.sources import ShardOf, source_of
 from partita.functions.mappings.targets import FunctionTarget, HttpEndpoint, PoolTarget, Target
 from partita.functions.running.pools import Pool
@@ -97,6 +102,20 @@ class Mappings:
         if runner is not None:
             await runner.stop()
 
+    def of_settings(self) -> list[MappingRecord]:
+        """The triggers, as mappings that nobody can change but in the settings."""
+        found = []
+        for trigger in self._triggers:
+            uuid = mapping_of_trigger(trigger, *self._since).uuid
+            configuration = configuration_of(trigger, self._runners[uuid].target_arn)
+            found.append(
+                MappingRecord(
+                    uuid=uuid,
+                    configuration={**configuration, "LastModified": self._since[0]},
+                )
+            )
+        return found
+
     def last_result(self, uuid: str) -> str:
         runner = self._runners.get(uuid)
         return NOTHING_YET if runner is None else runner.last_result
@@ -145,6 +164,7 @@ class Runner:
     ) -> None:
         self.last_result = NOTHING_YET
         self._target = target
+        self.target_arn = target.arn
         self._name = mapping.name
         self._source = source_of(mapping, client, clock)
         self.checkpoints = Checkpoints(store, mapping, self._source)

@@ -13,7 +13,6 @@ import importlib
 import json
 import math
 import os
-import resource
 import signal
 import sys
 import time
@@ -122,7 +121,12 @@ def _log(*lines: str) -> None:
 
 def _report(call: dict[str, Any], seconds: float) -> str:
     milliseconds = 1000 * seconds
-    used_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    used_mb = 0
+    # Not on Windows.
+    with suppress(ImportError):
+        import resource
+
+        used_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return (
         f"REPORT RequestId: {call['request_id']}\tDuration: {milliseconds:.2f} ms\t"
         f"Billed Duration: {math.ceil(milliseconds)} ms\tMemory Size: {call['memory_mb']} MB\t"

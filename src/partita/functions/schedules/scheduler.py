@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from partita.client import ClientError
 from partita.clock import Clock
 from partita.functions import arns
 from partita.functions.destinations import Destinations, moment
@@ -31,6 +32,8 @@ ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
 RETRIES_MAX, AGE_SECONDS_MAX = 185, 86_400
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 60.0
 SLEEP_SECONDS_MAX = 3600.0
+REST_SECONDS = 5.0
+"""After the database did not answer."""
 ENABLED = "ENABLED"
 
 
@@ -115,12 +118,21 @@ class Scheduler:
         self._stop_waiting(record)
         if record.configuration["State"] == ENABLED and record.due_at is not None:
             place = sort_of(record.group, record.name)
-            self._waiting[place] = asyncio.create_task(self._run(record))
+            self._waiting[place] = asyncio.create_task(self._run_on(record))
 
     def _stop_waiting(self, record: ScheduleRecord) -> None:
         waiting = self._waiting.pop(sort_of(record.group, record.name), None)
         if waiting is not None and waiting is not asyncio.current_task():
             waiting.cancel()
+
+    async def _run_on(self, record: ScheduleRecord) -> None:
+        while True:
+            try:
+                await self._run(record)
+                return
+            except ClientError as error:
+                logger.error("The schedule %s waits: %s", record.name, error)
+                await asyncio.sleep(REST_SECONDS)
 
     async def _run(self, record: ScheduleRecord) -> None:
         while record.due_at is not None:

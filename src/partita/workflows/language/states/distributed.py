@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 
 from partita.workflows.language.definition import State, StateMachine, processor_of
 from partita.workflows.language.expressions.scope import Moment, Scope
-from partita.workflows.language.expressions.templates import fill_query_template, fill_template
+from partita.workflows.language.expressions.templates import (
+    fill_query_template,
+    fill_template,
+    find_path,
+)
 from partita.workflows.language.interpreting.happenings import StartTask
 from partita.workflows.language.interpreting.resources import MAP_RUN, map_run_arn
 from partita.workflows.language.interpreting.run import Line
@@ -68,11 +72,15 @@ def _filled(state: State, name: str, scope: Scope) -> Json:
     fields = state.fields.get(name)
     if fields is None:
         return None
+    config = dict(fields.get("ReaderConfig", {}))
     if state.is_jsonata:
         given = fill_query_template(fields.get("Arguments", {}), scope, f"{name}/Arguments")
+        config = fill_query_template(config, scope, f"{name}/ReaderConfig")
     else:
         given = fill_template(fields.get("Parameters", {}), scope)
-    return {**fields, "Parameters": given}
+        if "MaxItemsPath" in config:
+            config["MaxItems"] = find_path(config["MaxItemsPath"], scope, "MaxItemsPath")
+    return {**fields, "Parameters": given, "ReaderConfig": config}
 
 
 def state_of(machine: StateMachine, task: StartTask) -> State:

@@ -47,7 +47,20 @@ READERS = (
 )
 """Reading a table is ours: the service reads exports of tables."""
 WRITERS = (":s3:putObject",)
-INPUT_TYPES = ("CSV", "JSON", "JSONL")
+READER_CONFIG: dict[str, tuple[str, ...]] = {
+    "InputType": ("CSV", "JSON", "JSONL"),
+    "CSVHeaderLocation": ("FIRST_ROW", "GIVEN"),
+    "CSVDelimiter": ("COMMA", "PIPE", "SEMICOLON", "SPACE", "TAB"),
+    "CSVHeaders": (),
+    "ItemsPointer": (),
+    "MaxItems": (),
+    "MaxItemsPath": (),
+}
+WRITER_CONFIG: dict[str, tuple[str, ...]] = {
+    "OutputType": ("JSON", "JSONL"),
+    "Transformation": ("NONE", "COMPACT", "FLATTEN"),
+}
+"""Their fields, with the values that these may have."""
 _LANGUAGES = (JSONPATH, JSONATA)
 
 
@@ -373,18 +386,20 @@ class _Examination:
         check = (QUERY_FIELDS if language == JSONATA else PATH_FIELDS)[given]
         self._findings.check(fields, place, {given: check})
         resource = fields.get("Resource")
-        if resource is None and "WriterConfig" in fields:
-            return
-        if not isinstance(resource, str) or not resource.endswith(resources):
+        is_without = resource is None and "WriterConfig" in fields
+        if not is_without and not (isinstance(resource, str) and resource.endswith(resources)):
             self._findings.wrong(
                 f"The resource {resource!r} is not supported by this server", f"{place}/Resource"
             )
-        config = fields.get("ReaderConfig", {})
-        kind = config.get("InputType", "JSON") if isinstance(config, dict) else None
-        if kind not in INPUT_TYPES:
-            self._findings.wrong(
-                f"Value must be one of: {list(INPUT_TYPES)}", f"{place}/ReaderConfig/InputType"
-            )
+        for part, known in (("ReaderConfig", READER_CONFIG), ("WriterConfig", WRITER_CONFIG)):
+            config, here = fields.get(part, {}), f"{place}/{part}"
+            if not isinstance(config, dict):
+                self._findings.wrong("The value must be an object", here)
+                continue
+            self._findings.known(config, here, tuple(known))
+            for name, values in known.items():
+                if values and name in config and config[name] not in values:
+                    self._findings.wrong(f"Value must be one of: {list(values)}", f"{here}/{name}")
 
     def _processor_config(self, config: Json, place: str) -> None:
         here = f"{place}/ProcessorConfig"

@@ -226,7 +226,11 @@ class MapRuns:
 
 def _limit(config: dict[str, Any]) -> int | None:
     limit = config.get("MaxItems")
-    return int(limit) if limit is not None else None
+    if limit is None:
+        return None
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise StateError(RUNTIME, f"MaxItems must be a number of items, not {limit!r}")
+    return limit or None
 
 
 def _parsed(content: bytes, config: dict[str, Any]) -> Found:
