@@ -32,7 +32,12 @@ from partita.migrate.model.design import (
     columns_of,
     type_attribute,
 )
-from partita.migrate.model.key_texts import NotEncodable, field_text, is_order_preserving
+from partita.migrate.model.key_texts import (
+    HIGHEST,
+    NotEncodable,
+    field_text,
+    is_order_preserving,
+)
 from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD
 from partita.migrate.statements.question import (
     Constant,
@@ -50,8 +55,6 @@ from partita.migrate.understanding.schema.inventory import Column, Inventory, Ta
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind a value with a separator, and belong to it."""
-HIGHEST = "\U0010ffff"
-"""Ends a range that is open above."""
 SCALARS = ("S", "N", "B", "BOOL")
 _FILTERS: dict[str, Comparison] = {"is null": "not_exists", "is not null": "exists"}
 
@@ -554,9 +557,21 @@ class _Way:
         if high is not None and high.operator in ("<=", "between") and not is_last:
             last += AFTER_SEPARATOR
         self._drop_ranges(low, high, is_exact=not is_last)
-        return Condition(
-            attribute=attribute.name, comparison="between", value=f"{first} and {last}"
-        )
+        if low is None:
+            self._leave_out_nulls(field.ref)
+        comparison: Comparison = "between"
+        value = f"{first} and {last}"
+        if not first:
+            comparison, value = "<=", last
+        elif not lead and high is None:
+            comparison, value = ">=", first
+        return Condition(attribute=attribute.name, comparison=comparison, value=value)
+
+    def _leave_out_nulls(self, ref: Ref) -> None:
+        """A NULL in a key stands before all values, and no comparison is true of it."""
+        column = self.planner.column(ref)
+        if column is not None and column.is_nullable:
+            self._add_condition(self._held(ref), "exists", "")
 
     def _plain_range(
         self, attribute: Attribute, field: Field, low: Test | None, high: Test | None
