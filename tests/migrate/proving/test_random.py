@@ -15,7 +15,7 @@ SOAK = range(100, 220)
 
 
 @pytest.mark.parametrize(
-    "seed", [3, 13, 33, 36, 37, *(pytest.param(one, marks=pytest.mark.soak) for one in SOAK)]
+    "seed", [13, 37, *(pytest.param(one, marks=pytest.mark.soak) for one in SOAK)]
 )
 def test_what_is_served_gives_what_sql_gives(seed: int, tmp_path: Path, endpoint: str) -> None:
     chance = Chance(seed)
