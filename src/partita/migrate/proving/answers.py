@@ -391,6 +391,8 @@ class Asking:
 
 
 Row = tuple[AttributeValue | None, ...]
+Cells = dict[Ref, AttributeValue | None]
+"""Columns of one row, as far as requests have brought them."""
 
 
 class Combining:
@@ -415,10 +417,11 @@ class Combining:
     def rows(self, items: Sequence[Item]) -> list[Row]:
         found = []
         for item in items:
-            cells = {ref: item.get(name) for ref, name in self.brought.attributes[0].items()}
+            first = self.brought.attributes[0]
+            cells: Cells = {ref: item.get(name) for ref, name in first.items()}
             is_whole = True
             for access, names in zip(self.lookups, self.brought.attributes[1:], strict=True):
-                other = self._looked_up(access, item)
+                other = self._looked_up(access, item, cells)
                 is_whole = is_whole and (other is not None or self._is_outer(access))
                 for ref, name in names.items():
                     cells.setdefault(ref, (other or {}).get(name))
@@ -426,7 +429,7 @@ class Combining:
                 found.append(tuple(cells.get(ref) for ref in self.question.columns))
         return found
 
-    def _looked_up(self, access: Access, item: Item) -> Item | None:
+    def _looked_up(self, access: Access, item: Item, cells: Cells) -> Item | None:
         table = self.design.table(access.table)
         entity = table.entity(access.entity) if table is not None else None
         if entity is None:
@@ -436,16 +439,18 @@ class Combining:
             attribute = entity.attribute(one.attribute)
             if attribute is None:
                 raise Refused(f"{entity.name} has no attribute {one.attribute!r}")
-            value = self._key_value(attribute, one.value, item)
+            value = self._key_value(attribute, one.value, item, cells)
             if value is None:
                 return None
             key[one.attribute] = value
         answer = self.server.call("GetItem", TableName=self.prefix + access.table, Key=key)
         return answer.get("Item")
 
-    def _key_value(self, attribute: Attribute, template: str, item: Item) -> AttributeValue | None:
+    def _key_value(
+        self, attribute: Attribute, template: str, item: Item, cells: Cells
+    ) -> AttributeValue | None:
         parts = template_fields(template)
-        values = {part.name: self._known(Ref.parse(part.name), item) for part in parts}
+        values = {part.name: self._known(Ref.parse(part.name), item, cells) for part in parts}
         if any(value is None for value in values.values()):
             return None
         known = {name: value for name, value in values.items() if value is not None}
@@ -453,11 +458,15 @@ class Combining:
             return of_type(attribute.type, known[parts[0].name])
         return {"S": filled(template, lambda part: field_text(part.format, known[part.name]))}
 
-    def _known(self, ref: Ref, item: Item) -> AttributeValue | None:
-        for one in sorted(self.brought.asked.same(ref)):
+    def _known(self, ref: Ref, item: Item, cells: Cells) -> AttributeValue | None:
+        same = sorted(self.brought.asked.same(ref))
+        for one in same:
             name = self.brought.held.get(one)
             if name is not None:
                 return item.get(name)
+        for one in same:
+            if one in cells:
+                return cells[one]
         raise Refused(f"the first request does not bring {ref}")
 
     def _is_outer(self, access: Access) -> bool:
