@@ -37,7 +37,25 @@ TYPES = {
         "flag": "BOOLEAN",
     },
 }
-WORDS = ["a", "A", "b#c", "b", "B c", "ä", "É", "%", "zz", "10", "9", "a b", "x'y", "&", "~", "Ω"]
+WORDS = [
+    "a",
+    "A",
+    "b#c",
+    "b",
+    "B c",
+    "ä",
+    "É",
+    "%",
+    "zz",
+    "10",
+    "9",
+    "a b",
+    "x'y",
+    "&",
+    "~",
+    "Ω",
+    "",
+]
 
 
 class Column:
@@ -128,7 +146,8 @@ class Chance:
     # Statements.
 
     def statements(self) -> dict[str, str]:
-        kinds = [self._select] * 6 + [self._joined, self._insert, self._update, self._delete]
+        kinds = [self._select] * 6 + [self._joined, self._below, self._counted]
+        kinds += [self._insert, self._update, self._delete]
         found = {}
         for number in range(self.random.randint(4, 8)):
             table = self.random.choice(self.tables)
@@ -185,6 +204,24 @@ class Chance:
             f"SELECT {wanted} FROM {table.name} a {join} {parent.name} b"
             f" ON b.id = a.{parent.name}_id{self._where(tested, alias)}{self._order(table, 'a.')}"
         )
+
+    def _below(self, table: Table) -> str:
+        """From a parent down to its children."""
+        if not table.parents:
+            return self._counted(table)
+        parent = self.random.choice(table.parents)
+        order = self.random.choice(["", " ORDER BY a.id", f" ORDER BY a.{table.columns[0].name}"])
+        join = self.random.choice(["JOIN", "INNER JOIN", "LEFT JOIN"])
+        return (
+            f"SELECT b.*, a.id, a.{table.columns[-1].name} FROM {parent} b"
+            f" {join} {table.name} a ON a.{parent}_id = b.id WHERE b.id = ?{order}"
+        )
+
+    def _counted(self, table: Table) -> str:
+        wanted = self.random.choice(
+            ["COUNT(*)", f"MAX({table.columns[0].name})", f"DISTINCT {table.columns[0].name}"]
+        )
+        return f"SELECT {wanted} FROM {table.name}{self._where(table)}"
 
     def _insert(self, table: Table) -> str:
         marks = ", ".join("?" * len(table.names))

@@ -170,6 +170,9 @@ class Asking:
         seen: set[str] = set()
         for chosen in product(*options):
             given_one = dict(chosen)
+            if any(self._is_empty_key(one, given_one) for one in self.access.key):
+                # The service has no empty keys, and refuses to look for one.
+                continue
             # Values that a collation takes for the same have one key.
             try:
                 key = repr([self._filled(one.value, given_one) for one in self.access.key])
@@ -179,6 +182,11 @@ class Asking:
             if key not in seen:
                 seen.add(key)
                 yield given_one
+
+    def _is_empty_key(self, one: Condition, given: Mapping[str, AttributeValue]) -> bool:
+        parts = template_fields(one.value)
+        is_alone = len(parts) == 1 and one.value.startswith("{") and one.value.endswith("}")
+        return is_alone and given[parts[0].name] in ({"S": ""}, {"B": ""})
 
     def _filled(self, template: str, given: Mapping[str, AttributeValue]) -> str:
         return filled(template, lambda part: _part_text(part, given[part.name]))
@@ -268,6 +276,8 @@ class Asking:
             ends = [self._operand(attribute, part, given) for part in one.value.split(" and ")]
             if order(ends[0]) > order(ends[-1]):
                 return None
+            if ends[0] == {"S": ""}:
+                return f"{name} <= {expression.value(ends[-1])}"
             first, last = map(expression.value, ends)
             return f"{name} BETWEEN {first} AND {last}"
         form = _KEY_OPERATORS.get(one.comparison)

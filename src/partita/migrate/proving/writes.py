@@ -30,7 +30,13 @@ from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.proving.results import Difference, PatternProof
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
-from partita.migrate.proving.tables import create_tables, drop_tables, put_all, scanned
+from partita.migrate.proving.tables import (
+    create_tables,
+    drop_tables,
+    is_taken,
+    put_all,
+    scanned,
+)
 from partita.migrate.statements.question import (
     Constant,
     Insertion,
@@ -116,7 +122,7 @@ class WriteProof:
         found: dict[Key, Item] = {}
         for home, entity in self._entities(source):
             item = self.maker.item(entity, row)
-            if item is not None and all(key.name in item for key in home.keys):
+            if item is not None and is_taken(home, item):
                 found[home.name, _key_text(home, item)] = item
         return found
 
