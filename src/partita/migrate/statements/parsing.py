@@ -55,11 +55,12 @@ _REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
 )
 
 
+_ON_CONFLICT = ("conflict", "overwrite", "ignore", "alternative")
 _BOTH_SIDES = ("this", "expression")
 _PARTS: dict[type[Any], tuple[str, ...]] = {
     exp.Select: ("expressions", "from_", "joins", "where", "group", "having", "order", "limit",
                  "offset", "distinct", "locks"),
-    exp.Insert: ("this", "expression", "returning"),
+    exp.Insert: ("this", "expression", "returning", *_ON_CONFLICT),
     exp.Update: ("this", "expressions", "where", "returning"),
     exp.Delete: ("this", "where", "returning"),
     exp.Table: ("this", "db", "catalog", "alias", "hints"),
@@ -446,7 +447,7 @@ class _Reader:
     # Writes.
 
     def _insert(self, tree: exp.Insert) -> Insertion:
-        if any(tree.args.get(part) for part in ("conflict", "overwrite", "ignore", "alternative")):
+        if any(tree.args.get(part) for part in _ON_CONFLICT):
             raise NotExact("what it does to a row that is there already is not said in requests")
         schema = tree.this
         named = schema.expressions if isinstance(schema, exp.Schema) else []
