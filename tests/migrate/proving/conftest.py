@@ -38,7 +38,7 @@ def designed(path: Path, url: str, patterns: dict[str, str] = shop.PATTERNS) -> 
 
 def sqlite_database(path: Path, script: str) -> str:
     connection = sqlite3.connect(path)
-    connection.executescript(script)
+    connection.executescript(f"PRAGMA synchronous = OFF;\nBEGIN;\n{script}\nCOMMIT;")
     connection.close()
     return f"sqlite:///{path}"
 

@@ -12,7 +12,7 @@ import unicodedata
 from base64 import b64decode
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from partita.database.item.values import AttributeValue
 from partita.errors import PartitaError
@@ -20,6 +20,8 @@ from partita.migrate.model.templates import NULL_IN_TEMPLATE, escaped
 
 _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
+HIGHEST = "\U0010ffff"
+"""Sorts behind every text."""
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
@@ -69,6 +71,27 @@ def field_text(part_format: str, value: AttributeValue | None) -> str:
         moment = moment_of(text)
         return escaped(moment.strftime(part_format) if moment else text)
     return escaped(text)
+
+
+def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str | None:
+    """The end of a range, also of numbers that the format does not hold: as near as it can be.
+
+    None when no value that it holds is within the range.
+    """
+    try:
+        return field_text(part_format, value)
+    except NotEncodable:
+        fixed = _FIXED_POINT.fullmatch(part_format)
+        if fixed is None:
+            raise
+    whole, fraction = int(fixed[1]), int(fixed[2])
+    rounding = ROUND_FLOOR if is_high else ROUND_CEILING
+    number = Decimal(plain_text(value)).quantize(Decimal(1).scaleb(-fraction), rounding=rounding)
+    if abs(number) < 10**whole:
+        return _fixed_point(str(number), whole, fraction)
+    if number < 0:
+        return None if is_high else ""
+    return HIGHEST if is_high else None
 
 
 def plain_text(value: AttributeValue) -> str:

@@ -18,9 +18,9 @@ from partita.migrate.model.design import (
     Entity,
     TableDesign,
 )
-from partita.migrate.model.key_texts import field_text
+from partita.migrate.model.key_texts import NotEncodable, bound_text, field_text
 from partita.migrate.model.making import of_type, order
-from partita.migrate.model.templates import SHARD, filled, template_fields
+from partita.migrate.model.templates import SHARD, TemplateField, filled, template_fields
 from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.statements.question import Constant, Parameter, Question, Test
 from partita.migrate.statements.values import fold_of, folded, literal_value
@@ -87,8 +87,10 @@ class Asking:
     def _given(self, question: Question, values: Values) -> Given | None:
         """None when a value is NULL, which no comparison finds."""
         given: Given = {}
+        self._nulls: set[str] = set()
         for test in question.tests:
             found = [self._value(test, one, values) for one in test.values]
+            found_all = list(found)
             if test.operator in ("in", "not in"):
                 if test.operator == "not in" and None in found:
                     return None
@@ -99,7 +101,7 @@ class Asking:
             if len(known) < len(found):
                 return None
             for ref in question.same(test.ref):
-                self._name_values(given, ref, test, known)
+                self._name_values(given, ref, test, found_all, known)
         return given
 
     def _value(
@@ -110,7 +112,14 @@ class Asking:
         column = self.columns[test.ref]
         return literal_value(column, value.value, self.inventory.dialect)
 
-    def _name_values(self, given: Given, ref: Ref, test: Test, known: list[AttributeValue]) -> None:
+    def _name_values(
+        self,
+        given: Given,
+        ref: Ref,
+        test: Test,
+        values: list[AttributeValue | None],
+        known: list[AttributeValue],
+    ) -> None:
         names = [str(ref)]
         if ref.table == self.entity.source:
             names.append(str(Ref("", ref.column)))
@@ -121,11 +130,14 @@ class Asking:
                 given[f"{name}.from"] = known[:1]
             if test.operator in (*_HIGH, "between"):
                 given[f"{name}.to"] = known[-1:]
-            for value, held in zip(test.values, known, strict=False):
+            for value, held in zip(test.values, values, strict=True):
                 if isinstance(value, Parameter):
                     own = str(Ref("", test.ref.column))
                     suffix = value.name.removeprefix(str(test.ref)).removeprefix(own)
-                    given.setdefault(name + suffix, [held])
+                    if held is None:
+                        self._nulls.add(name + suffix)
+                    else:
+                        given.setdefault(name + suffix, [held])
 
     # Sending.
 
@@ -155,8 +167,29 @@ class Asking:
                 raise Refused(f"the request needs {{{name}}}, which the pattern does not give")
             unique = {str(sorted(value.items())): value for value in values}
             options.append([(name, value) for value in unique.values()])
+        seen: set[str] = set()
         for chosen in product(*options):
-            yield dict(chosen)
+            given_one = dict(chosen)
+            if any(self._is_empty_key(one, given_one) for one in self.access.key):
+                # The service has no empty keys, and refuses to look for one.
+                continue
+            # Values that a collation takes for the same have one key.
+            try:
+                key = repr([self._filled(one.value, given_one) for one in self.access.key])
+            except NotEncodable:
+                # No row has a value that the key does not hold.
+                continue
+            if key not in seen:
+                seen.add(key)
+                yield given_one
+
+    def _is_empty_key(self, one: Condition, given: Mapping[str, AttributeValue]) -> bool:
+        parts = template_fields(one.value)
+        is_alone = len(parts) == 1 and one.value.startswith("{") and one.value.endswith("}")
+        return is_alone and given[parts[0].name] in ({"S": ""}, {"B": ""})
+
+    def _filled(self, template: str, given: Mapping[str, AttributeValue]) -> str:
+        return filled(template, lambda part: _part_text(part, given[part.name]))
 
     def _attribute(self, name: str) -> Attribute:
         found = self.entity.attribute(name)
@@ -177,7 +210,7 @@ class Asking:
             return of_type(attribute.type, given[parts[0].name])
         if not parts and attribute.type == "BOOL":
             return {"BOOL": template in ("True", "true", "1")}
-        text = filled(template, lambda part: field_text(part.format, given[part.name]))
+        text = filled(template, lambda part: _part_text(part, given[part.name]))
         return {attribute.type: text}
 
     def _key(self, given: Mapping[str, AttributeValue]) -> Item:
@@ -212,6 +245,8 @@ class Asking:
         if None in conditions:
             return []
         request["KeyConditionExpression"] = " AND ".join(one for one in conditions if one)
+        if any(self._is_reversed(one, all_given, flat) for one in access.filter):
+            return []
         tests = [self._filter(expression, one, all_given, flat) for one in access.filter]
         if tests:
             request["FilterExpression"] = " AND ".join(tests)
@@ -241,6 +276,8 @@ class Asking:
             ends = [self._operand(attribute, part, given) for part in one.value.split(" and ")]
             if order(ends[0]) > order(ends[-1]):
                 return None
+            if ends[0] == {"S": ""}:
+                return f"{name} <= {expression.value(ends[-1])}"
             first, last = map(expression.value, ends)
             return f"{name} BETWEEN {first} AND {last}"
         form = _KEY_OPERATORS.get(one.comparison)
@@ -276,12 +313,26 @@ class Asking:
             return f"begins_with({name}, {values[0]})"
         return f"{name} {one.comparison} {values[0]}"
 
+    def _is_reversed(
+        self, one: Condition, given: Given, flat: Mapping[str, AttributeValue]
+    ) -> bool:
+        """A range whose end is before its beginning, which the service refuses to test."""
+        if one.comparison != "between":
+            return False
+        first, last = self._operands(one, given, flat)
+        return order(first) > order(last)
+
     def _operands(
         self, one: Condition, given: Given, flat: Mapping[str, AttributeValue]
     ) -> list[AttributeValue]:
         attribute = self._attribute(one.attribute)
         if one.comparison in ("in", "not in"):
-            texts = one.value.split(" or ")
+            # A NULL among them finds nothing.
+            texts = [
+                text
+                for text in one.value.split(" or ")
+                if not any(part.name in self._nulls for part in template_fields(text))
+            ]
         else:
             texts = one.value.split(" and ") if one.comparison == "between" else [one.value]
         return [self._operand(attribute, text, flat) for text in texts]
@@ -350,6 +401,8 @@ class Asking:
 
 
 Row = tuple[AttributeValue | None, ...]
+Cells = dict[Ref, AttributeValue | None]
+"""Columns of one row, as far as requests have brought them."""
 
 
 class Combining:
@@ -374,10 +427,11 @@ class Combining:
     def rows(self, items: Sequence[Item]) -> list[Row]:
         found = []
         for item in items:
-            cells = {ref: item.get(name) for ref, name in self.brought.attributes[0].items()}
+            first = self.brought.attributes[0]
+            cells: Cells = {ref: item.get(name) for ref, name in first.items()}
             is_whole = True
             for access, names in zip(self.lookups, self.brought.attributes[1:], strict=True):
-                other = self._looked_up(access, item)
+                other = self._looked_up(access, item, cells)
                 is_whole = is_whole and (other is not None or self._is_outer(access))
                 for ref, name in names.items():
                     cells.setdefault(ref, (other or {}).get(name))
@@ -385,7 +439,7 @@ class Combining:
                 found.append(tuple(cells.get(ref) for ref in self.question.columns))
         return found
 
-    def _looked_up(self, access: Access, item: Item) -> Item | None:
+    def _looked_up(self, access: Access, item: Item, cells: Cells) -> Item | None:
         table = self.design.table(access.table)
         entity = table.entity(access.entity) if table is not None else None
         if entity is None:
@@ -395,16 +449,18 @@ class Combining:
             attribute = entity.attribute(one.attribute)
             if attribute is None:
                 raise Refused(f"{entity.name} has no attribute {one.attribute!r}")
-            value = self._key_value(attribute, one.value, item)
+            value = self._key_value(attribute, one.value, item, cells)
             if value is None:
                 return None
             key[one.attribute] = value
         answer = self.server.call("GetItem", TableName=self.prefix + access.table, Key=key)
         return answer.get("Item")
 
-    def _key_value(self, attribute: Attribute, template: str, item: Item) -> AttributeValue | None:
+    def _key_value(
+        self, attribute: Attribute, template: str, item: Item, cells: Cells
+    ) -> AttributeValue | None:
         parts = template_fields(template)
-        values = {part.name: self._known(Ref.parse(part.name), item) for part in parts}
+        values = {part.name: self._known(Ref.parse(part.name), item, cells) for part in parts}
         if any(value is None for value in values.values()):
             return None
         known = {name: value for name, value in values.items() if value is not None}
@@ -412,11 +468,15 @@ class Combining:
             return of_type(attribute.type, known[parts[0].name])
         return {"S": filled(template, lambda part: field_text(part.format, known[part.name]))}
 
-    def _known(self, ref: Ref, item: Item) -> AttributeValue | None:
-        for one in sorted(self.brought.asked.same(ref)):
+    def _known(self, ref: Ref, item: Item, cells: Cells) -> AttributeValue | None:
+        same = sorted(self.brought.asked.same(ref))
+        for one in same:
             name = self.brought.held.get(one)
             if name is not None:
                 return item.get(name)
+        for one in same:
+            if one in cells:
+                return cells[one]
         raise Refused(f"the first request does not bring {ref}")
 
     def _is_outer(self, access: Access) -> bool:
@@ -424,6 +484,17 @@ class Combining:
         table = self.design.table(access.table)
         entity = table.entity(access.entity) if table is not None else None
         return entity is not None and joins.get(entity.source, True)
+
+
+def _part_text(part: TemplateField, value: AttributeValue) -> str:
+    """A field of a request; the ends of a range may be beyond what the key holds."""
+    for suffix, is_high in ((".from", False), (".to", True)):
+        if part.name.endswith(suffix):
+            text = bound_text(part.format, value, is_high=is_high)
+            if text is None:
+                raise NotEncodable("Nothing is within the range.")
+            return text
+    return field_text(part.format, value)
 
 
 class _Expression:

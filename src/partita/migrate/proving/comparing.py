@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from partita.database.item.values import AttributeValue
 from partita.migrate.statements.question import Question
+from partita.migrate.statements.values import folded
+from partita.migrate.understanding.schema.column_refs import Ref
 
 Row = tuple[AttributeValue | None, ...]
 SHOWN_ROWS = 5
 
 
 def difference(
-    question: Question, sql: Sequence[Row], items: Sequence[Row], *, is_cut: bool
+    question: Question,
+    sql: Sequence[Row],
+    items: Sequence[Row],
+    *,
+    is_cut: bool,
+    folds: Mapping[Ref, str] | None = None,
 ) -> str:
-    """In words, empty when they are the same; `is_cut`: a limit may cut through rows that tie."""
+    """In words, empty when they are the same; `is_cut`: a limit may cut through rows that tie.
+
+    `folds`: how collations compare columns, for texts that tie though they differ.
+    """
     ours, theirs = [_text(row) for row in sql], [_text(row) for row in items]
     if not question.order:
         if is_cut:
@@ -29,8 +39,14 @@ def difference(
         for place, ref in enumerate(question.columns)
         if ref == sorting.ref
     ]
-    keys = [_text(tuple(row[place] for place in places)) for row in sql]
-    their_keys = [_text(tuple(row[place] for place in places)) for row in items]
+    known = folds or {}
+
+    def order_key(row: Row) -> str:
+        cells = ((row[place], known.get(question.columns[place], "")) for place in places)
+        return _text(tuple(folded(cell, fold) if cell else cell for cell, fold in cells))
+
+    keys = [order_key(row) for row in sql]
+    their_keys = [order_key(row) for row in items]
     if keys != their_keys:
         if Counter(ours) == Counter(theirs):
             return "the same rows in another order"

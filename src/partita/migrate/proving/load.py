@@ -30,7 +30,7 @@ PEAK_TIMES = 2
 TARGET = 0.7
 """Of provisioned units that auto scaling aims to use."""
 KEYS_DRAWN = 300
-CALLS_A_SECOND_MAX = 200
+CALLS_A_SECOND_MAX = 20
 """More calls are drawn in packets."""
 CLIENTS = 25
 HOT = "a partition gives no more"

@@ -87,6 +87,7 @@ class Making:
         for row in self.staging.rows(table.name):
             is_imported = False
             reasons: list[str] = []
+            again: Item = {}
             for place, home, entity in entities:
                 try:
                     item = self.maker.item(entity, row)
@@ -101,6 +102,7 @@ class Making:
                     continue
                 if not entity.is_guard and entity.rows == "each":
                     is_imported = True
+                    again |= row_of(entity, item)
                 chunk.append(self._kept(place, home, entity, item))
             if reasons:
                 self.failed[table.name] = self.failed.get(table.name, 0) + 1
@@ -108,8 +110,8 @@ class Making:
                 del self.failures[table.name][EXAMPLES_MAX:]
             elif is_imported:
                 self.imported[table.name] = self.imported.get(table.name, 0) + 1
-            if table.name not in self.inexact:
-                self._compare_row(table, entities, row)
+            if table.name not in self.inexact and is_imported:
+                self._compare_row(table, again, row)
             if len(chunk) >= CHUNK_ROWS:
                 self._store(chunk)
         self._store(chunk)
@@ -202,19 +204,8 @@ class Making:
             for (size,) in found:
                 self._note("collection too large", table.name, f"{size:,} bytes")
 
-    def _compare_row(
-        self, table: Table, entities: list[tuple[int, TableDesign, Entity]], row: Item
-    ) -> None:
+    def _compare_row(self, table: Table, made: Item, row: Item) -> None:
         """Whether a row can be made again of its items."""
-        made: Item = {}
-        for _, _, entity in entities:
-            if entity.is_guard or entity.rows != "each":
-                continue
-            try:
-                item = self.maker.item(entity, row)
-            except NotEncodable:
-                continue
-            made |= row_of(entity, item or {})
         wanted = {
             column.name: row[column.name]
             for column in table.columns

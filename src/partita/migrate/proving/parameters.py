@@ -59,7 +59,7 @@ class Draw:
             yield from self._ranges(question, chain, case, one)
         if usual is None:
             usual = ParameterSet(
-                "no rows", {one.name: _absent({"S": "x"}) for one in question.parameters()}
+                "no rows", {one.name: self._made_up(one.ref) for one in question.parameters()}
             )
             yield usual
         for parameter in parameters:
@@ -146,7 +146,7 @@ class Draw:
             rows = self.staging.spread(test.ref.table, SPREAD_ROWS)
             held = next((row[test.ref.column] for row in rows if test.ref.column in row), None)
         if held is None:
-            return _absent({"S": "x"})
+            return self._made_up(test.ref)
         if position and test.operator in ("in", "not in"):
             rows = self.staging.spread(test.ref.table, SPREAD_ROWS)
             others = [row[test.ref.column] for row in rows if test.ref.column in row]
@@ -209,6 +209,13 @@ class Draw:
             accented = text.replace("e", "é").replace("a", "ä")
             if accented != text:
                 yield ParameterSet(f"accents in {name}", {**usual.values, name: {"S": accented}})
+
+    def _made_up(self, ref: Ref | None) -> AttributeValue:
+        """Of the type of a column that has no rows."""
+        kind = self._column(ref)
+        if ref is None or kind in ("integer", "decimal", "float"):
+            return {"N": "1"}
+        return {"BOOL": True} if kind == "boolean" else _absent({"S": "x"})
 
     def _column(self, ref: Ref | None) -> str:
         table = self.inventory.table(ref.table) if ref is not None else None

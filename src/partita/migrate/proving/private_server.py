@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from tempfile import gettempdir
 from typing import Any
 
 from partita.client.client import Client
 from partita.errors import PartitaError
-
-START_SECONDS_MAX = 60
 
 
 @contextmanager
@@ -20,11 +20,17 @@ def private_server(capacity: str = "observe") -> Iterator[str]:
     """Its endpoint, while the block runs."""
     program = "from partita.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", "--port", "0", "--in-memory"]
+    # Settings of another server, in a file or in the environment, are not meant for this one.
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PARTITA_SERVE_")
+    }
     process = subprocess.Popen(
         [*command, "--capacity", capacity],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=environment,
+        cwd=gettempdir(),
     )
     try:
         assert process.stdout is not None

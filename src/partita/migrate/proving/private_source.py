@@ -64,10 +64,11 @@ def private_copy(
 def _connect(url: URL, family: str) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     if family == "sqlite":
-        # Statements see what the source's session shows, and refuse what foreign keys refuse.
+        # As the source's sessions are unless they say otherwise; nothing here has to last.
         @event.listens_for(engine, "connect")
         def prepare(driver_connection: Any, record: Any) -> None:
-            driver_connection.execute("PRAGMA foreign_keys = OFF")
+            for setting in ("foreign_keys = OFF", "journal_mode = MEMORY", "synchronous = OFF"):
+                driver_connection.execute(f"PRAGMA {setting}")
 
     if family == "mysql":
 

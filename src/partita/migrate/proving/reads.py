@@ -136,7 +136,8 @@ class ReadProof:
             value = one.values.get(limit.name)
             limit = int(value["N"]) if value is not None else None
         is_cut = (limit is not None and len(sql) >= limit) or question.offset is not None
-        what = difference(question, sql, items, is_cut=is_cut)
+        folds = {ref: self.planner.fold(ref) for ref in question.columns}
+        what = difference(question, sql, items, is_cut=is_cut, folds=folds)
         if not what and is_cut and items:
             what = self._are_among_all(question, one, items)
         return what

@@ -1,7 +1,7 @@
 """The source's rows on this machine, in a file of SQLite's: looked up by what joins follow.
 
 One pass over the source gives a consistent picture that all later steps share, with memory that
-does not grow with the rows. A table that is there whole is not read again when a test is resumed.
+does not grow with the rows.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ class Staging:
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute("CREATE TABLE IF NOT EXISTS staged (name TEXT PRIMARY KEY, n INT)")
         self._places = {table.name: place for place, table in enumerate(inventory.tables)}
+        for table in inventory.tables:
+            # A table that nobody may read has no rows here.
+            self._connection.execute(self._definition(table.name))
         self._folds = {
             Ref(table.name, column.name): fold
             for table in inventory.tables
@@ -71,18 +74,18 @@ class Staging:
 
     # Filling.
 
-    def is_staged(self, table: str) -> bool:
-        found = self._connection.execute("SELECT 1 FROM staged WHERE name = ?", (table,))
-        return found.fetchone() is not None
+    def _definition(self, table: str) -> str:
+        names = "".join(f", k{number} TEXT" for number in range(len(self.keys.get(table, []))))
+        place = self._places[table]
+        return f"CREATE TABLE IF NOT EXISTS t{place} (id INTEGER PRIMARY KEY, row BLOB{names})"
 
     def fill(self, table: str, rows: Iterable[Item]) -> Iterator[int]:
         """Stores the rows of a table anew, and tells after each chunk how many there are."""
         place = self._places[table]
         keys = self.keys.get(table, [])
-        names = "".join(f", k{number} TEXT" for number in range(len(keys)))
         run = self._connection.execute
         run(f"DROP TABLE IF EXISTS t{place}")
-        run(f"CREATE TABLE t{place} (id INTEGER PRIMARY KEY, row BLOB{names})")
+        run(self._definition(table))
         marks = ", ".join("?" * (len(keys) + 1))
         columns = ", ".join(["row", *(f"k{number}" for number in range(len(keys)))])
         insert = f"INSERT INTO t{place} ({columns}) VALUES ({marks})"

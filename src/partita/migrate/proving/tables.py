@@ -68,6 +68,18 @@ def _index(index: SecondaryIndex) -> dict[str, Any]:
     return {"IndexName": index.name, "KeySchema": _schema(index), "Projection": projection}
 
 
+def is_taken(table: TableDesign, item: Item) -> bool:
+    """Whether the keys of an item are such that the service takes it."""
+    if any(key.name not in item for key in table.keys):
+        return False
+    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    return all(
+        key.name not in item or item[key.name].get(key.type) not in (None, "")
+        for home in homes
+        for key in home.keys
+    )
+
+
 def put_all(server: DynamoDB, items: Iterable[tuple[str, Item]]) -> Iterator[int]:
     """Puts (table, item) in batches, many at once; tells how many after each round."""
     count = 0

@@ -30,7 +30,13 @@ from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.proving.results import Difference, PatternProof
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
-from partita.migrate.proving.tables import create_tables, drop_tables, put_all, scanned
+from partita.migrate.proving.tables import (
+    create_tables,
+    drop_tables,
+    is_taken,
+    put_all,
+    scanned,
+)
 from partita.migrate.statements.question import (
     Constant,
     Insertion,
@@ -116,7 +122,7 @@ class WriteProof:
         found: dict[Key, Item] = {}
         for home, entity in self._entities(source):
             item = self.maker.item(entity, row)
-            if item is not None and all(key.name in item for key in home.keys):
+            if item is not None and is_taken(home, item):
                 found[home.name, _key_text(home, item)] = item
         return found
 
@@ -199,6 +205,7 @@ class WriteProof:
         try:
             # What the application knows before it writes.
             found = self._found(statement, one, pattern)
+            beside = self._dependents(statement, found)
             count = self.copy.connection.execute(text(sql), bound).rowcount
         except IntegrityError as error:
             refused = str(error.orig)
@@ -216,7 +223,7 @@ class WriteProof:
                 self._write([], rows, statement.table)
             else:
                 strange = self._strange_keys(accesses, statement.table, found)
-                self._modify(statement, one, found)
+                self._modify(statement, one, found, beside)
         except (ClientError, NotEncodable, Refused, NotServed) as error:
             return count, [f"the requests were refused: {error}"]
         return count, strange or self._compare()
@@ -303,18 +310,39 @@ class WriteProof:
             found += self.staging.matching(question.table, list(known), list(known.values()))
         return found
 
-    def _modify(self, statement: Modification, one: ParameterSet, found: list[Item]) -> None:
-        changed = [self._changed(statement, row, one) for row in found]
-        self._write(found, changed, statement.table)
+    def _dependents(
+        self, statement: Insertion | Modification, found: list[Item]
+    ) -> list[tuple[str, Item]]:
+        """(table, row) of what repeats the rows, or refers to them, found by the design's keys."""
+        if isinstance(statement, Insertion):
+            return []
+        known: dict[str, tuple[str, Item]] = {}
         for copies in self.planner.copies(statement):
-            for row in [*found, *(one for one in changed if one)]:
+            for row in found:
                 values: dict[str, AttributeValue | None] = {}
                 for test in copies.question.tests:
                     (value,) = test.values
                     assert isinstance(value, Parameter)
-                    values[value.name] = self._joined_value(copies.entity, test.ref, row, statement)
-                rows = self._rows_by(copies.question, values, statement.table)
-                self._write(rows, rows, copies.entity.source, is_copy=True)
+                    ref = value.ref or test.ref
+                    values[value.name] = self._joined_value(copies.entity, ref, row, statement)
+                for other in self._rows_by(copies.question, values, statement.table):
+                    known[repr((copies.entity.source, other))] = (copies.entity.source, other)
+        return list(known.values())
+
+    def _modify(
+        self,
+        statement: Modification,
+        one: ParameterSet,
+        found: list[Item],
+        beside: list[tuple[str, Item]],
+    ) -> None:
+        changed = [self._changed(statement, row, one) for row in found]
+        self._write(found, changed, statement.table)
+        for source, row in beside:
+            table = self.inventory.table(source)
+            key = table.primary_key if table is not None and table.primary_key else list(row)
+            after = self.staging.matching(source, key, [row[name] for name in key])
+            self._write([row], list(after), source, is_copy=True)
 
     def _joined_value(
         self, entity: Entity, ref: Ref, row: Item, statement: Modification

@@ -45,6 +45,7 @@ _COMPARED: dict[type[exp.Expression], tuple[Operator, Operator]] = {
 }
 """Each with the operator that says the same with its sides exchanged."""
 _SUFFIXES: dict[Operator, str] = {">": ".from", ">=": ".from", "<": ".to", "<=": ".to"}
+_JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
 _REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
     (exp.Union, "it combines several SELECTs"),
     (exp.Exists, "it asks whether rows of another table exist"),
@@ -52,6 +53,29 @@ _REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
     (exp.Subquery, "it has a SELECT inside it"),
     (exp.With, "it has a common table expression"),
 )
+
+
+_ON_CONFLICT = ("conflict", "overwrite", "ignore", "alternative")
+_BOTH_SIDES = ("this", "expression")
+_PARTS: dict[type[Any], tuple[str, ...]] = {
+    exp.Select: ("expressions", "from_", "joins", "where", "group", "having", "order", "limit",
+                 "offset", "distinct", "locks"),
+    exp.Insert: ("this", "expression", "returning", *_ON_CONFLICT),
+    exp.Update: ("this", "expressions", "where", "returning"),
+    exp.Delete: ("this", "where", "returning"),
+    exp.Table: ("this", "db", "catalog", "alias", "hints"),
+    exp.Join: ("this", "side", "kind", "on", "using"),
+    exp.In: ("this", "expressions"),
+    exp.Between: ("this", "low", "high"),
+    exp.Like: _BOTH_SIDES,
+    exp.Is: (*_BOTH_SIDES, "negate"),
+    exp.Limit: ("expression",),
+    exp.Offset: ("expression",),
+    exp.Distinct: (),
+    exp.Ordered: ("this", "desc", "nulls_first"),
+    **dict.fromkeys(_COMPARED, _BOTH_SIDES),
+}  # fmt: skip
+"""What is understood of each kind of node; anything else that one has makes it another question."""
 
 
 def parse_statement(statement: str, schema: SchemaLookup) -> Statement:
@@ -82,6 +106,11 @@ class _Reader:
         for kind, reason in _REFUSED:
             if tree.find(kind) is not None:
                 raise NotExact(reason)
+        for node in tree.walk():
+            known = _PARTS.get(type(node))
+            for name, part in node.args.items():
+                if part and known is not None and name not in known:
+                    raise NotExact(f"its {name.upper()} is not understood")
         if isinstance(tree, exp.Select):
             return self._select(tree)
         if isinstance(tree, exp.Insert):
@@ -100,6 +129,8 @@ class _Reader:
         table = self.schema.table(node.name, node.db)
         if table is None:
             raise NotExact(f"{node.name} is not among the tables of the source")
+        if table.is_inherited:
+            raise NotExact(f"other tables inherit from {table.name}")
         if any(table is known for known in self.scope.values()):
             raise NotExact(f"it reads {table.name} twice")
         alias = (node.alias or node.name).lower()
@@ -216,7 +247,8 @@ class _Reader:
         if isinstance(node, exp.Paren):
             return self._negated(node.this)
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            return Test(self._tested(node.this), "is not null")
+            is_twice = bool(node.args.get("negate"))
+            return Test(self._tested(node.this), "is null" if is_twice else "is not null")
         if isinstance(node, exp.In):
             return self._among(node, "not in")
         if isinstance(node, exp.Column):
@@ -234,8 +266,8 @@ class _Reader:
     def _is(self, node: exp.Is) -> Test:
         ref = self._tested(node.this)
         if isinstance(node.expression, exp.Null):
-            return Test(ref, "is null")
-        if isinstance(node.expression, exp.Boolean):
+            return Test(ref, "is not null" if node.args.get("negate") else "is null")
+        if isinstance(node.expression, exp.Boolean) and not node.args.get("negate"):
             return Test(ref, "=", (Constant(bool(node.expression.this)),))
         raise NotExact(f"no key and no filter tests {_shown(node)}")
 
@@ -283,9 +315,8 @@ class _Reader:
         for join in tree.args.get("joins") or []:
             table = self._add_table(join.this)
             side = (join.side or "").upper()
-            if side not in ("", "LEFT") or (join.kind or "").upper() not in (
-                "", "INNER", "OUTER", "CROSS",
-            ) or join.method:  # fmt: skip
+            kind = (join.kind or "").upper()
+            if side not in ("", "LEFT") or kind not in _JOIN_KINDS:
                 raise NotExact(f"it has a {side} {join.kind} {join.method or ''} JOIN")
             found, pairs = self._conditions(join.args.get("on"))
             pairs += self._using(join, table)
@@ -392,8 +423,17 @@ class _Reader:
                     one.set("this", node)
             if not isinstance(node, exp.Column):
                 raise NotExact(f"it sorts by {_shown(node)}, which no attribute holds")
-            found.append(Sorting(self._column(node), bool(one.args.get("desc"))))
+            ref, is_descending = self._column(node), bool(one.args.get("desc"))
+            is_first = is_descending == (self.schema.dialect == "postgres")
+            if bool(one.args.get("nulls_first")) != is_first and self._is_nullable(ref):
+                raise NotExact(f"it says itself where rows without {ref} are sorted")
+            found.append(Sorting(ref, is_descending))
         return found
+
+    def _is_nullable(self, ref: Ref) -> bool:
+        table = next(one for one in self.scope.values() if one.name == ref.table)
+        column = self.schema.column(table, ref.column)
+        return column is None or column.is_nullable
 
     def _count(self, tree: exp.Expression, part: str, name: str) -> int | Parameter | None:
         clause = tree.args.get(part)
@@ -407,7 +447,7 @@ class _Reader:
     # Writes.
 
     def _insert(self, tree: exp.Insert) -> Insertion:
-        if any(tree.args.get(part) for part in ("conflict", "overwrite", "ignore", "alternative")):
+        if any(tree.args.get(part) for part in _ON_CONFLICT):
             raise NotExact("what it does to a row that is there already is not said in requests")
         schema = tree.this
         named = schema.expressions if isinstance(schema, exp.Schema) else []
@@ -423,6 +463,7 @@ class _Reader:
         values = tree.expression
         if not isinstance(values, exp.Values) or len(values.expressions) != 1:
             raise NotExact("it inserts what a SELECT gives, or several rows at once")
+        tree.set("returning", None)
         members = values.expressions[0].expressions
         if len(members) != len(refs):
             raise NotExact("its values do not fit its columns")
@@ -450,6 +491,7 @@ class _Reader:
         return Modification(table.name, self._found(tree), (), tree)
 
     def _found(self, tree: exp.Expression) -> tuple[Test, ...]:
+        tree.set("returning", None)
         where = tree.args.get("where")
         tests, _ = self._conditions(where.this if where is not None else None)
         for part in ("order", "limit"):

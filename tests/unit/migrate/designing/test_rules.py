@@ -181,11 +181,11 @@ def test_columns_asked_for_from_coarse_to_fine_are_one_hierarchy() -> None:
     wide, _ = both(found, patterns)
     (index,) = home(wide, "office").indexes
     assert (index.partition_key.name, index.sort_key and index.sort_key.name) == (
-        "country",
+        "country#key",
         "state#city",
     )
     assert access(wide, "office").key[1].comparison == "="
-    assert [one.attribute for one in access(wide, "country").key] == ["country"]
+    assert [one.attribute for one in access(wide, "country").key] == ["country#key"]
 
 
 def test_an_index_on_what_is_mostly_absent_is_sparse() -> None:

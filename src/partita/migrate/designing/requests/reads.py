@@ -32,7 +32,12 @@ from partita.migrate.model.design import (
     columns_of,
     type_attribute,
 )
-from partita.migrate.model.key_texts import NotEncodable, field_text, is_order_preserving
+from partita.migrate.model.key_texts import (
+    HIGHEST,
+    NotEncodable,
+    field_text,
+    is_order_preserving,
+)
 from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD
 from partita.migrate.statements.question import (
     Constant,
@@ -50,8 +55,6 @@ from partita.migrate.understanding.schema.inventory import Column, Inventory, Ta
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind a value with a separator, and belong to it."""
-HIGHEST = "\U0010ffff"
-"""Ends a range that is open above."""
 SCALARS = ("S", "N", "B", "BOOL")
 _FILTERS: dict[str, Comparison] = {"is null": "not_exists", "is not null": "exists"}
 
@@ -147,7 +150,7 @@ class ReadPlanner:
             for access in others:
                 table = self.design.table(access.table)
                 entity = table.entity(access.entity) if table is not None else None
-                attributes.append(_own_attributes(entity, asked) if entity is not None else {})
+                attributes.append(_own_attributes(entity) if entity is not None else {})
             return Brought(asked, attributes, held)
         return Brought(question, [{} for _ in accesses], {})
 
@@ -265,6 +268,10 @@ class ReadPlanner:
     def column(self, ref: Ref) -> Column | None:
         return self.columns.get(ref)
 
+    def columns_of(self, name: str) -> list[Column]:
+        table = self.inventory.table(name)
+        return table.columns if table is not None else []
+
     def fold(self, ref: Ref) -> str:
         column = self.column(ref)
         return fold_of(column, self.inventory.dialect) if column is not None else ""
@@ -303,7 +310,7 @@ def _path_pairs(entity: Entity, table: str) -> dict[str, tuple[tuple[Ref, Ref], 
     return {}
 
 
-def _own_attributes(entity: Entity, question: Question) -> dict[Ref, str]:
+def _own_attributes(entity: Entity) -> dict[Ref, str]:
     """By column of an entity's own rows, the attribute that holds it."""
     found: dict[Ref, str] = {}
     for attribute in entity.attributes:
@@ -395,18 +402,42 @@ class _Way:
         for ref in self.question.columns:
             if self.brought(ref) is None:
                 missing.setdefault(ref.table, []).append(ref)
-        return [self._lookup(pattern, table, refs) for table, refs in missing.items()]
+        found: list[Access] = []
+        known: set[Ref] = set()
+        waiting = dict(missing)
+        others = [table for table in self.question.tables if table not in missing]
+        while waiting:
+            # One that lies between is looked up too, where only it leads on.
+            for table in [*waiting, *others]:
+                access = self._lookup(pattern, table, waiting.get(table, []), known)
+                if access is not None:
+                    break
+            else:
+                (first, *_) = next(iter(waiting.values()))
+                raise NotServed(
+                    f"the items of {self.entity.name} in {self.home.name} do not hold {first}"
+                )
+            found.append(access)
+            known |= {Ref(table, column.name) for column in self.planner.columns_of(table)}
+            waiting.pop(table, None)
+            others = [one for one in others if one != table]
+        return found
 
-    def _lookup(self, pattern: str, table: str, missing: list[Ref]) -> Access:
+    def _lookup(
+        self, pattern: str, table: str, missing: list[Ref], known: set[Ref]
+    ) -> Access | None:
+        """By the key of a table's items, if what is known by then tells it."""
+        if table == self.entity.source and not missing:
+            return None
         for home, entity in self.planner.design.entities():
             if entity.source != table or entity.is_guard or entity.rows != "each":
                 continue
-            if not set(missing) <= _own_attributes(entity, self.question).keys():
+            if not set(missing) <= _own_attributes(entity).keys():
                 continue
             keys = [entity.attribute(key.name) for key in home.keys]
             parts = [segments(entity, key) for key in keys if key is not None]
             fields = [field for one in parts for field in one.fields]
-            if any(self._known(field.ref) is None for field in fields):
+            if not all(self._is_known(field.ref, known) for field in fields):
                 continue
             return Access(
                 pattern=pattern,
@@ -417,12 +448,11 @@ class _Way:
                 for_each=True,
                 why=f"For each item, what {self.home.name} does not hold of {table}.",
             )
-        raise NotServed(f"the items of {self.entity.name} in {self.home.name} do not hold"
-                        f" {missing[0]}")  # fmt: skip
+        return None
 
-    def _known(self, ref: Ref) -> Attribute | None:
-        found = (self.brought(one) for one in self.question.same(ref))
-        return next((one for one in found if one is not None), None)
+    def _is_known(self, ref: Ref, known: set[Ref]) -> bool:
+        same = self.question.same(ref)
+        return bool(same & known) or any(self.brought(one) is not None for one in same)
 
     def _held(self, ref: Ref) -> Attribute:
         attribute = self.holder(ref)
@@ -554,9 +584,21 @@ class _Way:
         if high is not None and high.operator in ("<=", "between") and not is_last:
             last += AFTER_SEPARATOR
         self._drop_ranges(low, high, is_exact=not is_last)
-        return Condition(
-            attribute=attribute.name, comparison="between", value=f"{first} and {last}"
-        )
+        if low is None:
+            self._leave_out_nulls(field.ref)
+        comparison: Comparison = "between"
+        value = f"{first} and {last}"
+        if not first:
+            comparison, value = "<=", last
+        elif not lead and high is None:
+            comparison, value = ">=", first
+        return Condition(attribute=attribute.name, comparison=comparison, value=value)
+
+    def _leave_out_nulls(self, ref: Ref) -> None:
+        """A NULL in a key stands before all values, and no comparison is true of it."""
+        column = self.planner.column(ref)
+        if column is not None and column.is_nullable:
+            self._add_condition(self._held(ref), "exists", "")
 
     def _plain_range(
         self, attribute: Attribute, field: Field, low: Test | None, high: Test | None

@@ -24,6 +24,8 @@ from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_jo
 from partita.migrate.understanding.schema.inventory import Table, is_derived
 
 CASCADE = "CASCADE"
+FOLLOWED = (CASCADE, "SET NULL")
+"""What a source does by itself to rows that refer to one that is deleted."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class WritePlanner:
     def copies(self, statement: Modification) -> list[Copies]:
         """Of the types of items that must change with a row; those of other rows."""
         changed = {change.ref for change in statement.changes}
-        found = []
+        found = [] if statement.changes else self._referring(statement.table)
         for _, entity in self.design.entities():
             if entity.source == statement.table or entity.is_guard:
                 continue
@@ -94,6 +96,31 @@ class WritePlanner:
                 if path and (not changed or changed & refs):
                     found.append(Copies(entity, self._copies_question(entity, path)))
                     break
+        return found
+
+    def _referring(self, table: str) -> list[Copies]:
+        """What goes or loses its reference with a row that is deleted."""
+        found = []
+        for other in self.reads.inventory.tables:
+            for key in other.foreign_keys:
+                rule = (key.on_delete or "").upper()
+                if key.referenced_table != table or rule not in FOLLOWED or other.name == table:
+                    continue
+                entities = [one for _, one in self.design.entities() if one.source == other.name]
+                own = [one for one in entities if one.rows == "each" and not one.is_guard]
+                tests = tuple(
+                    Test(Ref(other.name, name), "=", (Parameter(f"{table}.{target}", ref),))
+                    for name, target in zip(key.columns, key.referenced_columns, strict=True)
+                    for ref in [Ref(table, target)]
+                )
+                question = Question(
+                    table=other.name, tests=tests, columns=self._identity(other.name)
+                )
+                if rule == CASCADE and self._referring(other.name):
+                    raise NotServed(f"deleting goes on behind {other.name}")
+                found += [Copies(one, question) for one in own[:1]]
+                if not own:
+                    raise NotServed(f"{other.name}, which changes with it, has no items of its own")
         return found
 
     def joins(self, attribute: Attribute) -> list[Join]:

@@ -32,6 +32,7 @@ from partita.migrate.designing.proposals.layouts.rendered_keys import (
     constants,
     joined_name,
     key_attribute,
+    may_be_empty,
     plain_attribute,
 )
 from partita.migrate.designing.proposals.layouts.requests import (
@@ -140,8 +141,11 @@ def _half(
     refs = tuple(part for part in parts if isinstance(part, Ref))
     if len(parts) == 1 and count == 1 and not is_apart:
         plain = plain_attribute(plan, draft, entity, refs[0])
-        if plain is not None:
+        if plain is not None and not may_be_empty(plan, entity, refs[0]):
             return plain
+        if may_be_empty(plan, entity, refs[0]) or plain is None:
+            # With a separator before it: a key must not be empty, and a text may be.
+            parts = ["", *parts]
     # An index may have the same columns, and no shards.
     shard = f"{SEPARATOR}{SHARD}" if count > 1 else ""
     name = names[0] if names else joined_name(plan, draft, entity, refs) + shard

@@ -16,6 +16,7 @@ from partita.migrate.designing.proposals.layouts.rendered_keys import (
     composed_attribute,
     constants,
     joined_name,
+    may_be_empty,
     plain_attribute,
 )
 from partita.migrate.designing.proposals.layouts.sharding import shards
@@ -254,7 +255,7 @@ def _index_sort(
 
 def _plain(plan: ItemPlan, drafts: Drafts, entity: str, refs: tuple[Ref, ...]) -> Attribute | None:
     """A column that names no row needs no prefix, in an index of one type of items."""
-    if len(refs) > 1 or _is_identity(plan, refs[0]):
+    if len(refs) > 1 or _is_identity(plan, refs[0]) or may_be_empty(plan, entity, refs[0]):
         return None
     return plain_attribute(plan, drafts.fullest(entity), entity, refs[0])
 
