@@ -98,9 +98,23 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
     show_default=True,
     help="For a new catalogue; afterwards migrate, cutover and rollback change the mode.",
 )
+@click.option(
+    "--cache-seconds",
+    type=click.FloatRange(0, 3600),
+    default=5.0,
+    show_default=True,
+    help="How old what GetMetricData reads may be, if another server has written since; 0 reads "
+    "everything again.",
+)
 @_databases(are_required=False)
 def serve(
-    host: str, port: int, mode: str, mysql: str | None, endpoint: str | None, table: str
+    host: str,
+    port: int,
+    mode: str,
+    cache_seconds: float,
+    mysql: str | None,
+    endpoint: str | None,
+    table: str,
 ) -> None:
     """Serve the HTTP API of the catalogue until SIGTERM or Ctrl-C."""
     from partita.apps.metrics import service
@@ -108,7 +122,14 @@ def serve(
 
     run(
         lambda: service.serve(
-            host, port, Mode(mode), mysql, endpoint, Tables(table), say=click.echo
+            host,
+            port,
+            Mode(mode),
+            mysql,
+            endpoint,
+            Tables(table),
+            say=click.echo,
+            cache_seconds=cache_seconds,
         )
     )
 

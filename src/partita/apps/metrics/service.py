@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from partita.apps.metrics.api.handlers import Api
 from partita.apps.metrics.catalogue import Catalogue
+from partita.apps.metrics.data.queries import CACHE_SECONDS, MetricDataService
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import Tables, create_tables
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_schema
@@ -49,6 +50,8 @@ class Stores:
     hasty_dynamodb: DynamoDBCatalogue | None = None
     """The same catalogue, with short timeouts."""
     modes: Modes | None = None
+    client: Client | None = None
+    """Of DynamoDB, where the values are in every mode."""
 
     def catalogues(self) -> dict[Mode, Catalogue]:
         found: dict[Mode, Catalogue] = {}
@@ -88,6 +91,7 @@ async def opened(
             stores.dynamodb = DynamoDBCatalogue(client, tables)
             stores.hasty_dynamodb = DynamoDBCatalogue(hasty, tables)
             stores.modes = Modes(hasty, tables)
+            stores.client = client
         yield stores
 
 
@@ -99,6 +103,7 @@ async def serve(
     endpoint: str | None,
     tables: Tables,
     say: Callable[[str], None],
+    cache_seconds: float = CACHE_SECONDS,
 ) -> None:
     """Serve until SIGINT or SIGTERM."""
     async with opened(mysql, endpoint, tables) as stores:
@@ -113,7 +118,10 @@ async def serve(
         watch = ModeWatch(stores.modes, server, set(catalogues), mode, monotonic)
         await watch.begin()
         web = Web(origins=origins_from_environment())
-        Api(catalogues, watch).add_to(web)
+        data = None
+        if stores.client is not None:
+            data = MetricDataService(stores.client, tables, cache_seconds)
+        Api(catalogues, watch, data).add_to(web)
         following = asyncio.create_task(watch.follow())
         try:
             await web.serve(

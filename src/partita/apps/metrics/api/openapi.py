@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from partita import __version__
+from partita.apps.metrics.data.periods import Period
+from partita.apps.metrics.data.queries import DataQueries, MetricData, NewValues, Stored
 from partita.apps.metrics.metric import (
     USER_CHARS_MAX,
     Change,
@@ -20,7 +22,19 @@ from partita.apps.metrics.metric import (
 )
 from partita.apps.metrics.modes import Mode
 
-SHAPES = (Metric, Version, NewMetric, Change, Deprecation, NewDimension, NewGroup)
+SHAPES = (
+    Metric,
+    Version,
+    NewMetric,
+    Change,
+    Deprecation,
+    NewDimension,
+    NewGroup,
+    DataQueries,
+    MetricData,
+    NewValues,
+    Stored,
+)
 _, _shapes = msgspec.json.schema_components(SHAPES, ref_template="#/components/schemas/{name}")
 # In the regular expressions of JSON Schema, $ matches only at the end.
 COMPONENTS: dict[str, Any] = json.loads(json.dumps(_shapes).replace(r"\\Z", "$"))
@@ -36,6 +50,18 @@ COMPONENTS["Problem"] = {
         "reason": {"type": "string"},
     },
     "required": ["type", "title", "status", "detail"],
+}
+COMPONENTS["DataFailure"] = {
+    "title": "DataFailure",
+    "description": "A query that was refused, in the place of its answer.",
+    "type": "object",
+    "properties": {
+        "metric": {"type": "string"},
+        "status": {"type": "integer"},
+        "reason": {"type": "string"},
+        "detail": {"type": "string"},
+    },
+    "required": ["metric", "status", "reason", "detail"],
 }
 COMPONENTS["Health"] = {
     "title": "Health",
@@ -108,6 +134,17 @@ DATE = _parameter(
     {"type": "string"},
     "A date or time in ISO 8601. The answer is the metric to use at that time: before the cutoff "
     "date, the chained metric.",
+)
+DATA = (
+    _parameter("time", "query", {"type": "string"}, "The value at this date or time."),
+    _parameter("start", "query", {"type": "string"}, "Values from this date or time on."),
+    _parameter("end", "query", {"type": "string"}, "Values before this date or time."),
+    _parameter(
+        "period",
+        "query",
+        {"enum": list(get_args(Period))},
+        "One value for each period, aggregated in the metric's style.",
+    ),
 )
 LIMIT = _parameter(
     "limit", "query", {"type": "integer", "minimum": 1, "maximum": 100}, "The size of a page."
@@ -236,6 +273,48 @@ PATHS: dict[str, Any] = {
             body="Deprecation",
             parameters=(NAME, USER, IF_MATCH),
             has_etag=True,
+        ),
+    },
+    "/metrics/{name}/data": {
+        "get": _operation(
+            "GetMetricData",
+            "Get the values of a metric; dimension.NAME=VALUE chooses the dimensions",
+            _reference("MetricData"),
+            400,
+            404,
+            503,
+            parameters=(NAME, *DATA),
+        ),
+    },
+    "/metric-data/queries": {
+        "post": _operation(
+            "BatchGetMetricData",
+            "Get the values of several metrics",
+            {
+                "type": "object",
+                "properties": {
+                    "results": {
+                        "type": "array",
+                        "items": {"anyOf": [_reference("MetricData"), _reference("DataFailure")]},
+                    }
+                },
+                "required": ["results"],
+            },
+            400,
+            503,
+            body="DataQueries",
+        ),
+    },
+    "/metric-data": {
+        "post": _operation(
+            "PutMetricData",
+            "Store values of primitive metrics",
+            _reference("Stored"),
+            400,
+            404,
+            503,
+            status=201,
+            body="NewValues",
         ),
     },
     "/metrics/{name}/versions": {

@@ -45,7 +45,7 @@ class DynamoDBCatalogue:
         self.client = client
         self.tables = tables
         self.clock = clock
-        self._latest = BatchedReads(client, tables.metrics)
+        self._latest = BatchedReads(client, tables.metrics, ("name", "version"))
 
     # Reading
 
@@ -57,7 +57,7 @@ class DynamoDBCatalogue:
 
     async def find(self, name: str) -> Metric | None:
         try:
-            item = await self._latest.get(name)
+            item = await self._latest.get((name, LATEST))
         except ClientError as error:
             raise _unavailable(error) from error
         return None if item is None else metric_of(item)
