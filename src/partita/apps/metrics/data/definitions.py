@@ -71,11 +71,16 @@ class Definitions:
     def __init__(self, cache_seconds: float, now: Callable[[], float]) -> None:
         self.cache: Cache[Definition] = Cache(cache_seconds, DEFINITIONS_MAX, now)
 
+    def cached(self, name: str, time: str) -> Definition | None:
+        known = self.cache.get(name)
+        return known if known is not None and known.covers(time) else None
+
     async def find(self, store: Catalogue, name: str, time: str) -> Definition | None:
         """With the versions valid from that time on."""
-        known = self.cache.get(name)
-        if known is not None and known.covers(time):
-            return known
+        return self.cached(name, time) or await self.load(store, name, time)
+
+    async def load(self, store: Catalogue, name: str, time: str) -> Definition | None:
+        """As it is in the catalogue now."""
         writes = self.cache.writes
         try:
             definition = Definition(await store.get(name), None)

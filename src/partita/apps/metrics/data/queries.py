@@ -8,11 +8,11 @@ reads nothing more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -38,6 +38,7 @@ METRICS_MAX = 200
 
 DimensionValue = Annotated[str, Meta(min_length=1, max_length=DIMENSION_CHARS_MAX)]
 Dimensions = dict[str, DimensionValue]
+T = TypeVar("T")
 
 
 class DataQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,8 +121,8 @@ class MetricDataService:
         primitives = _primitives(definitions)
         _refuse_unrelated(primitives, query.dimensions)
         names = [definition.metric.name for definition in primitives]
-        read = await asyncio.gather(*(self._read(name, series, span, budget) for name in names))
-        evaluation = Evaluation(definitions, dict(zip(names, read, strict=True)))
+        read = await self._read(names, series, span, budget)
+        evaluation = Evaluation(definitions, read)
         points = [
             _point(evaluation, query.metric, one)
             for one in _spans(evaluation, query, span)
@@ -129,10 +130,17 @@ class MetricDataService:
         ]
         return MetricData(metric=query.metric, dimensions=query.dimensions, points=points)
 
-    async def _read(self, name: str, series: str, span: Span, budget: Budget) -> Series:
-        found = await self.values.read(name, series, span, budget.left)
-        budget.spend(len(found))
-        return found
+    async def _read(
+        self, names: Sequence[str], series: str, span: Span, budget: Budget
+    ) -> dict[str, Series]:
+        values = self.values
+        found = {name: values.cached(name, series, span) for name in names}
+        absent = [name for name, known in found.items() if known is None]
+        read = await _all(values.read(name, series, span, budget.left) for name in absent)
+        found.update(zip(absent, read, strict=True))
+        complete = {name: known for name, known in found.items() if known is not None}
+        budget.spend(sum(map(len, complete.values())))
+        return complete
 
     async def _definitions(
         self, store: Catalogue, name: str, span: Span
@@ -141,14 +149,14 @@ class MetricDataService:
         found: dict[str, Definition | None] = {}
         wanted = {name}
         while wanted:
-            names = sorted(wanted)
-            loaded = await asyncio.gather(
-                *(self.definitions.find(store, one, span.start) for one in names)
-            )
-            found.update(zip(names, loaded, strict=True))
+            level = {one: self.definitions.cached(one, span.start) for one in wanted}
+            absent = [one for one, known in level.items() if known is None]
+            loaded = await _all(self.definitions.load(store, one, span.start) for one in absent)
+            level.update(zip(absent, loaded, strict=True))
+            found.update(level)
             if found[name] is None:
                 raise no_metric(name)
-            references = (one.references_in(span) for one in loaded if one is not None)
+            references = (one.references_in(span) for one in level.values() if one is not None)
             wanted = set().union(*references) - found.keys()
             if len(found) + len(wanted) > METRICS_MAX:
                 raise Refused(
@@ -192,6 +200,14 @@ class MetricDataService:
     def forget(self, name: str) -> None:
         """The metric is changed through this server."""
         self.definitions.cache.forget(name)
+
+
+async def _all(reads: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """At the same time. A single one needs no task of its own, which costs more than the rest."""
+    waiting = list(reads)
+    if len(waiting) > 1:
+        return await asyncio.gather(*waiting)
+    return [await one for one in waiting]
 
 
 def _span(query: DataQuery) -> Span:

@@ -29,11 +29,12 @@ from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.failures import Refused, Unavailable
 from partita.client import Client, ClientError
 
-CACHED_VALUES_MAX = 500_000
+CACHED_VALUES_MAX = 200_000
 BATCH_WRITE_ITEMS_MAX = 25
 BATCHES_MAX = 4
 """Concurrent calls of one request."""
 UNPROCESSED_SECONDS = 0.05
+ONE = Fraction(1)
 SERIES_CHARS_MAX = 900
 """A sort key has at most 1024 bytes, and a time takes 24."""
 
@@ -68,19 +69,18 @@ class ValueStore:
         self._table = tables.values
         self._single = BatchedReads(client, tables.values, ("metric", "place"))
 
+    def cached(self, metric: str, series: str, span: Span) -> Series | None:
+        return self.cache.get(metric, (series, span))
+
     async def read(self, metric: str, series: str, span: Span, values_max: int) -> Series:
         """In order of time. When there are more than `values_max`, one more than that."""
-        key = (series, span)
-        known = self.cache.get(metric, key)
-        if known is not None:
-            return known
         writes = self.cache.writes
         try:
             found = await self._read(metric, series, span, values_max)
         except ClientError as error:
             raise _unavailable(error) from error
         if len(found) <= values_max:
-            self.cache.keep(metric, found, writes, key, max(len(found), 1))
+            self.cache.keep(metric, found, writes, (series, span), max(len(found), 1))
         return found
 
     async def _read(self, metric: str, series: str, span: Span, values_max: int) -> Series:
@@ -184,8 +184,8 @@ def _item(value: StoredValue) -> Item:
 
 
 def _value(item: Item) -> Value:
-    weight = item.get("weight", {"N": "1"})
-    return Value(Fraction(item["value"]["N"]), Fraction(weight["N"]))
+    weight = item.get("weight")
+    return Value(Fraction(item["value"]["N"]), ONE if weight is None else Fraction(weight["N"]))
 
 
 def _unavailable(error: ClientError) -> Unavailable:
