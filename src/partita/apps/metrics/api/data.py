@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import msgspec
 
@@ -18,7 +18,7 @@ from partita.apps.metrics.data.queries import (
     MetricDataService,
     NewValues,
 )
-from partita.apps.metrics.failures import CatalogueError, Refused, Unavailable
+from partita.apps.metrics.failures import CatalogueError, NotFound, Refused, Unavailable
 from partita.server.http.web import Request, Response
 
 DIMENSION = "dimension."
@@ -47,6 +47,31 @@ class DataApi:
         finally:
             if self._data is not None:
                 self._data.forget(name)
+
+    @asynccontextmanager
+    async def deleting(self, name: str) -> AsyncIterator[None]:
+        """Around the deletion of a metric: its values are deleted with it."""
+        if self._data is None:
+            yield
+            return
+        values = self._data.values
+        await values.mark_deleted(name)
+        try:
+            with self.changing(name):
+                yield
+        except CatalogueError:
+            # After any other end, whoever adds the metric again deletes them first.
+            await values.unmark(name)
+            raise
+        await values.purge(name)
+
+    async def finish_deletion(self, store: Catalogue, name: str) -> None:
+        """Before a metric is added: nothing is left of one of the same name."""
+        if self._data is not None and await self._data.values.is_marked(name):
+            try:
+                await store.get(name)
+            except NotFound:
+                await self._data.values.purge(name)
 
     async def get(self, store: Catalogue, request: Request) -> Response:
         query = _query(metric_name(request), request.query)

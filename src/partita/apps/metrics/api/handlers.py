@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,11 +12,12 @@ from partita.apps.metrics import rules
 from partita.apps.metrics.api.data import DataApi
 from partita.apps.metrics.api.messages import body, encoded, metric_name, refusal
 from partita.apps.metrics.api.openapi import DESCRIPTION
-from partita.apps.metrics.catalogue import Catalogue
+from partita.apps.metrics.catalogue import Catalogue, CopiedCatalogue
 from partita.apps.metrics.data.queries import MetricDataService
 from partita.apps.metrics.failures import (
     CatalogueError,
     Changed,
+    InMigration,
     Refused,
     Unavailable,
 )
@@ -33,6 +35,8 @@ from partita.apps.metrics.metric import (
 from partita.apps.metrics.modes import Mode, ModeWatch
 from partita.clock import Clock, system_clock
 from partita.server.http.web import Request, Response, Web, json_response
+
+logger = logging.getLogger(__name__)
 
 PAGE_MAX = 100
 USER = "x-user"
@@ -67,6 +71,7 @@ class Api:
             ("POST", "/metrics", self.add_metric),
             ("GET", "/metrics/{name}", self.get_metric),
             ("PUT", "/metrics/{name}", self.update_metric),
+            ("DELETE", "/metrics/{name}", self.delete_metric),
             ("POST", "/metrics/{name}/deprecation", self.deprecate_metric),
             ("GET", "/metrics/{name}/versions", self.list_versions),
             ("GET", "/metrics/{name}/versions/{version}", self.get_version),
@@ -133,6 +138,7 @@ class Api:
 
     async def add_metric(self, store: Catalogue, request: Request) -> Response:
         new = body(request, NewMetric)
+        await self._data.finish_deletion(store, new.name)
         with self._data.changing(new.name):
             metric = await store.add(new, _user(request))
         location = {"location": f"/metrics/{quote(metric.name)}"}
@@ -166,6 +172,28 @@ class Api:
         name = metric_name(request)
         with self._data.changing(name):
             return _metric(await store.revise(name, revision, expected))
+
+    async def delete_metric(self, store: Catalogue, request: Request) -> Response:
+        name, user, expected = metric_name(request), _user(request), _expected(request)
+        mariadb, dynamodb = self._stores.get(Mode.LEGACY), self._stores.get(Mode.DYNAMODB)
+        if store not in (mariadb, dynamodb):
+            raise InMigration(
+                "No metric can be deleted while the catalogue is being migrated: try again "
+                "after the cutover."
+            )
+        async with self._data.deleting(name):
+            await store.delete(name, expected)
+        if store is dynamodb and isinstance(mariadb, CopiedCatalogue):
+            await self._delete_copy(mariadb, name)
+        logger.info("%s has deleted the metric %s", user, name)
+        return Response(204)
+
+    async def _delete_copy(self, mariadb: CopiedCatalogue, name: str) -> None:
+        """So that a rollback does not find it again."""
+        try:
+            await mariadb.delete_copy(name)
+        except CatalogueError as error:
+            logger.warning("MariaDB still has %s, which was deleted: %s", name, error)
 
     async def list_versions(self, store: Catalogue, request: Request) -> Response:
         return _listed("versions", await store.list_versions(metric_name(request)))

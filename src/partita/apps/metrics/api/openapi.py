@@ -155,14 +155,16 @@ AFTER = _parameter("after", "query", {"type": "string"}, "The last name of the p
 def _operation(
     name: str,
     summary: str,
-    answer: dict[str, Any],
+    answer: dict[str, Any] | None,
     *refusals: int,
     status: int = 200,
     body: str | None = None,
     parameters: tuple[dict[str, Any], ...] = (),
     has_etag: bool = False,
 ) -> dict[str, Any]:
-    success: dict[str, Any] = {"description": summary, "content": _content(answer)}
+    success: dict[str, Any] = {"description": summary}
+    if answer is not None:
+        success["content"] = _content(answer)
     if has_etag:
         success["headers"] = {"ETag": {"schema": {"type": "string"}}}
     responses: dict[str, Any] = {str(status): success}
@@ -262,6 +264,14 @@ PATHS: dict[str, Any] = {
             body="Change",
             parameters=(NAME, USER, IF_MATCH),
             has_etag=True,
+        ),
+        "delete": _operation(
+            "DeleteMetric",
+            "Delete a metric that no other depends on",
+            None,
+            *(set(REFUSALS) - {413}),
+            status=204,
+            parameters=(NAME, USER, IF_MATCH),
         ),
     },
     "/metrics/{name}/deprecation": {

@@ -25,12 +25,13 @@ from partita.apps.metrics.data.numbers import text_of
 from partita.apps.metrics.data.periods import Span, Value
 from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
 from partita.apps.metrics.dynamodb.items import Item
-from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.dynamodb.tables import DELETED, Tables
+from partita.apps.metrics.dynamodb.transactions import entry
 from partita.apps.metrics.failures import Refused, Unavailable
 from partita.client import Client, ClientError
+from partita.limits import BATCH_WRITE_REQUESTS_MAX
 
 CACHED_VALUES_MAX = 200_000
-BATCH_WRITE_ITEMS_MAX = 25
 BATCHES_MAX = 4
 """Concurrent calls of one request."""
 UNPROCESSED_SECONDS = 0.05
@@ -67,6 +68,7 @@ class ValueStore:
         self.cache: Cache[Series] = Cache(cache_seconds, CACHED_VALUES_MAX, now)
         self._client = client
         self._table = tables.values
+        self._directory = tables.directory
         self._single = BatchedReads(client, tables.values, ("metric", "place"))
 
     def cached(self, metric: str, series: str, span: Span) -> Series | None:
@@ -114,7 +116,7 @@ class ValueStore:
         """All of them, or an error: then some may be stored, and may be sent again."""
         batches = [
             [{"PutRequest": {"Item": _item(value)}} for value in values[start : start + size]]
-            for size in [BATCH_WRITE_ITEMS_MAX]
+            for size in [BATCH_WRITE_REQUESTS_MAX]
             for start in range(0, len(values), size)
         ]
         metrics = {value.metric for value in values}
@@ -124,8 +126,21 @@ class ValueStore:
             for metric in metrics:
                 self.cache.forget(metric)
 
+    async def mark_deleted(self, metric: str) -> None:
+        """Before the metric is deleted, so that its values are, whatever happens in between."""
+        await self._call("PutItem", {"TableName": self._directory, "Item": entry(DELETED, metric)})
+
+    async def is_marked(self, metric: str) -> bool:
+        key = entry(DELETED, metric)
+        request = {"TableName": self._directory, "Key": key, "ConsistentRead": True}
+        return "Item" in await self._call("GetItem", request)
+
+    async def unmark(self, metric: str) -> None:
+        key = entry(DELETED, metric)
+        await self._call("DeleteItem", {"TableName": self._directory, "Key": key})
+
     async def purge(self, metric: str) -> None:
-        """Delete every value of a metric."""
+        """Delete every value of a metric that is marked."""
         query: dict[str, Any] = {
             "TableName": self._table,
             "ConsistentRead": True,
@@ -134,18 +149,23 @@ class ValueStore:
             "ExpressionAttributeValues": {":metric": {"S": metric}},
         }
         try:
-            while True:
-                answer = await self._client.call("dynamodb", "Query", query)
+            more = True
+            while more:
+                answer = await self._call("Query", query)
                 keys = [{"DeleteRequest": {"Key": item}} for item in answer["Items"]]
-                starts = range(0, len(keys), BATCH_WRITE_ITEMS_MAX)
-                await self._write([keys[at : at + BATCH_WRITE_ITEMS_MAX] for at in starts])
-                if "LastEvaluatedKey" not in answer:
-                    return
-                query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        except ClientError as error:
-            raise _unavailable(error) from error
+                starts = range(0, len(keys), BATCH_WRITE_REQUESTS_MAX)
+                await self._write([keys[at : at + BATCH_WRITE_REQUESTS_MAX] for at in starts])
+                more = "LastEvaluatedKey" in answer
+                query["ExclusiveStartKey"] = answer.get("LastEvaluatedKey")
+            await self.unmark(metric)
         finally:
             self.cache.forget(metric)
+
+    async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._client.call("dynamodb", operation, request)
+        except ClientError as error:
+            raise _unavailable(error) from error
 
     async def _write(self, batches: list[list[dict[str, Any]]]) -> None:
         places = asyncio.Semaphore(BATCHES_MAX)
