@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -106,20 +107,29 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
     help="How old what GetMetricData reads may be, if another server has written since; 0 reads "
     "everything again.",
 )
+@click.option(
+    "--alarms",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A TOML file with [[alarms]].",
+)
 @_databases(are_required=False)
 def serve(
     host: str,
     port: int,
     mode: str,
     cache_seconds: float,
+    alarms: Path | None,
     mysql: str | None,
     endpoint: str | None,
     table: str,
 ) -> None:
     """Serve the HTTP API of the catalogue until SIGTERM or Ctrl-C."""
     from partita.apps.metrics import service
+    from partita.apps.metrics.api.monitoring import MEASURES
+    from partita.apps.monitoring.alarms import load
     from partita.server.http.lifecycle import run
 
+    watched = load(alarms, MEASURES) if alarms is not None else ()
     run(
         lambda: service.serve(
             host,
@@ -130,6 +140,7 @@ def serve(
             Tables(table),
             say=click.echo,
             cache_seconds=cache_seconds,
+            alarms=watched,
         )
     )
 

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TypedDict
 
 from partita.apps.metrics.api.handlers import Api
+from partita.apps.metrics.api.monitoring import Monitoring
 from partita.apps.metrics.catalogue import Catalogue
 from partita.apps.metrics.data.queries import CACHE_SECONDS, MetricDataService
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
@@ -20,6 +21,7 @@ from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_sche
 from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
 from partita.apps.metrics.migration.dual_writes import MigratingCatalogue, MirroredCatalogue
 from partita.apps.metrics.modes import Mode, Modes, ModeWatch
+from partita.apps.monitoring.alarms import Alarm, Alarms
 from partita.client import Client
 from partita.client.client import REGION
 from partita.errors import PartitaError
@@ -104,6 +106,7 @@ async def serve(
     tables: Tables,
     say: Callable[[str], None],
     cache_seconds: float = CACHE_SECONDS,
+    alarms: tuple[Alarm, ...] = (),
 ) -> None:
     """Serve until SIGINT or SIGTERM."""
     async with opened(mysql, endpoint, tables) as stores:
@@ -121,13 +124,17 @@ async def serve(
         data = None
         if stores.client is not None:
             data = MetricDataService(stores.client, tables, cache_seconds)
-        Api(catalogues, watch, data).add_to(web)
-        following = asyncio.create_task(watch.follow())
+        monitoring = Monitoring(watch, stores.mariadb, data)
+        Api(catalogues, watch, data, monitoring).add_to(web)
+        watched = Alarms(alarms, monitoring.readings)
+        web.add("GET", "/alarms", watched.show)
+        background = [asyncio.create_task(work) for work in (watch.follow(), watched.run())]
         try:
             await web.serve(
                 host, port, lambda url: say(f"The catalogue listens on {url} ({watch.mode})")
             )
         finally:
-            following.cancel()
-            with suppress(asyncio.CancelledError):
-                await following
+            for task in background:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Any
 from urllib.parse import quote
 
 from partita.apps.metrics import rules
 from partita.apps.metrics.api.data import DataApi
 from partita.apps.metrics.api.messages import body, encoded, metric_name, refusal
+from partita.apps.metrics.api.monitoring import Monitoring, is_scrape
 from partita.apps.metrics.api.openapi import DESCRIPTION
 from partita.apps.metrics.catalogue import Catalogue, CopiedCatalogue
 from partita.apps.metrics.data.queries import MetricDataService
@@ -55,11 +57,13 @@ class Api:
         stores: dict[Mode, Catalogue],
         watch: ModeWatch,
         data: MetricDataService | None,
+        monitoring: Monitoring,
         clock: Clock = system_clock,
     ) -> None:
         self._stores = stores
         self._watch = watch
         self._data = DataApi(data)
+        self._monitoring = monitoring
         self._clock = clock
 
     def add_to(self, web: Web) -> None:
@@ -84,11 +88,20 @@ class Api:
         web.add("POST", "/metric-data", self._handler(data.put, is_write=True))
         web.add("GET", "/openapi.json", self.describe)
         web.add("GET", "/health", self.health)
+        web.add("GET", "/migration", self._monitoring.migration)
+        web.add("GET", "/prometheus", self._monitoring.prometheus)
 
     def _handler(self, answer: Answer, is_write: bool) -> Callable[[Request], Awaitable[Response]]:
-        watch, stores = self._watch, self._stores
+        watch, stores, observe = self._watch, self._stores, self._monitoring.requests.observe
+        operation = getattr(answer, "__name__", "")
 
         async def handle(request: Request) -> Response:
+            began = perf_counter()
+            response = await answered(request)
+            observe(operation, response.status, perf_counter() - began)
+            return response
+
+        async def answered(request: Request) -> Response:
             if is_write and not watch.is_current:
                 await watch.refresh()
             mode = watch.enter()
@@ -132,6 +145,9 @@ class Api:
     # Metrics
 
     async def list_metrics(self, store: Catalogue, request: Request) -> Response:
+        # The service had metrics of its own under this name long before Prometheus asked for its.
+        if is_scrape(request):
+            return await self._monitoring.prometheus(request)
         limit, after = _page(request)
         metrics = await store.list_metrics(limit, after)
         return _listed("metrics", metrics, metrics[-1].name if len(metrics) == limit else None)

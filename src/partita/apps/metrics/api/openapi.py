@@ -72,6 +72,20 @@ COMPONENTS["Health"] = {
     },
     "required": ["mode", "takesWrites"],
 }
+COMPONENTS["Migration"] = {
+    "title": "Migration",
+    "description": "How many metrics are where; without MariaDB, only the mode.",
+    "type": "object",
+    "properties": {
+        "mode": {"enum": [str(mode) for mode in Mode]},
+        "metrics": {"type": "integer"},
+        "notMigrated": {"type": "integer"},
+        "inMigration": {"type": "integer"},
+        "migrated": {"type": "integer"},
+        "migratedShare": {"type": "number"},
+    },
+    "required": ["mode"],
+}
 
 REFUSALS = {
     400: "A rule is broken, or the request is malformed.",
@@ -363,6 +377,14 @@ PATHS: dict[str, Any] = {
 }
 PATHS["/health"] = {
     "get": _operation("GetHealth", "Get the mode of the catalogue", _reference("Health"))
+}
+PATHS["/migration"] = {
+    "get": _operation(
+        "GetMigration", "Get the progress of the migration", _reference("Migration"), 503
+    )
+}
+PATHS["/alarms"] = {
+    "get": _operation("ListAlarms", "List the alarms", _list("alarms", {"type": "object"}))
 }
 PATHS["/metrics/{name}"]["get"]["responses"]["304"] = {"description": "The ETag is current."}
 

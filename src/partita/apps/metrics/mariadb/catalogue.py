@@ -111,6 +111,14 @@ class MariaDBCatalogue:
         )
         return [row["name"] for row in await self.database.rows(statement, name)]
 
+    async def count_by_state(self) -> dict[str, int]:
+        """Metrics by the state of their migration; rows without versions are placeholders."""
+        found = await self.database.rows(
+            "SELECT m.migratedToDynamoDB AS state, COUNT(*) AS count FROM metrics m WHERE EXISTS "
+            "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) GROUP BY state"
+        )
+        return {row["state"]: int(row["count"]) for row in found}
+
     # Writing
 
     async def add_dimension(self, new: NewDimension) -> None:
