@@ -48,7 +48,8 @@ GB = 1_000_000_000
 POLL_SECONDS = 0.2
 CLOSE_SECONDS_MAX = 120.0
 SAMPLE_BRAND = "abc"
-SAMPLE_SECONDS = 3 * 3_600
+SAMPLE_SECONDS = 30 * 3_600
+"""More than a day, so that the list for a week has a day to show."""
 SAMPLE_ASSETS = 2_000
 
 Counts = dict[tuple[str, int, int, str, str], int]
@@ -78,11 +79,13 @@ class Result(Struct, kw_only=True):
     old: Side
     new: Side
     differences: dict[str, int]
-    """By period: listed assets on which the two sides differ."""
+    """By period: listed assets on which the two sides differ. Two empty lists prove nothing, and
+    are in `empty_lists`."""
+    empty_lists: list[str]
 
 
 def sample_visits(count: int, seed: int = 1) -> list[Visit]:
-    """Three hours of a site where few assets have most of the hits."""
+    """Thirty hours of a site where few assets have most of the hits."""
     chance = random.Random(seed)
     assets = [
         Visit(
@@ -109,11 +112,15 @@ def sample_visits(count: int, seed: int = 1) -> list[Visit]:
 def read_visits(path: Path) -> list[Visit]:
     """Lines of JSON: events as they are posted, with brand and resourceType."""
     try:
-        return [msgspec.json.decode(line, type=Visit) for line in path.read_bytes().splitlines()]
+        lines = path.read_bytes().splitlines()
+        visits = [msgspec.json.decode(line, type=Visit) for line in lines]
     except OSError as error:
         raise PartitaError(f"Cannot read the visits in {path}: {error.strerror}.") from error
     except msgspec.DecodeError as error:
         raise PartitaError(f"The visits in {path} are not valid: {error}.") from error
+    if not visits:
+        raise PartitaError(f"There are no visits in {path}: nothing can be compared.")
+    return visits
 
 
 async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Result:
@@ -144,6 +151,10 @@ async def compare(
 ) -> Result:
     """`old` has an empty database, and `client` speaks to an empty server."""
     brands = {visit.brand for visit in visits if visit.resource_type}
+    if not brands:
+        raise PartitaError(
+            "None of the visits has a brand and a resourceType: nothing can be compared."
+        )
     if len(brands) != 1:
         raise PartitaError(
             f"The old counter serves one brand, but the visits have {len(brands)}: "
@@ -158,7 +169,15 @@ async def compare(
     differences = {
         name: len(set(old_side.lists[name]) ^ set(new_side.lists[name])) for name in old_side.lists
     }
-    return Result(visits=len(moved), old=old_side, new=new_side, differences=differences)
+    return Result(
+        visits=len(moved),
+        old=old_side,
+        new=new_side,
+        differences=differences,
+        empty_lists=[
+            name for name in differences if not (old_side.lists[name] or new_side.lists[name])
+        ],
+    )
 
 
 def moved_to_end(visits: Sequence[Visit], end: int) -> list[Visit]:
