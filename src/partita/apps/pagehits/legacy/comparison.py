@@ -11,6 +11,7 @@ import asyncio
 import random
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from heapq import nlargest
 from itertools import accumulate
 from pathlib import Path
@@ -125,7 +126,7 @@ def read_visits(path: Path) -> list[Visit]:
 
 async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Result:
     """With a server of its own, whose data is removed afterwards."""
-    old = RelationalCounter.connect(postgresql)
+    old = [RelationalCounter.connect(postgresql) for _ in range(SENDERS)]
     folder = tempfile.TemporaryDirectory(prefix="partita-compare-")
     arguments = ["serve", "--data", folder.name, "--port", "0"]
     server = SupervisedProcess(arguments, say=lambda text: None)
@@ -139,17 +140,19 @@ async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Resul
     finally:
         await server.stop()
         folder.cleanup()
-        old.close()
+        for counter in old:
+            counter.close()
 
 
 async def compare(
     visits: Sequence[Visit],
-    old: RelationalCounter,
+    old: Sequence[RelationalCounter],
     client: Client,
     prices: Prices,
     clock: Clock = system_clock,
 ) -> Result:
-    """`old` has an empty database, and `client` speaks to an empty server."""
+    """`old` are connections to an empty database, one for each sender, and `client` speaks to an
+    empty server."""
     brands = {visit.brand for visit in visits if visit.resource_type}
     if not brands:
         raise PartitaError(
@@ -192,13 +195,18 @@ def moved_to_end(visits: Sequence[Visit], end: int) -> list[Visit]:
 
 
 def _run_old(
-    counter: RelationalCounter, visits: list[Visit], end: int, span: float, prices: Prices
+    counters: Sequence[RelationalCounter],
+    visits: list[Visit],
+    end: int,
+    span: float,
+    prices: Prices,
 ) -> Side:
+    counter = counters[0]
     counter.create()
-    rows = 0
+    parts = _parts(visits)
     began = perf_counter()
-    for first in range(0, len(visits), BATCH):
-        rows += counter.count([_page_hit(visit) for visit in visits[first : first + BATCH]])
+    with ThreadPoolExecutor(SENDERS) as senders:
+        rows = sum(senders.map(_count_old, counters, parts))
     seconds = perf_counter() - began
     lists = {
         name: [(p.asset_id, p.hits) for p in counter.most_popular(name, end)]
@@ -219,6 +227,15 @@ def _run_old(
         dollars_month=aurora_month(prices.aurora, rows / span, kept / GB),
         lists=lists,
     )
+
+
+def _count_old(counter: RelationalCounter, visits: list[Visit]) -> int:
+    """One sender of several. Rows are locked in one order, or senders would wait for each other."""
+    rows = 0
+    for first in range(0, len(visits), BATCH):
+        hits = sorted(_page_hit(visit) for visit in visits[first : first + BATCH])
+        rows += counter.count(hits)
+    return rows
 
 
 def _page_hit(visit: Visit) -> PageHit:
@@ -278,9 +295,13 @@ async def _run_new(
 async def _send_all(processor: Processor, visits: list[Visit]) -> None:
     """From several senders at once, each in order of time."""
     name = f"compare-{uuid4().hex[:12]}"
-    parts = [visits[first::SENDERS] for first in range(SENDERS)]
-    sending = (_send(processor, f"{name}-{n}", part) for n, part in enumerate(parts) if part)
-    await asyncio.gather(*sending)
+    parts = enumerate(_parts(visits))
+    await asyncio.gather(*(_send(processor, f"{name}-{n}", part) for n, part in parts if part))
+
+
+def _parts(visits: list[Visit]) -> list[list[Visit]]:
+    """What each sender sends."""
+    return [visits[first::SENDERS] for first in range(SENDERS)]
 
 
 async def _send(processor: Processor, replay: str, visits: list[Visit]) -> None:
