@@ -18,6 +18,7 @@ WATCHED = RESULTS / "watched.json"
 MIXED = RESULTS / "mixed.json"
 LARGE_REQUESTS = RESULTS / "large_requests.json"
 METRICS = RESULTS / "metrics.json"
+METRIC_DATA = RESULTS / "metric_data.json"
 PAGEHITS = RESULTS / "pagehits.json"
 
 
