@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from partita.clock import system_clock
+from partita.console.modes import OFF as NO_CONSOLE
+from partita.console.modes import PATH as CONSOLE_PATH
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.database import Database
@@ -26,6 +28,7 @@ from partita.server.frames import Start
 from partita.server.http import lifecycle
 from partita.server.http.hosts import ALLOW_HOST, Hosts
 from partita.server.http.listener import Listener
+from partita.server.http.messages import Handle, HttpRequest, Reply
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import PAGES
@@ -61,6 +64,7 @@ def serve(
     allowed_hosts: Sequence[str] = (),
     origin_setting: str = ALLOW_ORIGIN,
     host_remedy: str = ALLOW_HOST,
+    console: str = NO_CONSOLE,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
@@ -69,9 +73,10 @@ def serve(
     settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
     creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
-    local ones. Refusals name what would allow another.
+    local ones. Refusals name what would allow another. `console` is what its pages may do.
     """
-    origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
+    own_pages = b"" if console == NO_CONSOLE else CONSOLE_PATH
+    origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting, own_pages)
     hosts = Hosts(allowed_hosts, host_remedy)
 
     async def run() -> None:
@@ -104,6 +109,7 @@ def serve(
             {STEP_FUNCTIONS: workflows},
             hosts,
             large_requests,
+            {} if console == NO_CONSOLE else {CONSOLE_PATH[1:]: _console(database, console, hosts)},
         )
 
         def ready(url: str) -> None:
@@ -157,6 +163,23 @@ def _workflows(
         return msgspec.json.encode(Start(endpoint, folder, tuple(functions), time_scale))
 
     return Companion("partita.workflows", start)
+
+
+def _console(database: Database, mode: str, hosts: Hosts) -> Handle:
+    """The pages in a browser; their room is loaded when the first of them is asked for."""
+    loaded: list[Handle] = []
+
+    def handle(request: HttpRequest, reply: Reply) -> None:
+        if not loaded:
+            from partita.client import Client
+            from partita.console.service import Console
+
+            endpoint = f"http://{database.service.address}"
+            client = Client(endpoint, tries=1)
+            loaded.append(Console(client, endpoint, mode, hosts).handle)
+        loaded[0](request, reply)
+
+    return handle
 
 
 def check(data: Path, say: Callable[[str], None]) -> bool:

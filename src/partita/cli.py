@@ -43,6 +43,7 @@ def main() -> None:
 
 
 LATE = {
+    "console": "partita.console.commands:console",
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
@@ -169,6 +170,13 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     metavar="NAME",
     help="A name that is answered to besides localhost, or * for all.",
 )
+@click.option(
+    "--console",
+    type=click.Choice(["on", "read-only", "off"]),
+    default="on",
+    show_default=True,
+    help="The pages at /console: read-only lets nobody change anything there.",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -181,6 +189,7 @@ def serve(
     time_scale: float | None,
     allow_origin: tuple[str, ...],
     allow_host: tuple[str, ...],
+    console: str,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -204,6 +213,7 @@ def serve(
         settings_folder=Path() if config is None else config.absolute().parent,
         allowed_origins=allow_origin,
         allowed_hosts=allow_host,
+        console=console,
     )
 
 
