@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.browser import Browser, browsing, program
-from tests.processes import Server
+from tests.processes import Server, starting
 
 from .person import Person
 
@@ -27,6 +27,13 @@ def server() -> Iterator[Server]:
     found = Server("serve", "--in-memory", "--port", "0", "--capacity", "observe")
     yield found
     found.terminate()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Server]]:
+    """Starts processes of `partita`, which end with the test."""
+    with starting() as start_server:
+        yield start_server
 
 
 @pytest.fixture(scope="session")

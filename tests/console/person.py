@@ -115,7 +115,7 @@ class Person:
         self.browser.call("Input.insertText", text=text)
 
     def presses(self, key: str, code: int = 0, modifiers: int = 0) -> None:
-        number, text = KEYS.get(key, (code or ord(key.upper()), ""))
+        number, text = KEYS[key] if key in KEYS else (code or ord(key.upper()), "")
         name = " " if key == "Space" else key
         common = {"key": name, "windowsVirtualKeyCode": number, "modifiers": modifiers}
         pressed = {**common, "text": text} if text else common

@@ -38,7 +38,7 @@ def test_hostile_values_are_shown_as_text_with_their_types(
     name = table()
     client.put_item(TableName=name, Item={"pk": {"S": "a"}, **HOSTILE})
     person.open(f"#/explore/{name}")
-    person.sees("1 items")
+    person.sees("1 item")
     (row,) = person.cells()
     shown = " ".join(row)
     assert SCRIPT in shown
@@ -172,7 +172,7 @@ def test_items_are_added_duplicated_and_deleted(
     name = table()
     client.put_item(TableName=name, Item={"pk": {"S": "a"}})
     person.open(f"#/explore/{name}")
-    person.sees("1 items")
+    person.sees("1 item")
     person.clicks("Add item")
     person.fills("Value of pk", "a")
     person.clicks("Add item")
@@ -279,7 +279,7 @@ def test_the_largest_items_can_be_looked_at_and_edited(
     assert value(client, name, "many")["attribute-0500"] == {"N": "-1"}
     assert len(value(client, name, "many")) == 1001
     person.open(f"#/explore/{name}?pk={quote('large')}")
-    person.sees("1 items")
+    person.sees("1 item")
     person.clicks("large")
     person.fills("Value of n", "2")
     person.clicks("Save")
@@ -293,6 +293,6 @@ def test_binaries_of_a_key_find_their_item(
     name = table(AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "B"}])
     client.put_item(TableName=name, Item={"pk": {"B": b"\x01\x02"}, "n": {"N": "1"}})
     person.open(f"#/explore/{name}?pk=0102")
-    person.sees("1 items")
+    person.sees("1 item")
     assert base64.b64encode(b"\x01\x02").decode() not in person.text("#items")
     assert "01 02" in person.text("#items")

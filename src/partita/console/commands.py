@@ -46,6 +46,9 @@ def console(endpoint: str, region: str, host: str, port: int, read_only: bool) -
     amazon = AMAZON.fullmatch(endpoint)
     mode = READ_ONLY if read_only else ON
 
+    def ready(url: str) -> None:
+        click.echo(f"The console is ready on {url}/console (for {endpoint})")
+
     async def run() -> None:
         client = (
             Client(endpoint, region, tries=1)
@@ -54,9 +57,7 @@ def console(endpoint: str, region: str, host: str, port: int, read_only: bool) -
         )
         shown = Console(client, endpoint, mode)
         try:
-            await shown.web.serve(
-                host, port, lambda url: click.echo(f"The console of {endpoint} is at {url}/console")
-            )
+            await shown.web.serve(host, port, ready)
         finally:
             await client.close()
 

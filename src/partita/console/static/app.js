@@ -9,6 +9,7 @@ const PAGES = [
   ["explore", "Explorer"],
   ["partiql", "PartiQL"],
   ["heat", "Heat"],
+  ["streams", "Streams"],
 ];
 
 function applyTheme(theme) {

@@ -129,6 +129,7 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
 // Figures
 
 export const count = (number) => (number === undefined ? "–" : Number(number).toLocaleString("en-US"));
+export const items = (number) => `${count(number)} ${number === 1 ? "item" : "items"}`;
 export function size(bytes) {
   if (bytes === undefined) return "–";
   const units = ["B", "KB", "MB", "GB", "TB"];

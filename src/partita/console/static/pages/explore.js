@@ -1,6 +1,6 @@
 // Explorer: find items by key, index and filter, page through them, change them.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, count, html, link, save, say, useEffect, useRef, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, count, html, items as counted, link, save, say, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Editor } from "../item.js";
 import { TYPES, checkedItem, hexOf, keyOf, shown, textOf, typeOf, valueOf } from "../values.js";
@@ -184,10 +184,10 @@ function Table({ name, query }) {
     <${Problem} error=${error} />
     ${answer && html`
       <div class="bar" style=${{ marginBottom: "10px" }} id="summary" role="status">
-        <strong>${count(items.length)} items</strong>
+        <strong>${counted(items.length)}</strong>
         <span class="quiet">${count(answer.ScannedCount)} read · ${answer.ConsumedCapacity?.CapacityUnits ?? 0} RCU · page ${starts.length}</span>
         <span class="spacer"></span>
-        ${picked.size > 0 && on && html`<button class="danger small" id="delete-picked" onClick=${() => setOver("delete")}>Delete ${picked.size} items</button>`}
+        ${picked.size > 0 && on && html`<button class="danger small" id="delete-picked" onClick=${() => setOver("delete")}>Delete ${counted(picked.size)}</button>`}
         ${attributes.length > 1 && html`<button class="small" onClick=${() => setOver("columns")}>Columns: ${visible.length} of ${attributes.length}</button>`}
         <button class="small" disabled=${starts.length < 2 || busy} onClick=${() => run(table, formOf(query), starts.slice(0, -1))}>Previous</button>
         <button class="small" id="next" disabled=${!answer.LastEvaluatedKey || busy} onClick=${() => run(table, formOf(query), [...starts, answer.LastEvaluatedKey])}>Next</button>
@@ -252,16 +252,16 @@ function BulkDelete({ table, items, onClose, onDone }) {
   const requests = items.map((item) => ({ DeleteRequest: { Key: keyOf(item, table.KeySchema) } }));
   const act = async () => {
     const done = await writeBatches(table.TableName, requests, (n) => setProgress(n), control.current.signal);
-    say(`${count(done)} items deleted.`, { label: "Undo", action: async () => {
+    say(`${counted(done)} deleted.`, { label: "Undo", action: async () => {
       const back = items.slice(0, done).map((item) => additionOfItem(table, item));
       let kept = 0;
       for (const [operation, request] of back) try { await call(operation, request); kept += 1; } catch (failed) { if (failed.code !== "ConditionalCheckFailedException") { say(failed.message, { bad: true }); break; } }
-      say(`${count(kept)} items are back.`);
+      say(`${counted(kept)} restored.`);
       onDone();
     } });
     onDone();
   };
-  return html`<${Confirm} title=${`Delete ${items.length} items`} name=${String(items.length)} verb=${`Delete ${items.length} items`} operation="BatchWriteItem" request=${{ RequestItems: { [table.TableName]: requests } }}
+  return html`<${Confirm} title=${`Delete ${counted(items.length)}`} name=${String(items.length)} verb=${`Delete ${counted(items.length)}`} operation="BatchWriteItem" request=${{ RequestItems: { [table.TableName]: requests } }}
     onClose=${() => { control.current.abort(); onClose(); }} onDone=${act}>
     <p>From ${table.TableName}, whatever has become of them since they were read.</p>
     ${progress !== null && html`<p>${count(progress)} of ${count(items.length)} deleted</p>`}<//>`;
@@ -326,13 +326,13 @@ function Export({ table, answer, items, onClose }) {
     } catch (failed) { setError(failed); return; }
     if (format === "json") save(`${table.TableName}.json`, found.map((Item) => JSON.stringify({ Item })).join("\n") + "\n");
     else save(`${table.TableName}.csv`, csvOf(found), "text/csv");
-    say(`${count(found.length)} items exported.`);
+    say(`${counted(found.length)} exported.`);
     onClose();
   };
   return html`<${Over} label="Export" onClose=${() => { control.current.abort(); onClose(); }}><h1>Export</h1><form onSubmit=${act} style=${{ marginTop: "14px" }}>
     <div class="row"><${Field} label="Format"><${Select} value=${format} onChange=${setFormat} options=${[["json", "DynamoDB JSON, an item a line"], ["csv", "CSV"]]} data-focus /><//>
       <${Field} label="Items"><${Select} value=${all ? "all" : "page"} onChange=${(value) => setAll(value === "all")} options=${[["page", `This page (${items.length})`], ["all", "Everything that this request finds"]]} /><//></div>
-    ${progress !== null && html`<p role="status">${count(progress)} items read</p>`}<${Problem} error=${error} />
+    ${progress !== null && html`<p role="status">${counted(progress)} read</p>`}<${Problem} error=${error} />
     <div class="bar"><button class="primary">Export</button><button type="button" onClick=${() => { control.current.abort(); onClose(); }}>Cancel</button></div></form><//>`;
 }
 
@@ -350,7 +350,7 @@ function Import({ table, onClose, onDone }) {
     event.preventDefault();
     try {
       const done = await writeBatches(table.TableName, found.map((Item) => ({ PutRequest: { Item } })), (n) => setProgress(n), control.current.signal);
-      say(`${count(done)} items imported.`);
+      say(`${counted(done)} imported.`);
       onDone();
       onClose();
     } catch (failed) { setError(failed); }
@@ -358,7 +358,7 @@ function Import({ table, onClose, onDone }) {
   return html`<${Over} label="Import" onClose=${() => { control.current.abort(); onClose(); }}><h1>Import into ${table.TableName}</h1><form onSubmit=${act} style=${{ marginTop: "14px" }}>
     <p class="quiet">DynamoDB JSON (an item a line, or a list) or CSV. Items that have the key of one in the file are replaced.</p>
     <input type="file" accept=".json,.jsonl,.csv" onChange=${choose} aria-label="File" data-focus />
-    ${found && html`<p role="status" id="found">${count(found.length)} items found.</p><${Call} operation="BatchWriteItem" request=${{ RequestItems: { [table.TableName]: found.slice(0, 2).map((Item) => ({ PutRequest: { Item } })) } }} />`}
+    ${found && html`<p role="status" id="found">${counted(found.length)} found.</p><${Call} operation="BatchWriteItem" request=${{ RequestItems: { [table.TableName]: found.slice(0, 2).map((Item) => ({ PutRequest: { Item } })) } }} />`}
     ${progress !== null && html`<p role="status">${count(progress)} of ${count(found.length)} written</p>`}<${Problem} error=${error} />
     <div class="bar" style=${{ marginTop: "14px" }}><button class="primary" disabled=${!found?.length}>Import</button><button type="button" onClick=${() => { control.current.abort(); onClose(); }}>Cancel</button></div></form><//>`;
 }

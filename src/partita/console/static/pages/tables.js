@@ -223,7 +223,7 @@ function One({ name }) {
       <div><dt>Items</dt><dd>${count(table.ItemCount)}</dd></div>
       <div><dt>Size</dt><dd>${size(table.TableSizeBytes)}</dd></div>
       <div><dt>Capacity</dt><dd>${capacity(table)}</dd></div>
-      <div><dt>Stream</dt><dd>${table.StreamSpecification?.StreamEnabled ? table.StreamSpecification.StreamViewType : "off"}</dd></div>
+      <div><dt>Stream</dt><dd>${table.StreamSpecification?.StreamEnabled ? html`<a href=${link("streams", [name])}>${table.StreamSpecification.StreamViewType}</a>` : "off"}</dd></div>
       <div><dt>Time to live</dt><dd>${more.expiry?.AttributeName || "off"}</dd></div>
       <div><dt>Recovery to a moment</dt><dd>${more.unknownRecovery ? "not on this server" : more.recovery?.PointInTimeRecoveryStatus === "ENABLED" ? "on" : "off"}</dd></div>
       <div><dt>Deletion protection</dt><dd>${table.DeletionProtectionEnabled ? "on" : "off"}</dd></div>
