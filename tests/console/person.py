@@ -38,6 +38,8 @@ FIND = """
   return [box.x + box.width / 2, box.y + box.height / 2];
 }
 """
+STILL = "Promise.allSettled(document.getAnimations().map((one) => one.finished)).then(() => 0)"
+"""Nothing moves any more: what is clicked stays where it is."""
 FIELDS = "input, textarea, select"
 BUTTONS = "button, a, summary, [role=tab]"
 
@@ -80,6 +82,8 @@ class Person:
 
     def clicks(self, name: str, kind: str = BUTTONS) -> None:
         enabled = "!window.found.disabled"
+        self._place(kind, name)
+        self.browser.evaluate(STILL)
         x, y = self._place(kind, name)
         wait_for(lambda: self.browser.evaluate(enabled), f"{name} is disabled")
         for action in ("mousePressed", "mouseReleased"):
@@ -131,5 +135,6 @@ class Person:
         )
 
     def photographs(self, path: Path) -> None:
+        self.browser.evaluate(STILL)
         shot = self.browser.call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))

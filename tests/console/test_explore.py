@@ -122,6 +122,25 @@ def test_an_item_is_edited_by_form_and_what_was_not_touched_stays_as_it_is(
     assert value(client, name)["number"] == {"N": DIGITS}
 
 
+def test_sets_keep_members_that_are_empty_or_have_lines(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    name = table()
+    members = ["", "two\nlines", "plain"]
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}, "set": {"SS": members}})
+    person.open(f"#/explore/{name}")
+    person.clicks("a")
+    assert sorted(json.loads(person.value("Value of set"))) == sorted(members)
+    person.fills("Value of set", json.dumps([*members, "more"]))
+    person.clicks("Save")
+    person.sees("Item saved.")
+    assert sorted(value(client, name)["set"]["SS"]) == sorted([*members, "more"])
+    person.clicks("a")
+    person.fills("Value of set", "one\ntwo")
+    person.clicks("Save")
+    wait_for(lambda: sorted(value(client, name)["set"]["SS"]) == ["one", "two"], "the lines")
+
+
 def test_json_is_checked_before_it_is_sent(
     person: Person, client: Any, table: Callable[..., str]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.browser import Browser
 from tests.processes import Server
 
-from .person import CONTROL, Person, wait_for
+from .person import CONTROL, STILL, Person, wait_for
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FIRST_VIEW_BYTES_MAX = 300 * 1024
@@ -117,7 +117,7 @@ def test_the_editor_has_no_serious_accessibility_findings(person: Person, filled
 
 def serious_findings(browser: Browser) -> list[Any]:
     """Those of axe, once nothing on the page moves any more."""
-    browser.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+    browser.evaluate(STILL)
     browser.evaluate(AXE.read_text() + "; 0")
     script = """axe.run(document, {resultTypes: ["violations"]}).then((found) =>
         found.violations.filter((one) => ["serious", "critical"].includes(one.impact))

@@ -148,7 +148,7 @@ function Conflict({ seen, mine, theirs, onTake, onKeep }) {
 }
 
 function Attribute({ row, isKey, problem, change, remove }) {
-  const long = ["M", "L", "SS", "NS", "BS"].includes(row.type) || row.text.length > 60 || row.text.includes("\n");
+  const long = ["M", "L", "SS", "NS", "BS"].includes(row.type) || row.text.length > 60 || /[\r\n]/.test(row.text);
   const label = row.name || "new attribute";
   const typed = (event) => change({ text: event.target.value });
   return html`<div class="attribute" data-attribute=${row.name}>

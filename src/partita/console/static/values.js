@@ -73,6 +73,8 @@ export function editable(value) {
   const type = typeOf(value), inside = value[type];
   if (type === "B") return hexOf(inside);
   if (type === "NULL") return "";
+  // Members on lines of their own, unless one of them would not come back as it is.
+  if (type === "SS" && inside.some((one) => one === "" || /[\r\n]/.test(one) || one.startsWith("["))) return JSON.stringify(inside, null, 2);
   if (type === "SS" || type === "NS") return inside.join("\n");
   if (type === "BS") return inside.map((one) => hexOf(one)).join("\n");
   if (type === "M" || type === "L") return JSON.stringify(inside, null, 2);
@@ -86,7 +88,7 @@ export function valueOf(type, text) {
     case "B": return { B: base64Of(text) };
     case "BOOL": return { BOOL: text === "true" };
     case "NULL": return { NULL: true };
-    case "SS": return { SS: checkedSet(lines(text)) };
+    case "SS": return text.trim().startsWith("[") ? checked({ SS: parsed(text) }) : { SS: checkedSet(lines(text)) };
     case "NS": return { NS: checkedSet(lines(text).map((one) => checkedNumber(one.trim()))) };
     case "BS": return { BS: checkedSet(lines(text).map(base64Of)) };
     default: return checked({ [type]: parsed(text) });

@@ -108,8 +108,9 @@ function Table({ name, query }) {
     if (running.current === control) setBusy(false);
   };
   useEffect(() => {
+    if (table) return;
     call("DescribeTable", { TableName: name }).then(({ Table: described }) => { setTable(described); run(described, form); }, setError);
-  }, [name]);
+  }, [name, session.state === "gone"]);
   const at = query.toString();
   useEffect(() => {
     const asked = formOf(query);
