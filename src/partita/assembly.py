@@ -11,6 +11,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from partita.clock import system_clock
+from partita.console.modes import OFF as NO_CONSOLE
+from partita.console.modes import PATH as CONSOLE_PATH
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.changes.streams import last_sequence, streams_of
@@ -29,6 +31,7 @@ from partita.server.frames import Start
 from partita.server.http import lifecycle
 from partita.server.http.hosts import ALLOW_HOST, Hosts
 from partita.server.http.listener import Listener
+from partita.server.http.messages import Handle, HttpRequest, Reply
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import PAGES
@@ -62,6 +65,7 @@ def serve(
     allowed_hosts: Sequence[str] = (),
     origin_setting: str = ALLOW_ORIGIN,
     host_remedy: str = ALLOW_HOST,
+    console: str = NO_CONSOLE,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
@@ -72,10 +76,11 @@ def serve(
     database
     creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
-    local ones. Refusals name what would allow another.
+    local ones. Refusals name what would allow another. `console` is what its pages may do.
     """
     _check_settings(settings)
-    origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
+    own_pages = b"" if console == NO_CONSOLE else CONSOLE_PATH
+    origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting, own_pages)
     hosts = Hosts(allowed_hosts, host_remedy)
 
     async def run() -> None:
@@ -125,6 +130,7 @@ def serve(
             hosts,
             functions,
             large_requests,
+            {} if console == NO_CONSOLE else {CONSOLE_PATH[1:]: _console(database, console, hosts)},
         )
 
         async def stop() -> None:
@@ -184,6 +190,23 @@ def _check_settings(settings: Settings) -> None:
 
         for schedule in settings.schedules:
             parse(schedule.expression, schedule.timezone, system_clock())
+
+
+def _console(database: Database, mode: str, hosts: Hosts) -> Handle:
+    """The pages in a browser; their room is loaded when the first of them is asked for."""
+    loaded: list[Handle] = []
+
+    def handle(request: HttpRequest, reply: Reply) -> None:
+        if not loaded:
+            from partita.client import Client
+            from partita.console.service import Console
+
+            endpoint = f"http://{database.service.address}"
+            client = Client(endpoint, tries=1)
+            loaded.append(Console(client, endpoint, mode, hosts).handle)
+        loaded[0](request, reply)
+
+    return handle
 
 
 def check(data: Path, say: Callable[[str], None]) -> bool:

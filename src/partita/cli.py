@@ -43,6 +43,7 @@ def main() -> None:
 
 
 LATE = {
+    "console": "partita.console.commands:console",
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
@@ -174,6 +175,13 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     default=None,
     help="Whether clients may bring code that the server runs.  [default: on loopback only]",
 )
+@click.option(
+    "--console",
+    type=click.Choice(["on", "read-only", "off"]),
+    default="on",
+    show_default=True,
+    help="The pages at /console: read-only lets nobody change anything there.",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -187,6 +195,7 @@ def serve(
     allow_origin: tuple[str, ...],
     allow_host: tuple[str, ...],
     allow_function_uploads: bool | None,
+    console: str,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -210,6 +219,7 @@ def serve(
         settings_folder=Path() if config is None else config.absolute().parent,
         allowed_origins=allow_origin,
         allowed_hosts=allow_host,
+        console=console,
     )
 
 

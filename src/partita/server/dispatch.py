@@ -32,7 +32,7 @@ from partita.errors import (
 from partita.limits import KB, MB
 from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
-from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
+from partita.server.http.messages import JSON, Handle, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
 from partita.server.protocol import codec
 from partita.server.protocol.envelope import error_body
@@ -162,18 +162,21 @@ class Dispatcher:
         hosts: Hosts | None = None,
         rest: Companion | None = None,
         large_requests: LargeRequests | None = None,
+        sites: Mapping[bytes, Handle] = {},
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
         that begin with their names, and `rest` the services whose protocol is REST; pages with
         data are shown under names that `hosts` allows. Without `large_requests`, requests of any
-        size are decided at once."""
+        size are decided at once. `sites` answer what is asked below their first segment of a path,
+        in types of their own: none of an operation's."""
         self.metrics = Metrics(response_caches)
         self._database = database
         self._companions = companions
         self._rest = rest
         self._hosts = hosts
         self._large_requests = large_requests
+        self._sites = sites
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
@@ -203,7 +206,7 @@ class Dispatcher:
                 self._forward_rest(self._rest, service, request, reply)
                 return
         if request.method != b"POST":
-            reply(self._without_operation(request))
+            self._handle_other_method(request, reply)
             return
         content_type: bytes | None = request.headers.get(b"content-type", b"")
         if content_type != JSON_1_0:
@@ -299,7 +302,11 @@ class Dispatcher:
 
     def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
         if request.headers.get(b"content-type") != CBOR_1_1:
-            reply(UNKNOWN_PATH)
+            site = self._site(request)
+            if site is None:
+                reply(UNKNOWN_PATH)
+            else:
+                site(request, reply)
             return
         # Imported with the first that needs it.
         from partita.server.cbor import answer_in_cbor
@@ -346,9 +353,14 @@ class Dispatcher:
 
         return done
 
-    def _without_operation(self, request: HttpRequest) -> HttpResponse:
+    def _site(self, request: HttpRequest) -> Handle | None:
+        first = request.target.partition(b"?")[0].split(b"/", 2)[1:2]
+        return self._sites.get(first[0]) if first else None
+
+    def _handle_other_method(self, request: HttpRequest, reply: Reply) -> None:
         if request.method not in (b"GET", b"HEAD"):
-            return UNKNOWN_PATH
+            reply(UNKNOWN_PATH)
+            return
         path = request.target.partition(b"?")[0]
         host = request.headers.get(b"host")
         if (
@@ -358,8 +370,13 @@ class Dispatcher:
             and not self._hosts.allows_data(host)
         ):
             error = AccessDeniedException(self._hosts.refusal(host))
-            return HttpResponse(HTTPStatus.MISDIRECTED_REQUEST, error_body(error), JSON)
-        return self._page(path, request.target)
+            reply(HttpResponse(HTTPStatus.MISDIRECTED_REQUEST, error_body(error), JSON))
+            return
+        site = self._site(request)
+        if site is None:
+            reply(self._page(path, request.target))
+        else:
+            site(request, reply)
 
     def _page(self, path: bytes, target: bytes) -> HttpResponse:
         own, of_database = self._pages.get(path), self._database_pages.get(path)
