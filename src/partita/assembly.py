@@ -73,10 +73,9 @@ def serve(
     0 switches it off, without it there is a default. Functions are looked for in the folder of the
     settings, and files in it; clients may bring code of their own if `may_upload`, or without it if
     nobody else can reach the server. `time_scale` is how fast time passes in workflows. A lenient
-    database
-    creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
-    allowed origins may use the server from a browser; it answers to the allowed hosts besides the
-    local ones. Refusals name what would allow another. `console` is what its pages may do.
+    database creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of
+    the allowed origins may use the server from a browser; it answers to the allowed hosts besides
+    the local ones. Refusals name what would allow another. `console` is what its pages may do.
     """
     _check_settings(settings)
     own_pages = b"" if console == NO_CONSOLE else CONSOLE_PATH
