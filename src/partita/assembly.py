@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -18,23 +18,37 @@ from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
-from partita.registry import ONLY_READS, READS, WRITES
+from partita.errors import PartitaError
+from partita.registry import FORWARDED_RIGHTS, ONLY_READS, READS, RIGHTS, WRITES
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Start
 from partita.server.http import lifecycle
-from partita.server.http.hosts import ALLOW_HOST, Hosts
+from partita.server.http.hosts import ALLOW_HOST, Hosts, is_local
 from partita.server.http.listener import Listener
+from partita.server.http.messages import Handle
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.monitoring.pages import PAGES
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
+from partita.server.security.access import Access, policy_problem
+from partita.server.security.directory import new_key
 from partita.settings import Function, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
+    from partita.server.security.callers import Caller
+    from partita.server.security.directory import AccessKey
+    from partita.server.security.gate import Gate
     from partita.streams.triggers.runner import Triggers
 
 MEMORY_FOLDER = Path("/dev/shm")
+UNPROTECTED = (
+    "\n"
+    "  *********************************************************************************\n"
+    "  WARNING: this server listens on {host}, and asks nobody who they are. Whoever can\n"
+    "  reach it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
+    "  *********************************************************************************\n"
+)
 STEP_FUNCTIONS = b"AWSStepFunctions"
 """How the targets of Step Functions' API begin."""
 
@@ -59,6 +73,9 @@ def serve(
     allowed_hosts: Sequence[str] = (),
     origin_setting: str = ALLOW_ORIGIN,
     host_remedy: str = ALLOW_HOST,
+    auth: bool = False,
+    users: Path | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
@@ -67,10 +84,19 @@ def serve(
     settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
     creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
-    local ones. Refusals name what would allow another.
+    local ones. Refusals name what would allow another. With `auth`, requests must be signed by a
+    user of the data folder, or of the file of `users`, whose policies allow them; `warn` is told
+    when a server without it can be reached from elsewhere.
     """
     origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
     hosts = Hosts(allowed_hosts, host_remedy)
+    workflows_key = new_key(system_clock())
+    access = None
+    if auth:
+        others = {workflows_key.id: (workflows_key.secret, _workflows_caller(workflows_key.id))}
+        access = Access(data, users, others=others)
+        if access.is_empty:
+            raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -89,8 +115,11 @@ def serve(
             ),
         )
         callers = _callers(database, triggers, settings_folder)
-        workflows = _workflows(database, functions, time_scale, settings_folder)
-        dispatcher = Dispatcher(
+        credentials = workflows_key if access is not None else None
+        workflows = _workflows(database, functions, time_scale, settings_folder, credentials)
+        database.service.check_policy = policy_problem
+        kind = Dispatcher if access is None else _gate()
+        dispatcher = kind(
             database,
             READS,
             WRITES,
@@ -100,6 +129,9 @@ def serve(
             {STEP_FUNCTIONS: workflows},
             hosts,
         )
+        handle: Handle = dispatcher.handle
+        if access is not None:
+            handle = _protected(dispatcher, database, access)
 
         def ready(url: str) -> None:
             database.service.address = url.removeprefix("http://")
@@ -109,18 +141,23 @@ def serve(
             if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
                 # Executions may be under way.
                 workflows.start()
+            if access is None and warn is not None and not is_local(host):
+                warn(UNPROTECTED.format(host=host))
             say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
 
         try:
             listener = Listener(
-                dispatcher.handle,
+                handle,
                 AwsResponses(),
                 hosts=hosts,
                 origins=origins,
                 count=dispatcher.metrics.count_connections,
+                is_guarded=access is not None,
             )
             await lifecycle.serve(listener, host, port, ready, workflows.stop)
         finally:
+            if access is not None:
+                access.stop()
             await workflows.stop()
             for caller in callers:
                 await caller.stop()
@@ -140,15 +177,51 @@ def _callers(
     return (Triggers(database, triggers, settings_folder),)
 
 
+def _gate() -> type[Gate]:
+    """Imported where it is asked for: most servers start without it."""
+    from partita.server.security.gate import Gate
+
+    return Gate
+
+
+def _protected(dispatcher: Dispatcher, database: Database, access: Access) -> Handle:
+    gate = cast("Gate", dispatcher)
+    gate.protect(database.service, access.callers, RIGHTS, FORWARDED_RIGHTS)
+    access.watch(gate.admit_callers)
+    return gate.guard
+
+
+def _workflows_caller(access_key_id: str) -> Caller:
+    """Workflows keep their state in a table; what their tasks may do, their roles say."""
+    from partita.server.security.callers import service_caller
+
+    table = f"arn:aws:dynamodb:us-east-1:123456789012:table/{WORKFLOWS_TABLE}"
+    document = {
+        "Version": "2012-10-17",
+        "Statement": {
+            "Effect": "Allow",
+            "Action": "dynamodb:*",
+            "Resource": [table, f"{table}/index/*"],
+        },
+    }
+    return service_caller("states.amazonaws.com", access_key_id, document)
+
+
 def _workflows(
-    database: Database, functions: Sequence[Function], time_scale: float, settings_folder: Path
+    database: Database,
+    functions: Sequence[Function],
+    time_scale: float,
+    settings_folder: Path,
+    credentials: AccessKey | None,
 ) -> Companion:
-    """The process that answers for Step Functions' API; it gets the address of the database."""
+    """The process that answers for Step Functions' API; it gets the address of the database, and
+    what to sign its requests with."""
 
     def start() -> bytes:
         endpoint = f"http://{database.service.address}"
         folder = str(settings_folder.absolute())
-        return msgspec.json.encode(Start(endpoint, folder, tuple(functions), time_scale))
+        key = () if credentials is None else (credentials.id, credentials.secret)
+        return msgspec.json.encode(Start(endpoint, folder, tuple(functions), time_scale, key))
 
     return Companion("partita.workflows", start)
 

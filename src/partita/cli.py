@@ -46,6 +46,8 @@ LATE = {
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
+    "policies": "partita.server.security.commands.policies:policies",
+    "users": "partita.server.security.commands.users:users",
     "workflow": "partita.workflows.commands:workflow",
 }
 """Groups of commands whose modules are only loaded when they are asked for."""
@@ -169,6 +171,16 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     metavar="NAME",
     help="A name that is answered to besides localhost, or * for all.",
 )
+@click.option(
+    "--auth",
+    is_flag=True,
+    help="Verify signatures and policies: who is known is for `partita users`.",
+)
+@click.option(
+    "--users",
+    type=click.Path(path_type=Path),
+    help="A file of users that is not in the data folder; implies --auth.",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -181,6 +193,8 @@ def serve(
     time_scale: float | None,
     allow_origin: tuple[str, ...],
     allow_host: tuple[str, ...],
+    auth: bool,
+    users: Path | None,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -204,6 +218,9 @@ def serve(
         settings_folder=Path() if config is None else config.absolute().parent,
         allowed_origins=allow_origin,
         allowed_hosts=allow_host,
+        auth=auth or users is not None,
+        users=users,
+        warn=_warn,
     )
 
 
@@ -301,7 +318,12 @@ def local(flags: tuple[str, ...]) -> None:
         allowed_hosts=os.environ.get(ALLOW_HOST, "").split(),
         origin_setting="-cors",
         host_remedy=f"set {ALLOW_HOST}={{name}}",
+        warn=_warn,
     )
+
+
+def _warn(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _serve(

@@ -104,7 +104,19 @@ class InvalidSignatureException(ProtocolError):
     pass
 
 
+class UnrecognizedClientException(ProtocolError):
+    """Of a key that nobody has, or that may not be used any more."""
+
+
+class ExpiredTokenException(ProtocolError):
+    pass
+
+
 class ResourceNotFoundException(DynamoDBError):
+    pass
+
+
+class PolicyNotFoundException(DynamoDBError):
     pass
 
 

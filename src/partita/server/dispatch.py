@@ -149,7 +149,7 @@ class Dispatcher:
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
         if request.method != b"POST":
-            reply(self._without_operation(request))
+            reply(self.without_operation(request))
             return
         content_type = _json_type(request.headers.get(b"content-type", b""))
         if content_type is None and request.body:
@@ -165,7 +165,7 @@ class Dispatcher:
             if operation is not None and operation.cache is not None:
                 cached = operation.cache.get(request.body)
                 if cached is not None:
-                    check_credentials(request)
+                    self.admit_cached(request, operation)
                     response = HttpResponse(200, cached.body, content_type or JSON)
                     response.checksum = cached.checksum
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
@@ -175,10 +175,7 @@ class Dispatcher:
             if operation is None:
                 self._forward(asked, request, started, reply)
                 return
-            check_credentials(request)
-            if body is None:
-                raise SerializationException
-            operation.validate(body)
+            body = self.admit(request, operation, body)
             if operation.write and not (operation.only_reads and operation.only_reads(body)):
                 done = self._answer_later(operation.name, content_type or JSON, started, reply)
                 self._database.write(operation.write, body, done)
@@ -187,10 +184,28 @@ class Dispatcher:
             answer = self._database.read(operation.read, body, request.body, operation.cache)
             response = HttpResponse(200, answer, content_type or JSON)
         except Exception as error:
-            response = _error_response(error, content_type or JSON)
+            response = error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
         self.metrics.observe(name, response.status, perf_counter() - started)
         reply(response)
+
+    # Who is let in: here, everybody who has signed a request with whatever key.
+
+    def admit(self, request: HttpRequest, operation: Operation, body: Request | None) -> Request:
+        """The body of a request that the operation may be given; raises otherwise."""
+        check_credentials(request)
+        if body is None:
+            raise SerializationException
+        operation.validate(body)
+        return body
+
+    def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
+        """The same for a request that has been answered before, to whomever."""
+        check_credentials(request)
+
+    def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
+        """The same for a request that a companion answers."""
+        check_credentials(request)
 
     def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
         if request.headers.get(b"content-type") != CBOR_1_1:
@@ -206,7 +221,7 @@ class Dispatcher:
         companion = self._companions.get(service)
         if companion is None:
             raise UnknownOperationException
-        check_credentials(request)
+        self.admit_forwarded(request, service, name)
 
         def answer(response: HttpResponse) -> None:
             self.metrics.observe(service.decode(), response.status, perf_counter() - started)
@@ -219,13 +234,13 @@ class Dispatcher:
             if isinstance(result, bytes):
                 response = HttpResponse(200, result, content_type)
             else:
-                response = _error_response(result, content_type)
+                response = error_response(result, content_type)
             self.metrics.observe(name, response.status, perf_counter() - started)
             reply(response)
 
         return done
 
-    def _without_operation(self, request: HttpRequest) -> HttpResponse:
+    def without_operation(self, request: HttpRequest) -> HttpResponse:
         if request.method not in (b"GET", b"HEAD"):
             return UNKNOWN_PATH
         path = request.target.partition(b"?")[0]
@@ -247,7 +262,7 @@ class Dispatcher:
         try:
             content = self._database.read(of_database, _query(target))
         except Exception as error:
-            return _error_response(error, JSON)
+            return error_response(error, JSON)
         if own is None:
             return HttpResponse(200, content, JSON)
         # What the database adds to a page of the server.
@@ -269,7 +284,7 @@ def _json_type(content_type: bytes) -> bytes | None:
     return media_type if media_type in (JSON, JSON_1_0, JSON_1_1) else None
 
 
-def _error_response(error: BaseException, content_type: bytes) -> HttpResponse:
+def error_response(error: BaseException, content_type: bytes) -> HttpResponse:
     if not isinstance(error, DynamoDBError):
         logger.error("An operation failed unexpectedly", exc_info=error)
         error = InternalServerError(INTERNAL_ERROR)

@@ -26,6 +26,8 @@ class Start(msgspec.Struct):
     """Where functions are looked for."""
     functions: tuple[Function, ...] = ()
     time_scale: float = 1.0
+    credentials: tuple[str, ...] = ()
+    """An access key and its secret, where the server asks for signatures."""
 
 
 class Frame(NamedTuple):

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from partita.client import Client
+from partita.client.signing import Credentials
 from partita.clock import system_clock
 from partita.server import frames
 from partita.workflows.api.machines import remove_later
@@ -51,7 +52,8 @@ class Workflows:
     """The workflow engine with its API; programs can also run it in their own process."""
 
     def __init__(self, start: frames.Start, table: str = TABLE) -> None:
-        self.client = Client(start.endpoint, connections=CONNECTIONS)
+        credentials = Credentials(*start.credentials) if start.credentials else None
+        self.client = Client(start.endpoint, connections=CONNECTIONS, credentials=credentials)
         self._functions = Functions(start.functions, Path(start.folder))
         activities = Activities()
         store = Store(self.client, table)

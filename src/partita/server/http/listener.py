@@ -49,7 +49,8 @@ def _count_nothing(change: int) -> None:
 class Listener:
     """`responses` says how answers look, `hosts` which names are answered to, `origins` whose pages
     may send requests: without it, that is for `handle` to say. `count` is given how the number of
-    open connections changes."""
+    open connections changes. A guarded listener notes who its clients are, and joins headers that
+    are repeated instead of taking the first."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Listener:
         hosts: Hosts | None = None,
         origins: Origins | None = None,
         count: Count = _count_nothing,
+        is_guarded: bool = False,
         call_soon: CallSoon = _not_started,
     ) -> None:
         self.handle = handle
@@ -70,6 +72,7 @@ class Listener:
         self.now = 0.0
         self.bodies_bytes = 0
         self.is_stopping = False
+        self.is_guarded = is_guarded
         self._count = count
         self._queue: deque[Connection] = deque()
         self.is_in_round = False

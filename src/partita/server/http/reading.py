@@ -47,6 +47,9 @@ class RequestReader:
         # Headers are collected without a call into Python for each.
         self._headers: dict[bytes, bytes] = {}
         self.on_header: Callable[[bytes, bytes], object] = self._headers.setdefault
+        if listener.is_guarded:
+            # All that came is signed, so all of it counts.
+            self.on_header = self._join_header
         self._parser = httptools.HttpRequestParser(self)
         self.request: HttpRequest | None = None
         """What is being read."""
@@ -129,8 +132,15 @@ class RequestReader:
             b"".join(headers),
         )
 
+    def _join_header(self, name: bytes, value: bytes) -> None:
+        """As a signer writes a header that is repeated: its values in one line."""
+        name = name.lower()
+        before = self._headers.get(name)
+        self._headers[name] = value if before is None else b"%b,%b" % (before, value)
+
     def on_message_begin(self) -> None:
         self.request = HttpRequest()
+        self.request.peer = self._connection.peer
         self.is_header_read = False
         self._unfinished_bytes = 0
         self._connection.since = self._listener.now

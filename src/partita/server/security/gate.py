@@ -1,0 +1,280 @@
+"""The gate: a dispatcher that lets in what is signed by a known key, and allowed by policies.
+
+Who signed is settled before anything is looked at; errors still come in AWS's order, which reads
+the JSON and the target first. No decision is remembered: the next request is decided anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
+from typing import Any, Final
+
+from partita.database.operations.context import Service
+from partita.errors import (
+    AccessDeniedException,
+    DynamoDBError,
+    MissingAuthenticationTokenException,
+    SerializationException,
+)
+from partita.server.dispatch import (
+    MISSING_TOKEN,
+    PUBLIC_PATHS,
+    Dispatcher,
+    Operation,
+    check_credentials,
+)
+from partita.server.http.messages import HttpRequest, HttpResponse, Reply
+from partita.server.protocol import codec
+from partita.server.security import pages, sts
+from partita.server.security.callers import Caller, Callers
+from partita.server.security.policies.decision import Request, decide, denial
+from partita.server.security.policies.documents import RESOURCE, Policy, parse_cached
+from partita.server.security.rights.needs import Keys, Need, Rights
+from partita.server.security.signatures import (
+    ALGORITHM,
+    Verifier,
+    canonical_query,
+    check_service,
+    request_date,
+)
+
+SIGNING_NAMES: Final = {
+    b"DynamoDB_20120810": "dynamodb",
+    b"DynamoDBStreams_20120810": "dynamodb",
+    b"Kinesis_20131202": "kinesis",
+    b"AWSStepFunctions": "states",
+}
+"""What credentials are scoped to, by how targets begin."""
+FORM: Final = b"application/x-www-form-urlencoded"
+NO_RIGHTS: Final = "{} has no rights that could be granted."
+
+
+class RequestContext:
+    """The condition keys of one need, looked up when a policy asks for them."""
+
+    __slots__ = ("_caller", "_computed", "_need", "_request", "_service")
+
+    def __init__(self, caller: Caller, service: Service, request: HttpRequest, need: Need) -> None:
+        self._caller = caller
+        self._service = service
+        self._request = request
+        self._need = need
+        self._computed: Keys | None = None
+
+    def get(self, key: str, /) -> Sequence[str] | None:
+        values = self._caller.keys.get(key)
+        if values is not None:
+            return values
+        of_request = GLOBAL_KEYS.get(key)
+        if of_request is not None:
+            return of_request(self._service, self._request)
+        if self._computed is None:
+            self._computed = self._need.keys()
+        return self._computed.get(key)
+
+
+def _source_ip(service: Service, request: HttpRequest) -> Sequence[str] | None:
+    return (request.peer.address,) if request.peer and request.peer.address else None
+
+
+def _secure(service: Service, request: HttpRequest) -> Sequence[str] | None:
+    return ("true" if request.peer and request.peer.is_secure else "false",)
+
+
+def _user_agent(service: Service, request: HttpRequest) -> Sequence[str] | None:
+    agent = request.headers.get(b"user-agent")
+    return None if agent is None else (agent.decode("latin-1"),)
+
+
+GLOBAL_KEYS: Final[dict[str, Callable[[Service, HttpRequest], Sequence[str] | None]]] = {
+    "aws:currenttime": lambda service, request: (datetime.now(UTC).isoformat(),),
+    "aws:epochtime": lambda service, request: (str(int(time())),),
+    "aws:requestedregion": lambda service, request: (service.region,),
+    "aws:resourceaccount": lambda service, request: (service.account_id,),
+    "aws:securetransport": _secure,
+    "aws:sourceip": _source_ip,
+    "aws:useragent": _user_agent,
+}
+
+
+class Gate(Dispatcher):
+    """`gate.guard` is what a Listener wants instead of `handle`."""
+
+    def guard(self, request: HttpRequest, reply: Reply) -> None:
+        is_form = request.headers.get(b"content-type", b"").startswith(FORM)
+        if (is_form and request.method == b"POST") or _is_presigned(request):
+            reply(self._answer_sts(request))
+            return
+        self._caller: Caller | None = None
+        self._refused: DynamoDBError | None = None
+        try:
+            self._caller = self.authenticate(request)
+        except DynamoDBError as error:
+            self._refused = error
+        self.handle(request, reply)
+        self._caller = None
+
+    def protect(
+        self,
+        service: Service,
+        callers: Callers,
+        rights: Mapping[str, Rights],
+        forwarded_rights: Mapping[bytes, Mapping[str, Rights]],
+    ) -> None:
+        """Must be called before the first request. `forwarded_rights` are those of companions."""
+        self.service = service
+        self.callers = callers
+        self._rights = rights
+        self._forwarded_rights = forwarded_rights
+        self._verifier = Verifier()
+
+    def admit_callers(self, callers: Callers) -> None:
+        """From now on these, and no others."""
+        self.callers = callers
+        self._verifier.forget()
+
+    # Who are you
+
+    def authenticate(self, request: HttpRequest) -> Caller:
+        """Who signed a request for an operation or a page."""
+        service: str | None = pages.SIGNING_NAME
+        if request.method == b"POST":
+            target = request.headers.get(b"x-amz-target", b"")
+            service = SIGNING_NAMES.get(target.partition(b".")[0])
+        return self.authenticate_for(request, service)
+
+    def authenticate_for(self, request: HttpRequest, service: str | None) -> Caller:
+        """Who signed a request for a service; for none in particular, it is refused later."""
+        headers = request.headers
+        authorization = headers.get(b"authorization", b"")
+        if request.target != b"/" or not authorization.startswith(ALGORITHM):
+            check_credentials(request)
+        scope = self._verifier.known(authorization)
+        if scope is None:
+            check_credentials(request)
+        scope, signature = self._verifier.parse(authorization)
+        if service is not None:
+            check_service(scope, service)
+        now = time()
+        token = headers.get(b"x-amz-security-token")
+        secret, caller = self.callers.find(scope.access_key_id, token, now)
+        packed = request.packed_body
+        self._verifier.verify(
+            scope,
+            signature,
+            secret,
+            request_date(headers),
+            request,
+            request.body if packed is None else packed,
+            now,
+            b"" if request.target == b"/" else canonical_query(request.target),
+        )
+        return caller
+
+    # What may you do
+
+    def admit(
+        self, request: HttpRequest, operation: Operation, body: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        caller = self._admitted()
+        if body is None:
+            raise SerializationException
+        operation.validate(body)
+        self._authorize(caller, request, operation.name, self._rights, body)
+        return body
+
+    def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
+        caller = self._admitted()
+        body = codec.decode(request.body)
+        self._authorize(caller, request, operation.name, self._rights, body)
+
+    def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
+        caller = self._admitted()
+        rights = self._forwarded_rights[service]
+        name = operation.decode("latin-1")
+        if name not in rights:
+            # The companion knows it no better, and says so.
+            return
+        body = codec.decode(request.body) if request.body else {}
+        self._authorize(caller, request, name, rights, body)
+
+    def _admitted(self) -> Caller:
+        if self._refused is not None:
+            raise self._refused
+        if self._caller is None:
+            raise MissingAuthenticationTokenException(MISSING_TOKEN)
+        return self._caller
+
+    def _authorize(
+        self,
+        caller: Caller,
+        request: HttpRequest,
+        operation: str,
+        rights: Mapping[str, Rights],
+        body: dict[str, Any],
+    ) -> None:
+        needed = rights.get(operation)
+        if needed is None:
+            raise AccessDeniedException(NO_RIGHTS.format(operation))
+        for need in needed(self.service, body):
+            self.check(caller, request, need)
+
+    def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
+        """Raises unless the caller has a right."""
+        policies = caller.policies
+        of_resource = resource_policies(self.service, need.resource)
+        if of_resource:
+            policies = policies._replace(resource=of_resource)
+        context = self.context(caller, request, need)
+        asked = Request(caller.principal, need.action, need.resource, context)
+        decision = decide(policies, asked)
+        if not decision.is_allowed:
+            raise AccessDeniedException(denial(asked, decision))
+
+    def context(self, caller: Caller, request: HttpRequest, need: Need) -> RequestContext:
+        return RequestContext(caller, self.service, request, need)
+
+    # Pages and STS
+
+    def without_operation(self, request: HttpRequest) -> HttpResponse:
+        path = request.target.partition(b"?")[0]
+        need = pages.need_of(self.service, path)
+        if path in PUBLIC_PATHS or need is None or request.method not in (b"GET", b"HEAD"):
+            return super().without_operation(request)
+        try:
+            caller = pages.caller_of(self.callers, request, self._caller, self._refused)
+            self.check(caller, request, need)
+        except DynamoDBError as error:
+            return pages.refusal(error)
+        return super().without_operation(request)
+
+    def _answer_sts(self, request: HttpRequest) -> HttpResponse:
+        return sts.answer(self, self._verifier, request)
+
+
+def _is_presigned(request: HttpRequest) -> bool:
+    return b"X-Amz-Signature=" in request.target and b"Action=" in request.target
+
+
+def resource_policies(service: Service, arn: str) -> Sequence[Policy]:
+    """The policy of a table counts for its indexes too; a stream has one of its own."""
+    prefix, found, rest = arn.partition(":table/")
+    if not found or not prefix.startswith("arn:aws:dynamodb:"):
+        return ()
+    name, _, inner = rest.partition("/")
+    table = service.catalog.find(name)
+    if table is None:
+        return ()
+    if inner.startswith("stream/"):
+        kept = table.stream_policies.get(inner.removeprefix("stream/"))
+    else:
+        kept = table.resource_policy
+    return () if kept is None else (_resource_policy(kept.document, arn),)
+
+
+@lru_cache(maxsize=1024)
+def _resource_policy(document: str, name: str) -> Policy:
+    return parse_cached(document, name, RESOURCE)
