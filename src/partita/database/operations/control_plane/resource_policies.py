@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from partita.database.changes.streams import streams_of
+from partita.database.changes.streams import read_stream
 from partita.database.operations.answers import encode
 from partita.database.operations.context import ReadContext, Request, Service, WriteContext
-from partita.database.storage.engine import Snapshot
-from partita.database.storage.write_batch import WriteBatch
+from partita.database.storage.engine import Reader
 from partita.database.tables.schema import ResourcePolicy, Table
 from partita.errors import (
     INVALID,
@@ -138,11 +137,9 @@ def _parsed(service: Service, arn: str) -> tuple[str, str | None]:
     return found["table"], found["name"]
 
 
-def _owner(
-    service: Service, view: Snapshot | WriteBatch, arn: str, name: str, label: str | None
-) -> Owner:
+def _owner(service: Service, reader: Reader, arn: str, name: str, label: str | None) -> Owner:
     table = service.catalog.described(name)
-    if label is not None and label not in [one.label for one in streams_of(view, name)]:
+    if label is not None and read_stream(reader, name, label) is None:
         raise ResourceNotFoundException(
             f"Requested resource not found: Stream: {label} not found for Table: {name}"
         )
