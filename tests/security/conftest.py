@@ -37,7 +37,7 @@ def admin(people: People, administrator: AccessKey) -> Any:
 
 @pytest.fixture(scope="session")
 def names() -> Iterator[str]:
-    return (f"t{number}" for number in itertools.count(1))
+    return (f"table{number}" for number in itertools.count(1))
 
 
 @pytest.fixture
