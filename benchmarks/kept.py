@@ -16,6 +16,7 @@ SUITE = RESULTS / "suite.json"
 SCALING = RESULTS / "scaling.json"
 WATCHED = RESULTS / "watched.json"
 MIXED = RESULTS / "mixed.json"
+PROTECTED = RESULTS / "protected.json"
 METRICS = RESULTS / "metrics.json"
 PAGEHITS = RESULTS / "pagehits.json"
 

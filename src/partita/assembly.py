@@ -32,6 +32,7 @@ from partita.server.monitoring.pages import PAGES
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.server.security.access import Access, policy_problem
 from partita.server.security.directory import new_key
+from partita.server.security.tls import Certificate, Tls
 from partita.settings import Function, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
@@ -75,6 +76,7 @@ def serve(
     host_remedy: str = ALLOW_HOST,
     auth: bool = False,
     users: Path | None = None,
+    tls: Certificate | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
@@ -86,7 +88,7 @@ def serve(
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
     local ones. Refusals name what would allow another. With `auth`, requests must be signed by a
     user of the data folder, or of the file of `users`, whose policies allow them; `warn` is told
-    when a server without it can be reached from elsewhere.
+    when a server without it can be reached from elsewhere. With `tls`, it is HTTPS.
     """
     origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
     hosts = Hosts(allowed_hosts, host_remedy)
@@ -97,6 +99,8 @@ def serve(
         access = Access(data, users, others=others)
         if access.is_empty:
             raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
+
+    secured = None if tls is None else Tls(tls)
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -116,7 +120,9 @@ def serve(
         )
         callers = _callers(database, triggers, settings_folder)
         credentials = workflows_key if access is not None else None
-        workflows = _workflows(database, functions, time_scale, settings_folder, credentials)
+        workflows = _workflows(
+            database, functions, time_scale, settings_folder, credentials, secured
+        )
         database.service.check_policy = policy_problem
         kind = Dispatcher if access is None else _gate()
         dispatcher = kind(
@@ -134,7 +140,7 @@ def serve(
             handle = _protected(dispatcher, database, access)
 
         def ready(url: str) -> None:
-            database.service.address = url.removeprefix("http://")
+            database.service.address = url.rpartition("//")[2]
             database.start()
             for caller in callers:
                 caller.start()
@@ -154,10 +160,15 @@ def serve(
                 count=dispatcher.metrics.count_connections,
                 is_guarded=access is not None,
             )
-            await lifecycle.serve(listener, host, port, ready, workflows.stop)
+            if secured is not None:
+                secured.watch()
+            context = None if secured is None else secured.context
+            await lifecycle.serve(listener, host, port, ready, workflows.stop, context)
         finally:
             if access is not None:
                 access.stop()
+            if secured is not None:
+                secured.stop()
             await workflows.stop()
             for caller in callers:
                 await caller.stop()
@@ -213,15 +224,20 @@ def _workflows(
     time_scale: float,
     settings_folder: Path,
     credentials: AccessKey | None,
+    secured: Tls | None,
 ) -> Companion:
     """The process that answers for Step Functions' API; it gets the address of the database, and
     what to sign its requests with."""
 
     def start() -> bytes:
-        endpoint = f"http://{database.service.address}"
+        endpoint = f"{'http' if secured is None else 'https'}://{database.service.address}"
         folder = str(settings_folder.absolute())
         key = () if credentials is None else (credentials.id, credentials.secret)
-        return msgspec.json.encode(Start(endpoint, folder, tuple(functions), time_scale, key))
+        begin = Start(endpoint, folder, tuple(functions), time_scale, key)
+        if secured is not None:
+            begin.certificate = str(secured.files.certificate.absolute())
+            begin.client_certificate = secured.companion_certificate
+        return msgspec.json.encode(begin)
 
     return Companion("partita.workflows", start)
 

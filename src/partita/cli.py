@@ -181,6 +181,16 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     type=click.Path(path_type=Path),
     help="A file of users that is not in the data folder; implies --auth.",
 )
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM): HTTPS, TLS 1.2+."
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), help="The key of the certificate.")
+@click.option(
+    "--tls-client-ca",
+    type=click.Path(path_type=Path),
+    help="Whose certificates clients must have, for mutual TLS.",
+)
+@click.option("--tls-self-signed", is_flag=True, help="HTTPS with a certificate made for it.")
 def serve(
     config: Path | None,
     host: str,
@@ -195,6 +205,10 @@ def serve(
     allow_host: tuple[str, ...],
     auth: bool,
     users: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    tls_self_signed: bool,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -204,10 +218,11 @@ def serve(
     from partita.database.capacity.schedules import scheduled_changes
 
     loaded = settings.Settings() if config is None else settings.load(config)
+    kept = None if in_memory else data
     _serve(
         host,
         port,
-        None if in_memory else data,
+        kept,
         durable=durability == DURABLE,
         capacity=capacity,
         response_cache_bytes=response_cache,
@@ -220,6 +235,7 @@ def serve(
         allowed_hosts=allow_host,
         auth=auth or users is not None,
         users=users,
+        tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
         warn=_warn,
     )
 
@@ -320,6 +336,32 @@ def local(flags: tuple[str, ...]) -> None:
         host_remedy=f"set {ALLOW_HOST}={{name}}",
         warn=_warn,
     )
+
+
+def _tls(
+    certificate: Path | None,
+    key: Path | None,
+    client_ca: Path | None,
+    is_self_signed: bool,
+    data: Path | None,
+    host: str,
+) -> Any:
+    """The certificate that options ask for, if they do."""
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--tls-cert and --tls-key are given together.")
+    if certificate is not None and is_self_signed:
+        raise click.UsageError("Give --tls-cert and --tls-key, or --tls-self-signed.")
+    if certificate is None and not is_self_signed:
+        if client_ca is not None:
+            raise click.UsageError("--tls-client-ca needs --tls-cert, or --tls-self-signed.")
+        return None
+    from partita.server.security import tls
+
+    if certificate is not None and key is not None:
+        return tls.Certificate(certificate, key, client_ca)
+    files = tls.self_signed(tls.folder_for(data), host, client_ca)
+    click.echo(f"To trust it: export AWS_CA_BUNDLE={files.certificate.absolute()}", err=True)
+    return files
 
 
 def _warn(text: str) -> None:

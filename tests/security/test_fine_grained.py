@@ -139,7 +139,7 @@ BY_KEY: dict[str, Call] = {
     ),
     "SELECT of several": lambda client, t: (
         lambda key: client.execute_statement(
-            Statement=f"SELECT * FROM \"{t}\" WHERE pk IN {sorted({'own', key['pk']['S']})}"
+            Statement=f'SELECT * FROM "{t}" WHERE pk IN {sorted({"own", key["pk"]["S"]})}'
         )
     ),
     "UPDATE": lambda client, t: (

@@ -41,15 +41,21 @@ class Client:
         seconds_max: float = CALL_SECONDS_MAX,
         clock: Clock = system_clock,
         chance: random.Random | None = None,
+        certificate: str = "",
+        client_certificate: str = "",
     ) -> None:
+        """`certificate` is the file of the only one that is trusted, where it is given, and
+        `client_certificate` that of our own, with its key."""
         self._endpoint = endpoint
+        self._certificate = certificate
+        self._client_certificate = client_certificate
         self._region = region
         self._connections = connections
         self._tries = tries
         self._seconds_max = seconds_max
         self._clock = clock
         self._chance = chance or random.Random()
-        is_local = endpoint is not None and endpoint.startswith("http://")
+        is_local = bool(certificate) or (endpoint or "").startswith("http://")
         self._credentials = (
             (lambda: credentials) if credentials is not None else find_credentials(is_local)
         )
@@ -95,7 +101,9 @@ class Client:
             amazon = f"https://{SERVICES[service].host.format(self._region)}"
             endpoint = (self._endpoint or amazon).rstrip("/")
             shared = {known.endpoint: known for known in self._pools.values()}
-            pool = shared.get(endpoint) or Pool(endpoint, self._connections)
+            pool = shared.get(endpoint) or Pool(
+                endpoint, self._connections, self._certificate, self._client_certificate
+            )
             self._pools[service] = pool
         return pool
 

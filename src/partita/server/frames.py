@@ -28,6 +28,10 @@ class Start(msgspec.Struct):
     time_scale: float = 1.0
     credentials: tuple[str, ...] = ()
     """An access key and its secret, where the server asks for signatures."""
+    certificate: str = ""
+    """The file of the server's own, where it speaks TLS."""
+    client_certificate: str = ""
+    """The file of one that the server takes, with its key, where it asks for one."""
 
 
 class Frame(NamedTuple):

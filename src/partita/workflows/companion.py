@@ -53,7 +53,13 @@ class Workflows:
 
     def __init__(self, start: frames.Start, table: str = TABLE) -> None:
         credentials = Credentials(*start.credentials) if start.credentials else None
-        self.client = Client(start.endpoint, connections=CONNECTIONS, credentials=credentials)
+        self.client = Client(
+            start.endpoint,
+            connections=CONNECTIONS,
+            credentials=credentials,
+            certificate=start.certificate,
+            client_certificate=start.client_certificate,
+        )
         self._functions = Functions(start.functions, Path(start.folder))
         activities = Activities()
         store = Store(self.client, table)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import ssl
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
@@ -36,6 +37,10 @@ BACKLOG: Final = 2048
 SHUTDOWN_SECONDS_MAX: Final = 10
 UNFINISHED_SECONDS_MAX: Final = 1
 """How long a shutdown waits for requests that are not wholly there."""
+
+
+HANDSHAKE_SECONDS_MAX: Final = 10.0
+"""A client that never ends its handshake, or its goodbye, is given up."""
 
 
 def _not_started(function: Callable[[], None]) -> None:
@@ -87,14 +92,22 @@ class Listener:
     def are_bodies_too_large(self) -> bool:
         return self.bodies_bytes > self.limits.bodies_bytes_max
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""
         loop = asyncio.get_running_loop()
         self._call_soon = loop.call_soon
         # A protocol in all but name: a class with a base of Python's own is slower when compiled.
         connect = cast("Callable[[], asyncio.Protocol]", lambda: Connection(self))
         try:
-            self._server = await loop.create_server(connect, host, port, backlog=BACKLOG)
+            self._server = await loop.create_server(
+                connect,
+                host,
+                port,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX if tls else None,
+                ssl_shutdown_timeout=HANDSHAKE_SECONDS_MAX if tls else None,
+            )
         except OSError as error:
             # Names that are not found have numbers of their own, below zero.
             number = error.errno or 0
