@@ -103,6 +103,7 @@ MODULES = (
     "server/security/policies/patterns.py",
     "server/security/policies/conditions.py",
     "server/security/policies/decision.py",
+    "server/security/rights/needs.py",
     "server/security/rights/items.py",
     "server/security/gate.py",
 )

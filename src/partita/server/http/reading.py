@@ -153,7 +153,10 @@ class RequestReader:
         request = self.request
         assert request is not None
         # A copy: what follows a chunked body looks like headers too, and is not taken for them.
-        headers = {name.lower(): self._headers[name] for name in self._headers}
+        if self._listener.is_guarded:
+            headers = dict(self._headers)
+        else:
+            headers = {name.lower(): self._headers[name] for name in self._headers}
         if len(headers) < len(self._headers):
             headers = {name.lower(): self._headers[name] for name in reversed(self._headers)}
         request.headers = headers

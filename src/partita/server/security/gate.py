@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from time import time
 from typing import Any, Final
 
@@ -31,13 +30,15 @@ from partita.server.protocol import codec
 from partita.server.security import pages, sts
 from partita.server.security.callers import Caller, Callers
 from partita.server.security.policies.decision import Request, decide, denial
-from partita.server.security.policies.documents import RESOURCE, Policy, parse_cached
+from partita.server.security.policies.documents import RESOURCE, parse_cached
 from partita.server.security.rights.needs import Keys, Need, Rights
 from partita.server.security.signatures import (
     ALGORITHM,
+    SIGNATURE,
     Verifier,
     canonical_query,
     check_service,
+    parse,
     request_date,
 )
 
@@ -104,8 +105,7 @@ class Gate(Dispatcher):
     """`gate.guard` is what a Listener wants instead of `handle`."""
 
     def guard(self, request: HttpRequest, reply: Reply) -> None:
-        is_form = request.headers.get(b"content-type", b"").startswith(FORM)
-        if (is_form and request.method == b"POST") or _is_presigned(request):
+        if request.headers.get(b"content-type", b"").startswith(FORM) or _is_presigned(request):
             reply(self._answer_sts(request))
             return
         self._caller: Caller | None = None
@@ -152,10 +152,13 @@ class Gate(Dispatcher):
         authorization = headers.get(b"authorization", b"")
         if request.target != b"/" or not authorization.startswith(ALGORITHM):
             check_credentials(request)
-        scope = self._verifier.known(authorization)
-        if scope is None:
+        place = authorization.rfind(SIGNATURE)
+        known = self._verifier.known(authorization[:place])
+        if known is not None:
+            scope, signature = known, authorization[place + len(SIGNATURE) :]
+        else:
             check_credentials(request)
-        scope, signature = self._verifier.parse(authorization)
+            scope, signature = parse(authorization)
         if service is not None:
             check_service(scope, service)
         now = time()
@@ -172,6 +175,8 @@ class Gate(Dispatcher):
             now,
             b"" if request.target == b"/" else canonical_query(request.target),
         )
+        if known is None:
+            self._verifier.remember(authorization, scope)
         return caller
 
     # What may you do
@@ -225,10 +230,10 @@ class Gate(Dispatcher):
     def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
         """Raises unless the caller has a right."""
         policies = caller.policies
-        of_resource = resource_policies(self.service, need.resource)
-        if of_resource:
-            policies = policies._replace(resource=of_resource)
-        context = self.context(caller, request, need)
+        if need.policy is not None:
+            of_resource = parse_cached(need.policy.document, need.resource, RESOURCE)
+            policies = policies._replace(resource=(of_resource,))
+        context = RequestContext(caller, self.service, request, need)
         asked = Request(caller.principal, need.action, need.resource, context)
         decision = decide(policies, asked)
         if not decision.is_allowed:
@@ -256,25 +261,5 @@ class Gate(Dispatcher):
 
 
 def _is_presigned(request: HttpRequest) -> bool:
-    return b"X-Amz-Signature=" in request.target and b"Action=" in request.target
-
-
-def resource_policies(service: Service, arn: str) -> Sequence[Policy]:
-    """The policy of a table counts for its indexes too; a stream has one of its own."""
-    prefix, found, rest = arn.partition(":table/")
-    if not found or not prefix.startswith("arn:aws:dynamodb:"):
-        return ()
-    name, _, inner = rest.partition("/")
-    table = service.catalog.find(name)
-    if table is None:
-        return ()
-    if inner.startswith("stream/"):
-        kept = table.stream_policies.get(inner.removeprefix("stream/"))
-    else:
-        kept = table.resource_policy
-    return () if kept is None else (_resource_policy(kept.document, arn),)
-
-
-@lru_cache(maxsize=1024)
-def _resource_policy(document: str, name: str) -> Policy:
-    return parse_cached(document, name, RESOURCE)
+    target = request.target
+    return target != b"/" and b"X-Amz-Signature=" in target and b"Action=" in target

@@ -23,10 +23,13 @@ from partita.errors import (
 from partita.server.http.messages import HttpRequest
 
 ALGORITHM: Final = b"AWS4-HMAC-SHA256"
+SIGNATURE: Final = b"Signature="
 TERMINATOR: Final = "aws4_request"
 SKEW_SECONDS: Final = 5 * 60
 BASIC_FORMAT: Final = "%Y%m%dT%H%M%SZ"
 SCOPE_PARTS: Final = 5
+SCOPE_PART_CHARS_MAX: Final = 128
+"""Ours: nobody's key, region or service is longer, and keys derived for them are kept."""
 CACHED_MAX: Final = 4096
 PRESIGNED_SECONDS_MAX: Final = 604_800
 
@@ -38,8 +41,10 @@ UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 NOT_SIGNED: Final = "'{}' must be a 'SignedHeader' in the AWS Authorization."
 HOST: Final = "Host' or ':authority"
 
+SIGNED_IF_THERE: Final = (b"x-amz-target", b"x-amz-security-token", b"x-amz-content-sha256")
+"""Headers that count here beside those that every signature covers."""
+
 _BASIC: Final = re.compile(rb"\d{8}T\d{6}Z")
-_BLANKS: Final = re.compile(rb"\s\s|^\s|\s$|[\t\r\n]")
 _PART: Final = re.compile(r"\s*(\w+)=([^\s,]*)\s*")
 _UNRESERVED: Final = "-_.~"
 
@@ -87,23 +92,17 @@ class Verifier:
         self._keys: dict[tuple[str, Scope], SigningKey] = {}
         self._moments: dict[bytes, float] = {}
 
-    def known(self, authorization: bytes) -> Scope | None:
-        """The scope of a header that came before, but for its signature."""
-        return self._scopes.get(authorization[: authorization.rfind(b"Signature=")])
+    def known(self, beginning: bytes) -> Scope | None:
+        """The scope of a header that began like this before its signature, which came last."""
+        return self._scopes.get(beginning)
 
-    def parse(self, authorization: bytes) -> tuple[Scope, bytes]:
-        """The scope and the signature of an Authorization header."""
-        place = authorization.rfind(b"Signature=")
-        known = authorization[:place]
-        scope = self._scopes.get(known)
-        signature = authorization[place + 10 :]
-        if scope is None or b"," in signature:
-            scope, signature = _parsed(authorization)
+    def remember(self, authorization: bytes, scope: Scope) -> None:
+        """For the next request of a client whose signature has been found right."""
+        beginning, _, signature = authorization.rpartition(SIGNATURE)
+        if b"," not in signature:
             if len(self._scopes) >= CACHED_MAX:
                 self._scopes.clear()
-            if authorization[place + 10 :] == signature:
-                self._scopes[known] = scope
-        return scope, signature
+            self._scopes[beginning] = scope
 
     def verify(
         self,
@@ -179,16 +178,18 @@ def canonical_request(request: HttpRequest, scope: Scope, query: bytes, body_has
     """Raises when a header that must be signed is not, or one that was is not there."""
     headers = request.headers
     names = scope.names
-    for name in headers:
-        if name.startswith(b"x-amz-") and name not in names and name != b"x-amz-date":
+    for name in SIGNED_IF_THERE:
+        if name in headers and name not in names:
             raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
     parts = [request.method, _canonical_path(request.target), query]
     for name in names:
         value = headers.get(name)
         if value is None:
             raise InvalidSignatureException(NO_MATCH)
-        if _BLANKS.search(value):
+        if b"  " in value or b"\t" in value:
             value = b" ".join(value.split())
+        else:
+            value = value.strip()
         parts.append(name + b":" + value)
     parts += (b"", scope.joined_names, body_hash)
     return b"\n".join(parts)
@@ -254,7 +255,8 @@ def _no_date(date: bytes) -> str:
     )
 
 
-def _parsed(authorization: bytes) -> tuple[Scope, bytes]:
+def parse(authorization: bytes) -> tuple[Scope, bytes]:
+    """The scope and the signature of an Authorization header that has both."""
     algorithm, _, rest = authorization.partition(b" ")
     if algorithm != ALGORITHM:
         raise IncompleteSignatureException(unsupported(algorithm))
@@ -296,6 +298,8 @@ def scope_of(credential: str, signed_headers: str) -> Scope:
             f"Credential should be scoped with a valid terminator: '{TERMINATOR}', not "
             f"'{terminator}'."
         )
+    if max(map(len, parts)) > SCOPE_PART_CHARS_MAX:
+        raise InvalidSignatureException(NO_MATCH)
     names = tuple(name.encode("latin-1") for name in signed_headers.split(";"))
     if b"host" not in names:
         raise InvalidSignatureException(NOT_SIGNED.format(HOST))

@@ -94,7 +94,7 @@ def _place(matched: Matched) -> str:
 
 
 def _why_not(statement: Statement, request: Request) -> str:
-    if not action_fits(statement, request.action):
+    if not action_fits(statement, request.lower_action):
         return "is about other actions"
     if not resource_fits(statement, request):
         return "is about other resources"

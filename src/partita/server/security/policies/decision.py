@@ -7,7 +7,7 @@ resource's own policy can allow alone. (IAM User Guide, "Policy evaluation logic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -50,12 +50,17 @@ class Principal(NamedTuple):
     is_root: bool = False
 
 
-class Request(NamedTuple):
-    principal: Principal
-    action: str
-    """service:Action"""
-    resource: str
-    context: Context
+class Request:
+    __slots__ = ("action", "context", "lower_action", "principal", "resource")
+
+    def __init__(self, principal: Principal, action: str, resource: str, context: Context) -> None:
+        self.principal = principal
+        self.action = action
+        """service:Action"""
+        self.resource = resource
+        self.context = context
+        self.lower_action = action.lower()
+        """As statements have their actions, whose case does not count."""
 
 
 class Policies(NamedTuple):
@@ -67,23 +72,26 @@ class Policies(NamedTuple):
     session: Sequence[Policy] | None = None
 
 
-class Matched(NamedTuple):
-    source: str
-    """IDENTITY_POLICY, RESOURCE_POLICY, BOUNDARY, SESSION_POLICY"""
-    policy: Policy
-    statement: Statement
+class Matched:
+    __slots__ = ("policy", "source", "statement")
+
+    def __init__(self, source: str, policy: Policy, statement: Statement) -> None:
+        self.source = source
+        """IDENTITY_POLICY, RESOURCE_POLICY, BOUNDARY, SESSION_POLICY"""
+        self.policy = policy
+        self.statement = statement
 
 
-class Decision(NamedTuple):
-    outcome: str
-    source: str = ""
-    """Of what denied it, or of what is missing."""
-    matched: tuple[Matched, ...] = ()
-    """The statements that decided."""
+class Decision:
+    __slots__ = ("is_allowed", "matched", "outcome", "source")
 
-    @property
-    def is_allowed(self) -> bool:
-        return self.outcome == ALLOWED
+    def __init__(self, outcome: str, source: str = "", matched: tuple[Matched, ...] = ()) -> None:
+        self.outcome = outcome
+        self.source = source
+        """Of what denied it, or of what is missing."""
+        self.matched = matched
+        """The statements that decided."""
+        self.is_allowed = outcome == ALLOWED
 
 
 NOT_ALLOWED: Final = Decision(IMPLICIT_DENY, IDENTITY_POLICY)
@@ -94,16 +102,20 @@ def decide(policies: Policies, request: Request) -> Decision:
     denied = _first_deny(policies, request)
     if denied is not None:
         return Decision(EXPLICIT_DENY, denied.source, (denied,))
-    granted, how = _resource_grant(policies.resource, request)
-    if granted is not None and how is Match.DIRECT:
-        return Decision(ALLOWED, RESOURCE_POLICY, (granted,))
-    own = granted if how is Match.ROLE else None
+    own: Matched | None = None
+    if policies.resource:
+        granted, how = _resource_grant(policies.resource, request)
+        if granted is not None and how is Match.DIRECT:
+            return Decision(ALLOWED, RESOURCE_POLICY, (granted,))
+        own = granted if how is Match.ROLE else None
     if own is None:
         own = _first_allow(IDENTITY_POLICY, policies.identity, request)
     if own is None and request.principal.is_root:
         return Decision(ALLOWED)
     if own is None:
         return NOT_ALLOWED
+    if policies.boundary is None and policies.session is None:
+        return Decision(ALLOWED, own.source, (own,))
     matched = [own]
     for source, limit in ((BOUNDARY, policies.boundary), (SESSION_POLICY, policies.session)):
         if limit is not None:
@@ -114,26 +126,29 @@ def decide(policies: Policies, request: Request) -> Decision:
     return Decision(ALLOWED, own.source, tuple(matched))
 
 
-def _groups(policies: Policies) -> Iterable[tuple[str, Sequence[Policy]]]:
-    yield IDENTITY_POLICY, policies.identity
-    yield RESOURCE_POLICY, policies.resource
-    yield BOUNDARY, policies.boundary or ()
-    yield SESSION_POLICY, policies.session or ()
-
-
 def _first_deny(policies: Policies, request: Request) -> Matched | None:
-    for source, group in _groups(policies):
-        for policy in group:
-            for statement in policy.statements:
-                if statement.is_deny and applies(statement, request):
-                    return Matched(source, policy, statement)
+    denied = _deny_among(IDENTITY_POLICY, policies.identity, request)
+    if denied is None and policies.resource:
+        denied = _deny_among(RESOURCE_POLICY, policies.resource, request)
+    if denied is None and policies.boundary:
+        denied = _deny_among(BOUNDARY, policies.boundary, request)
+    if denied is None and policies.session:
+        denied = _deny_among(SESSION_POLICY, policies.session, request)
+    return denied
+
+
+def _deny_among(source: str, group: Sequence[Policy], request: Request) -> Matched | None:
+    for policy in group:
+        for statement in policy.denials:
+            if applies(statement, request):
+                return Matched(source, policy, statement)
     return None
 
 
 def _first_allow(source: str, group: Sequence[Policy], request: Request) -> Matched | None:
     for policy in group:
-        for statement in policy.statements:
-            if not statement.is_deny and applies(statement, request):
+        for statement in policy.allowances:
+            if applies(statement, request):
                 return Matched(source, policy, statement)
     return None
 
@@ -142,8 +157,8 @@ def _resource_grant(group: Sequence[Policy], request: Request) -> tuple[Matched 
     """The statement of a resource's policy that grants the most directly."""
     best: tuple[Matched | None, Match] = (None, Match.NO)
     for policy in group:
-        for statement in policy.statements:
-            if statement.is_deny or statement.principals is None:
+        for statement in policy.allowances:
+            if statement.principals is None:
                 continue
             how = principal_match(statement.principals, request.principal)
             if how.value > best[1].value and applies(statement, request):
@@ -154,16 +169,19 @@ def _resource_grant(group: Sequence[Policy], request: Request) -> tuple[Matched 
 def applies(statement: Statement, request: Request) -> bool:
     """Whether a statement speaks of this request, whatever it says of it."""
     return (
-        action_fits(statement, request.action)
+        action_fits(statement, request.lower_action)
         and resource_fits(statement, request)
         and _principal_fits(statement, request.principal)
         and failed_condition(statement, request) is None
     )
 
 
-def action_fits(statement: Statement, action: str) -> bool:
+def action_fits(statement: Statement, lower_action: str) -> bool:
+    # Most actions are written out, or end with their only wildcard.
+    if lower_action.startswith(statement.action_prefixes):
+        return not statement.is_not_action
     for pattern in statement.actions:
-        if matches(pattern, action, None, ignores_case=True):
+        if matches(pattern, lower_action, None):
             return not statement.is_not_action
     return statement.is_not_action
 

@@ -31,6 +31,7 @@ _ELEMENTS: Final = (
 _SID: Final = re.compile(r"[A-Za-z0-9]*")
 _RESOURCE_SID: Final = re.compile(r"[A-Za-z0-9 _-]*")
 _ACTION: Final = re.compile(r"\*|[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
+_WILD: Final = re.compile(r"[*?]")
 _ACCOUNT: Final = re.compile(r"\d{12}")
 _KEY: Final = re.compile(r"[A-Za-z0-9-]+:[\w:/.${}@=+ -]+")
 
@@ -63,7 +64,10 @@ class Principals(NamedTuple):
 class Statement(NamedTuple):
     sid: str
     is_deny: bool
+    action_prefixes: tuple[str, ...]
+    """Actions whose only wildcard is at their end, without it and in lower case."""
     actions: tuple[str, ...]
+    """All others, in lower case."""
     is_not_action: bool
     resources: tuple[str, ...]
     is_not_resource: bool
@@ -82,6 +86,8 @@ class Policy(NamedTuple):
     """How people know it: a name, or an ARN."""
     kind: str
     statements: tuple[Statement, ...]
+    denials: tuple[Statement, ...]
+    allowances: tuple[Statement, ...]
 
 
 def parse(text: str, name: str, kind: str = IDENTITY) -> Policy:
@@ -97,7 +103,10 @@ def parse(text: str, name: str, kind: str = IDENTITY) -> Policy:
         raise PolicyError(f"The policy has more than {RESOURCE_BYTES_MAX} bytes.", 1)
     if kind != RESOURCE and size > IDENTITY_CHARS_MAX:
         raise PolicyError(f"The policy has more than {IDENTITY_CHARS_MAX} characters.", 1)
-    return Policy(name, kind, statements)
+    denials = tuple(one for one in statements if one.is_deny)
+    return Policy(
+        name, kind, statements, denials, tuple(one for one in statements if not one.is_deny)
+    )
 
 
 def parse_document(document: Mapping[str, Any], name: str, kind: str = IDENTITY) -> Policy:
@@ -195,10 +204,13 @@ def _statement(
         resources, is_not_resource = _one_of(given, path, "Resource", "NotResource", check)
     principals, is_not_principal = _principals(given, path, kind)
     conditions = _conditions(given.get("Condition", {}), (*path, "Condition"), is_current)
+    lower = [action.lower() for action in actions]
+    prefixes = [one[:-1] for one in lower if one.endswith("*") and not _WILD.search(one[:-1])]
     return Statement(
         sid,
         given["Effect"] == "Deny",
-        actions,
+        tuple(prefixes),
+        tuple(one for one in lower if one[:-1] not in prefixes or not one.endswith("*")),
         is_not_action,
         resources,
         is_not_resource,

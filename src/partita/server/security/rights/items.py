@@ -28,7 +28,14 @@ from partita.database.operations.data_plane.expression_parameters import (
 )
 from partita.database.tables.schema import Table
 from partita.errors import ValidationException
-from partita.server.security.rights.needs import Keys, Need, Request, Rights, resource_tags
+from partita.server.security.rights.needs import (
+    Keys,
+    Need,
+    Request,
+    Rights,
+    policy_of,
+    resource_tags,
+)
 
 PREFIX: Final = "dynamodb:"
 ATTRIBUTES, LEADING_KEYS = f"{PREFIX}attributes", f"{PREFIX}leadingkeys"
@@ -149,33 +156,25 @@ def _single(
 
 def _item_right(action: str, family: Family, member: str = "Key") -> Rights:
     """Of an operation for one item, named by its key or by itself."""
+    full_name = PREFIX + action
 
     def rights(service: Service, request: Request) -> Sequence[Need]:
         name = request["TableName"]
         table = find_table(service, name)
         keys = partial(_single, action, family, request, table, (request[member],), request)
-        return (Need(PREFIX + action, table_arn(service, name), keys),)
+        return (Need(full_name, table_arn(service, name), keys, policy_of(table)),)
 
     return rights
 
 
 def batch_get_item(service: Service, request: Request) -> Sequence[Need]:
-    return [
-        Need(
-            f"{PREFIX}BatchGetItem",
-            table_arn(service, name),
-            partial(
-                _single,
-                "BatchGetItem",
-                GET,
-                asked,
-                find_table(service, name),
-                asked["Keys"],
-                request,
-            ),
-        )
-        for name, asked in request["RequestItems"].items()
-    ]
+    needs = []
+    for name, asked in request["RequestItems"].items():
+        table = find_table(service, name)
+        keys = partial(_single, "BatchGetItem", GET, asked, table, asked["Keys"], request)
+        arn = table_arn(service, name)
+        needs.append(Need(f"{PREFIX}BatchGetItem", arn, keys, policy_of(table)))
+    return needs
 
 
 def batch_write_item(service: Service, request: Request) -> Sequence[Need]:
@@ -188,7 +187,8 @@ def batch_write_item(service: Service, request: Request) -> Sequence[Need]:
         ]
         table = find_table(service, name)
         keys = partial(_single, "BatchWriteItem", PUT_OR_DELETE, {}, table, items, request)
-        needs.append(Need(f"{PREFIX}BatchWriteItem", table_arn(service, name), keys))
+        arn = table_arn(service, name)
+        needs.append(Need(f"{PREFIX}BatchWriteItem", arn, keys, policy_of(table)))
     return needs
 
 
@@ -211,7 +211,8 @@ def _transaction_right(enclosing: str) -> Rights:
                 table = find_table(service, name)
                 items = (asked[member],)
                 keys = partial(_single, action, family, asked, table, items, request, enclosing)
-                needs.append(Need(PREFIX + action, table_arn(service, name), keys))
+                arn = table_arn(service, name)
+                needs.append(Need(PREFIX + action, arn, keys, policy_of(table)))
         return needs
 
     return rights
@@ -264,9 +265,10 @@ def partition_and_sort(table: Table, index_name: str | None) -> tuple[Partition,
 def _read_right(action: str, family: Family) -> Rights:
     def rights(service: Service, request: Request) -> Sequence[Need]:
         name = request["TableName"]
-        keys = partial(_read_keys, family, request, find_table(service, name))
+        table = find_table(service, name)
+        keys = partial(_read_keys, family, request, table)
         arn = source_arn(service, name, request.get("IndexName"))
-        return (Need(PREFIX + action, arn, keys),)
+        return (Need(PREFIX + action, arn, keys, policy_of(table)),)
 
     return rights
 

@@ -40,7 +40,7 @@ from partita.server.security.rights.items import (
     source_arn,
     tags_of,
 )
-from partita.server.security.rights.needs import Keys, Need, Request, Rights
+from partita.server.security.rights.needs import Keys, Need, Request, Rights, policy_of
 
 ACTIONS: Final = {
     InsertStatement: "PartiQLInsert",
@@ -67,7 +67,7 @@ def statement_need(service: Service, one: Request, whole: Request, enclosing: st
     table = find_table(service, statement.table_name)
     keys = partial(_keys, statement, values, table, one, whole, enclosing)
     arn = source_arn(service, statement.table_name, index_name)
-    return Need(PREFIX + action, arn, keys)
+    return Need(PREFIX + action, arn, keys, policy_of(table))
 
 
 def _keys(

@@ -8,7 +8,16 @@ from typing import Final
 
 from partita.database.operations.context import Service, table_name
 from partita.server.security.rights.items import PREFIX, find_table, source_arn, table_arn, tags_of
-from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
+from partita.server.security.rights.needs import (
+    Keys,
+    Need,
+    Request,
+    Rights,
+    policy_of,
+    request_tags,
+)
+
+STREAM: Final = "stream/"
 
 
 def _tag_map(request: Request) -> dict[str, str]:
@@ -28,7 +37,8 @@ def _on_table(action: str) -> Rights:
     def rights(service: Service, request: Request) -> Sequence[Need]:
         name = request["TableName"]
         arn = source_arn(service, name, request.get("IndexName"))
-        return (Need(PREFIX + action, arn, partial(_keys, service, name, request)),)
+        keys = partial(_keys, service, name, request)
+        return (Need(PREFIX + action, arn, keys, policy_of(find_table(service, name))),)
 
     return rights
 
@@ -46,14 +56,20 @@ def create_table(service: Service, request: Request) -> Sequence[Need]:
 
 def _on_resource(action: str) -> Rights:
     """Of an operation that names a table or a stream by its ARN, of whatever account or region."""
+    return lambda service, request: (
+        _on_named(service, PREFIX + action, request["ResourceArn"], request),
+    )
 
-    def rights(service: Service, request: Request) -> Sequence[Need]:
-        given = request["ResourceArn"]
-        name, slash, rest = table_name(given).partition("/")
-        arn = f"{table_arn(service, name)}{slash}{rest}"
-        return (Need(PREFIX + action, arn, partial(_keys, service, name, request)),)
 
-    return rights
+def _on_named(service: Service, action: str, given: str, request: Request) -> Need:
+    """The right on a table, or on what lies in it: a stream has a policy of its own."""
+    name, slash, rest = table_name(given).partition("/")
+    table = find_table(service, name)
+    kept = policy_of(table)
+    if rest.startswith(STREAM):
+        kept = table.stream_policies.get(rest.removeprefix(STREAM)) if table else None
+    arn = f"{table_arn(service, name)}{slash}{rest}"
+    return Need(action, arn, partial(_keys, service, name, request), kept)
 
 
 def _on_all(action: str, kind: str = "table/*") -> Rights:
@@ -83,12 +99,7 @@ def list_streams(service: Service, request: Request) -> Sequence[Need]:
 
 
 def _on_stream(action: str, named: Callable[[Request], str]) -> Rights:
-    def rights(service: Service, request: Request) -> Sequence[Need]:
-        name, slash, rest = table_name(named(request)).partition("/")
-        arn = f"{table_arn(service, name)}{slash}{rest}"
-        return (Need(PREFIX + action, arn, partial(_keys, service, name, {})),)
-
-    return rights
+    return lambda service, request: (_on_named(service, PREFIX + action, named(request), {}),)
 
 
 def _in_iterator(request: Request) -> str:
