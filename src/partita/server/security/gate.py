@@ -6,6 +6,7 @@ the JSON and the target first. No decision is remembered: the next request is de
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import time
@@ -15,10 +16,12 @@ from partita.database.operations.context import Service
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
+    InternalServerError,
     MissingAuthenticationTokenException,
     SerializationException,
 )
 from partita.server.dispatch import (
+    INTERNAL_ERROR,
     MISSING_TOKEN,
     PUBLIC_PATHS,
     Dispatcher,
@@ -41,6 +44,8 @@ from partita.server.security.signatures import (
     parse,
     request_date,
 )
+
+logger = logging.getLogger(__name__)
 
 SIGNING_NAMES: Final = {
     b"DynamoDB_20120810": "dynamodb",
@@ -114,6 +119,9 @@ class Gate(Dispatcher):
             self._caller = self.authenticate(request)
         except DynamoDBError as error:
             self._refused = error
+        except Exception:
+            logger.exception("A signature could not be verified")
+            self._refused = InternalServerError(INTERNAL_ERROR)
         self.handle(request, reply)
         self._caller = None
 

@@ -12,7 +12,7 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hmac import compare_digest
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qsl, quote
 
 from partita.errors import (
@@ -20,6 +20,7 @@ from partita.errors import (
     InvalidSignatureException,
     UnrecognizedClientException,
 )
+from partita.server.dispatch import HEADER_PARTS
 from partita.server.http.messages import HttpRequest
 
 ALGORITHM: Final = b"AWS4-HMAC-SHA256"
@@ -31,6 +32,7 @@ SCOPE_PARTS: Final = 5
 SCOPE_PART_CHARS_MAX: Final = 128
 """Ours: nobody's key, region or service is longer, and keys derived for them are kept."""
 CACHED_MAX: Final = 4096
+HEADS_MAX: Final = 64
 PRESIGNED_SECONDS_MAX: Final = 604_800
 
 NO_MATCH: Final = (
@@ -49,18 +51,44 @@ _PART: Final = re.compile(r"\s*(\w+)=([^\s,]*)\s*")
 _UNRESERVED: Final = "-_.~"
 
 
-class Scope(NamedTuple):
-    """All of an Authorization header but the signature: the same for many requests of a client."""
+class Scope:
+    """All of an Authorization header but the signature: the same for many requests of a client.
 
-    access_key_id: str
-    day: str
-    region: str
-    service: str
-    text: bytes
-    """day/region/service/aws4_request"""
-    names: tuple[bytes, ...]
-    """Of the signed headers."""
-    joined_names: bytes
+    It also keeps what follows from it and is the same for many requests: the derived key, and the
+    canonical text of headers, once a signature with them has been found right.
+    """
+
+    __slots__ = (
+        "access_key_id",
+        "day",
+        "heads",
+        "joined_names",
+        "key",
+        "names",
+        "region",
+        "secret",
+        "service",
+        "text",
+        "unsigned",
+    )
+
+    def __init__(
+        self, access_key_id: str, day: str, region: str, service: str, names: tuple[bytes, ...]
+    ) -> None:
+        self.access_key_id = access_key_id
+        self.day = day
+        self.region = region
+        self.service = service
+        self.text = f"{day}/{region}/{service}/{TERMINATOR}".encode("latin-1")
+        self.names = names
+        """Of the signed headers."""
+        self.joined_names = b";".join(names)
+        self.unsigned = tuple(name for name in SIGNED_IF_THERE if name not in names)
+        self.secret = ""
+        self.key: SigningKey | None = None
+        """Derived from the secret."""
+        self.heads: dict[tuple[bytes | None, ...], bytes] = {}
+        """By the values of the signed headers."""
 
 
 class SigningKey:
@@ -82,14 +110,11 @@ class SigningKey:
 
 
 class Verifier:
-    """`verify` returns the scope of a request whose signature fits; else it raises.
-
-    Keys derived for a day, region and service are remembered; decisions never are.
-    """
+    """`verify` raises unless a signature fits. No decision is remembered, and nothing at all of a
+    request whose signature was wrong."""
 
     def __init__(self) -> None:
         self._scopes: dict[bytes, Scope] = {}
-        self._keys: dict[tuple[str, Scope], SigningKey] = {}
         self._moments: dict[bytes, float] = {}
 
     def known(self, beginning: bytes) -> Scope | None:
@@ -124,35 +149,37 @@ class Verifier:
         moment = self._moment(date)
         if not -SKEW_SECONDS <= now - moment <= seconds_max:
             raise InvalidSignatureException(_out_of_time(moment, now, seconds_max))
-        if not date.startswith(scope.day.encode()):
-            shown = date.decode("latin-1")
-            raise InvalidSignatureException(
-                "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date "
-                f"from HTTP: '{scope.day}' != '{shown[:8]}', from '{shown}'."
-            )
+        if date[:8] + b"/" != scope.text[:9]:
+            raise InvalidSignatureException(_other_day(scope, date))
+        headers = request.headers
+        for name in scope.unsigned:
+            if name in headers:
+                raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
+        is_usual = request.target == b"/" and request.method == b"POST"
+        values = tuple(map(headers.get, scope.names))
+        head = scope.heads.get(values) if is_usual else None
+        if head is None:
+            head = canonical_head(request, scope, values, query)
         body_hash = hashlib.sha256(body).hexdigest().encode()
-        canonical = canonical_request(request, scope, query, body_hash)
-        digest = hashlib.sha256(canonical).hexdigest().encode()
-        key = self._key(secret, scope)
+        digest = hashlib.sha256(head + body_hash).hexdigest().encode()
+        key = scope.key
+        if key is None or scope.secret != secret:
+            key = SigningKey(derive_key(secret, scope.day, scope.region, scope.service))
         expected = key.sign(b"%b\n%b\n%b\n%b" % (ALGORITHM, date, scope.text, digest))
         if not compare_digest(expected.hex().encode(), signature):
             raise InvalidSignatureException(NO_MATCH)
-        claimed = request.headers.get(b"x-amz-content-sha256")
+        claimed = headers.get(b"x-amz-content-sha256")
         if claimed is not None and claimed != body_hash:
             raise InvalidSignatureException(NO_MATCH)
+        scope.key, scope.secret = key, secret
+        if is_usual and claimed is None:
+            if len(scope.heads) >= HEADS_MAX:
+                scope.heads.clear()
+            scope.heads[values] = head
 
     def forget(self) -> None:
         """When secrets have changed."""
-        self._keys.clear()
-
-    def _key(self, secret: str, scope: Scope) -> SigningKey:
-        key = self._keys.get((secret, scope))
-        if key is None:
-            if len(self._keys) >= CACHED_MAX:
-                self._keys.clear()
-            derived = derive_key(secret, scope.day, scope.region, scope.service)
-            key = self._keys[secret, scope] = SigningKey(derived)
-        return key
+        self._scopes.clear()
 
     def _moment(self, date: bytes) -> float:
         """Clients send many requests in a second."""
@@ -174,24 +201,16 @@ def derive_key(secret: str, day: str, region: str, service: str) -> bytes:
     return key
 
 
-def canonical_request(request: HttpRequest, scope: Scope, query: bytes, body_hash: bytes) -> bytes:
-    """Raises when a header that must be signed is not, or one that was is not there."""
-    headers = request.headers
-    names = scope.names
-    for name in SIGNED_IF_THERE:
-        if name in headers and name not in names:
-            raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
+def canonical_head(
+    request: HttpRequest, scope: Scope, values: tuple[bytes | None, ...], query: bytes
+) -> bytes:
+    """The canonical request up to the hash of its body; raises when a signed header is missing."""
     parts = [request.method, _canonical_path(request.target), query]
-    for name in names:
-        value = headers.get(name)
+    for name, value in zip(scope.names, values, strict=True):
         if value is None:
             raise InvalidSignatureException(NO_MATCH)
-        if b"  " in value or b"\t" in value:
-            value = b" ".join(value.split())
-        else:
-            value = value.strip()
-        parts.append(name + b":" + value)
-    parts += (b"", scope.joined_names, body_hash)
+        parts.append(name + b":" + b" ".join(value.split()))
+    parts += (b"", scope.joined_names, b"")
     return b"\n".join(parts)
 
 
@@ -273,6 +292,12 @@ def parse(authorization: bytes) -> tuple[Scope, bytes]:
                 f"Authorization header has '{found[1]}' more than once."
             )
         parts[found[1]] = found[2]
+    for name in HEADER_PARTS:
+        if name not in parts:
+            raise IncompleteSignatureException(
+                f"Authorization header requires '{name}' parameter. "
+                f"Authorization={authorization.decode('latin-1')}"
+            )
     scope = scope_of(parts["Credential"], parts["SignedHeaders"])
     return scope, parts["Signature"].encode("latin-1")
 
@@ -306,8 +331,15 @@ def scope_of(credential: str, signed_headers: str) -> Scope:
     if list(names) != sorted(set(names)) or signed_headers != signed_headers.lower():
         # An order of its own, or a header twice: no signer writes that.
         raise InvalidSignatureException(NO_MATCH)
-    text = f"{day}/{region}/{service}/{terminator}".encode("latin-1")
-    return Scope(key_id, day, region, service, text, names, b";".join(names))
+    return Scope(key_id, day, region, service, names)
+
+
+def _other_day(scope: Scope, date: bytes) -> str:
+    shown = date.decode("latin-1")
+    return (
+        "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: "
+        f"'{scope.day}' != '{shown[:8]}', from '{shown}'."
+    )
 
 
 def check_service(scope: Scope, service: str) -> None:
