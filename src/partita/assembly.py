@@ -31,6 +31,9 @@ from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.monitoring.pages import PAGES
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.server.security.access import Access, policy_problem
+from partita.server.security.audit.events import Sampled
+from partita.server.security.audit.log import AuditLog
+from partita.server.security.audit.recorder import Recorder
 from partita.server.security.directory import new_key
 from partita.server.security.tls import Certificate, Tls
 from partita.settings import Function, Trigger
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from partita.streams.triggers.runner import Triggers
 
 MEMORY_FOLDER = Path("/dev/shm")
+AUDIT = "audit"
+"""The folder of the audit log, in the data folder."""
 UNPROTECTED = (
     "\n"
     "  *********************************************************************************\n"
@@ -77,6 +82,7 @@ def serve(
     auth: bool = False,
     users: Path | None = None,
     tls: Certificate | None = None,
+    audit_data: Sequence[Sampled] = (),
     warn: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
@@ -88,7 +94,8 @@ def serve(
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
     local ones. Refusals name what would allow another. With `auth`, requests must be signed by a
     user of the data folder, or of the file of `users`, whose policies allow them; `warn` is told
-    when a server without it can be reached from elsewhere. With `tls`, it is HTTPS.
+    when a server without it can be reached from elsewhere. With `tls`, it is HTTPS. With
+    `auth` and a data folder there is an audit log; `audit_data` asks for requests for data in it.
     """
     origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
     hosts = Hosts(allowed_hosts, host_remedy)
@@ -137,7 +144,8 @@ def serve(
         )
         handle: Handle = dispatcher.handle
         if access is not None:
-            handle = _protected(dispatcher, database, access)
+            recorder = None if data is None else Recorder(AuditLog(data / AUDIT), audit_data)
+            handle = _protected(dispatcher, database, access, recorder)
 
         def ready(url: str) -> None:
             database.service.address = url.rpartition("//")[2]
@@ -195,9 +203,11 @@ def _gate() -> type[Gate]:
     return Gate
 
 
-def _protected(dispatcher: Dispatcher, database: Database, access: Access) -> Handle:
+def _protected(
+    dispatcher: Dispatcher, database: Database, access: Access, recorder: Recorder | None
+) -> Handle:
     gate = cast("Gate", dispatcher)
-    gate.protect(database.service, access.callers, RIGHTS, FORWARDED_RIGHTS)
+    gate.protect(database.service, access.callers, RIGHTS, FORWARDED_RIGHTS, recorder)
     access.watch(gate.admit_callers)
     return gate.guard
 

@@ -43,6 +43,7 @@ def main() -> None:
 
 
 LATE = {
+    "audit": "partita.server.security.commands.audit:audit",
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
@@ -182,6 +183,12 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="A file of users that is not in the data folder; implies --auth.",
 )
 @click.option(
+    "--audit-data",
+    multiple=True,
+    metavar="TABLE[:SHARE]",
+    help="Whose requests for data the audit log has, all or a share; * is every table.",
+)
+@click.option(
     "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM): HTTPS, TLS 1.2+."
 )
 @click.option("--tls-key", type=click.Path(path_type=Path), help="The key of the certificate.")
@@ -205,6 +212,7 @@ def serve(
     allow_host: tuple[str, ...],
     auth: bool,
     users: Path | None,
+    audit_data: tuple[str, ...],
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
@@ -235,6 +243,7 @@ def serve(
         allowed_hosts=allow_host,
         auth=auth or users is not None,
         users=users,
+        audit_data=_sampled(audit_data),
         tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
         warn=_warn,
     )
@@ -336,6 +345,14 @@ def local(flags: tuple[str, ...]) -> None:
         host_remedy=f"set {ALLOW_HOST}={{name}}",
         warn=_warn,
     )
+
+
+def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:
+    if not texts:
+        return ()
+    from partita.server.security.audit.events import parse_sampled
+
+    return tuple(map(parse_sampled, texts))
 
 
 def _tls(

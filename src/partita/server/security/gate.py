@@ -31,6 +31,7 @@ from partita.server.dispatch import (
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol import codec
 from partita.server.security import pages, sts
+from partita.server.security.audit.recorder import Recorder
 from partita.server.security.callers import Caller, Callers
 from partita.server.security.policies.decision import Request, decide, denial
 from partita.server.security.policies.documents import RESOURCE, parse_cached
@@ -111,7 +112,7 @@ class Gate(Dispatcher):
 
     def guard(self, request: HttpRequest, reply: Reply) -> None:
         if request.headers.get(b"content-type", b"").startswith(FORM) or _is_presigned(request):
-            reply(self._answer_sts(request))
+            self._answer_sts(request, reply)
             return
         self._caller: Caller | None = None
         self._refused: DynamoDBError | None = None
@@ -122,6 +123,11 @@ class Gate(Dispatcher):
         except Exception:
             logger.exception("A signature could not be verified")
             self._refused = InternalServerError(INTERNAL_ERROR)
+        if self._recorder is not None:
+            recorded = self._recorder.recorded(request, self._caller, reply)
+            if recorded is None:
+                return
+            reply = recorded
         self.handle(request, reply)
         self._caller = None
 
@@ -131,8 +137,10 @@ class Gate(Dispatcher):
         callers: Callers,
         rights: Mapping[str, Rights],
         forwarded_rights: Mapping[bytes, Mapping[str, Rights]],
+        recorder: Recorder | None = None,
     ) -> None:
         """Must be called before the first request. `forwarded_rights` are those of companions."""
+        self._recorder = recorder
         self.service = service
         self.callers = callers
         self._rights = rights
@@ -141,6 +149,8 @@ class Gate(Dispatcher):
 
     def admit_callers(self, callers: Callers) -> None:
         """From now on these, and no others."""
+        if self._recorder is not None:
+            self._recorder.record_change_of_users()
         self.callers = callers
         self._verifier.forget()
 
@@ -264,8 +274,18 @@ class Gate(Dispatcher):
             return pages.refusal(error)
         return super().without_operation(request)
 
-    def _answer_sts(self, request: HttpRequest) -> HttpResponse:
-        return sts.answer(self, self._verifier, request)
+    def _answer_sts(self, request: HttpRequest, reply: Reply) -> None:
+        answered = sts.answer(self, self._verifier, request)
+        if self._recorder is not None:
+            self._recorder.record(
+                sts.SERVICE,
+                answered.action,
+                answered.caller,
+                request,
+                answered.parameters,
+                answered.response,
+            )
+        reply(answered.response)
 
 
 def _is_presigned(request: HttpRequest) -> bool:

@@ -103,30 +103,44 @@ class Question(NamedTuple):
     now: float
 
 
-def answer(gate: Gate, verifier: Verifier, request: HttpRequest) -> HttpResponse:
+class Answered:
+    """An answer, with what is known of who asked for what."""
+
+    __slots__ = ("action", "caller", "parameters", "response")
+
+    def __init__(self) -> None:
+        self.action = ""
+        self.caller: Caller | None = None
+        self.parameters: Parameters = {}
+        self.response = HttpResponse(500)
+
+
+def answer(gate: Gate, verifier: Verifier, request: HttpRequest) -> Answered:
     request_id = str(uuid4())
+    answered = Answered()
     try:
-        return _answered(gate, verifier, request, request_id)
+        answered.response = _respond(gate, verifier, request, request_id, answered)
     except DynamoDBError as error:
         if isinstance(error, StsError):
             code, status = error.sts_code, error.sts_status
         else:
-            code, status = _CODES[type(error)]
+            code, status = _CODES.get(type(error), ("InternalFailure", 500))
         members = {"Type": "Sender", "Code": code, "Message": error.message}
         content = f"<Error>{_xml(members)}</Error><RequestId>{request_id}</RequestId>"
-        return _document(status, "ErrorResponse", content)
+        answered.response = _document(status, "ErrorResponse", content)
+    return answered
 
 
-def _answered(
-    gate: Gate, verifier: Verifier, request: HttpRequest, request_id: str
+def _respond(
+    gate: Gate, verifier: Verifier, request: HttpRequest, request_id: str, answered: Answered
 ) -> HttpResponse:
-    parameters = _parameters(request)
-    caller = (
+    parameters = answered.parameters = _parameters(request)
+    action = answered.action = parameters.get("Action", "")
+    caller = answered.caller = (
         gate.authenticate_for(request, SERVICE)
         if request.method == b"POST"
         else _presigned(gate, verifier, request, parameters)
     )
-    action = parameters.get("Action", "")
     operation = OPERATIONS.get(action)
     version = parameters.get("Version", VERSION)
     if operation is None or version != VERSION:
