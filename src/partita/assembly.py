@@ -35,6 +35,7 @@ from partita.server.security.audit.events import Sampled
 from partita.server.security.audit.log import AuditLog
 from partita.server.security.audit.recorder import Recorder
 from partita.server.security.directory import new_key
+from partita.server.security.limits import Limits, LimitSettings
 from partita.server.security.tls import Certificate, Tls
 from partita.settings import Function, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
@@ -83,6 +84,7 @@ def serve(
     users: Path | None = None,
     tls: Certificate | None = None,
     audit_data: Sequence[Sampled] = (),
+    limits: LimitSettings | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
@@ -145,7 +147,7 @@ def serve(
         handle: Handle = dispatcher.handle
         if access is not None:
             recorder = None if data is None else Recorder(AuditLog(data / AUDIT), audit_data)
-            handle = _protected(dispatcher, database, access, recorder)
+            handle = _protected(dispatcher, database, access, recorder, Limits(limits))
 
         def ready(url: str) -> None:
             database.service.address = url.rpartition("//")[2]
@@ -167,6 +169,7 @@ def serve(
                 origins=origins,
                 count=dispatcher.metrics.count_connections,
                 is_guarded=access is not None,
+                connections_per_address_max=limits.connections_max if limits else 0,
             )
             if secured is not None:
                 secured.watch()
@@ -204,10 +207,14 @@ def _gate() -> type[Gate]:
 
 
 def _protected(
-    dispatcher: Dispatcher, database: Database, access: Access, recorder: Recorder | None
+    dispatcher: Dispatcher,
+    database: Database,
+    access: Access,
+    recorder: Recorder | None,
+    limits: Limits,
 ) -> Handle:
     gate = cast("Gate", dispatcher)
-    gate.protect(database.service, access.callers, RIGHTS, FORWARDED_RIGHTS, recorder)
+    gate.protect(database.service, access.callers, RIGHTS, FORWARDED_RIGHTS, recorder, limits)
     access.watch(gate.admit_callers)
     return gate.guard
 

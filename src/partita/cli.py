@@ -189,6 +189,25 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="Whose requests for data the audit log has, all or a share; * is every table.",
 )
 @click.option(
+    "--limit-failures",
+    type=click.IntRange(1),
+    default=60,
+    show_default=True,
+    help="With --auth: wrong signatures a minute, of one address.",
+)
+@click.option(
+    "--limit-requests",
+    type=click.IntRange(0),
+    default=0,
+    help="With --auth: requests a second that one key may send; 0 is without limit.",
+)
+@click.option(
+    "--limit-connections",
+    type=click.IntRange(0),
+    default=0,
+    help="With --auth: connections that one address may have; 0 is without limit.",
+)
+@click.option(
     "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM): HTTPS, TLS 1.2+."
 )
 @click.option("--tls-key", type=click.Path(path_type=Path), help="The key of the certificate.")
@@ -213,6 +232,9 @@ def serve(
     auth: bool,
     users: Path | None,
     audit_data: tuple[str, ...],
+    limit_failures: int,
+    limit_requests: int,
+    limit_connections: int,
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
@@ -244,6 +266,7 @@ def serve(
         auth=auth or users is not None,
         users=users,
         audit_data=_sampled(audit_data),
+        limits=_limits(limit_failures, limit_requests, limit_connections),
         tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
         warn=_warn,
     )
@@ -353,6 +376,12 @@ def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:
     from partita.server.security.audit.events import parse_sampled
 
     return tuple(map(parse_sampled, texts))
+
+
+def _limits(failures: int, requests: int, connections: int) -> Any:
+    from partita.server.security.limits import LimitSettings
+
+    return LimitSettings(failures, requests, connections)
 
 
 def _tls(

@@ -20,7 +20,11 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     everybody = People(folder)
     everybody.add(policies=[ADMINISTRATOR])
     with processes.starting() as start:
-        everybody.server = start("serve", "--auth", "--port", "0", "--data", folder, stderr=None)
+        # Tests send many wrong signatures.
+        limits = ("--limit-failures", "1000000")
+        everybody.server = start(
+            *("serve", "--auth", "--port", "0", "--data", folder, *limits), stderr=None
+        )
         yield everybody
 
 

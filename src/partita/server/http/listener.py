@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import ssl
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final, cast
@@ -55,7 +55,7 @@ class Listener:
     """`responses` says how answers look, `hosts` which names are answered to, `origins` whose pages
     may send requests: without it, that is for `handle` to say. `count` is given how the number of
     open connections changes. A guarded listener notes who its clients are, and joins headers that
-    are repeated instead of taking the first."""
+    are repeated instead of taking the first; it may limit the connections of one address."""
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Listener:
         origins: Origins | None = None,
         count: Count = _count_nothing,
         is_guarded: bool = False,
+        connections_per_address_max: int = 0,
         call_soon: CallSoon = _not_started,
     ) -> None:
         self.handle = handle
@@ -78,6 +79,8 @@ class Listener:
         self.bodies_bytes = 0
         self.is_stopping = False
         self.is_guarded = is_guarded
+        self._connections_per_address_max = connections_per_address_max
+        self._addresses: Counter[str] = Counter()
         self._count = count
         self._queue: deque[Connection] = deque()
         self.is_in_round = False
@@ -193,11 +196,21 @@ class Listener:
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)
         self._count(1)
+        if self._connections_per_address_max and connection.peer is not None:
+            address = connection.peer.address
+            self._addresses[address] += 1
+            if self._addresses[address] > self._connections_per_address_max:
+                connection.abort()
 
     def remove(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
             self._count(-1)
+            if self._connections_per_address_max and connection.peer is not None:
+                address = connection.peer.address
+                self._addresses[address] -= 1
+                if not self._addresses[address]:
+                    del self._addresses[address]
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self.now = loop.time()

@@ -17,8 +17,10 @@ from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
     InternalServerError,
+    InvalidSignatureException,
     MissingAuthenticationTokenException,
     SerializationException,
+    UnrecognizedClientException,
 )
 from partita.server.dispatch import (
     INTERNAL_ERROR,
@@ -33,6 +35,7 @@ from partita.server.protocol import codec
 from partita.server.security import pages, sts
 from partita.server.security.audit.recorder import Recorder
 from partita.server.security.callers import Caller, Callers
+from partita.server.security.limits import Limits
 from partita.server.security.policies.decision import Request, decide, denial
 from partita.server.security.policies.documents import RESOURCE, parse_cached
 from partita.server.security.rights.needs import Keys, Need, Rights
@@ -138,9 +141,12 @@ class Gate(Dispatcher):
         rights: Mapping[str, Rights],
         forwarded_rights: Mapping[bytes, Mapping[str, Rights]],
         recorder: Recorder | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """Must be called before the first request. `forwarded_rights` are those of companions."""
         self._recorder = recorder
+        self.limits = limits or Limits()
+        self.metrics.more.append(self.limits.metric_lines)
         self.service = service
         self.callers = callers
         self._rights = rights
@@ -166,12 +172,27 @@ class Gate(Dispatcher):
 
     def authenticate_for(self, request: HttpRequest, service: str | None) -> Caller:
         """Who signed a request for a service; for none in particular, it is refused later."""
+        try:
+            caller = self._verified(request, service)
+        except (InvalidSignatureException, UnrecognizedClientException):
+            self.limits.note_failure(address_of(request))
+            raise
+        if self.limits.counts_requests and caller.kind != "AWSService":
+            self.limits.check_rate(caller.access_key_id)
+        return caller
+
+    def _verified(self, request: HttpRequest, service: str | None) -> Caller:
         headers = request.headers
         authorization = headers.get(b"authorization", b"")
         if request.target != b"/" or not authorization.startswith(ALGORITHM):
             check_credentials(request)
         place = authorization.rfind(SIGNATURE)
         known = self._verifier.known(authorization[:place])
+        is_new = known is None or (
+            self.limits.failures_total > 0 and address_of(request) not in known.addresses
+        )
+        if is_new:
+            self.limits.check_unknown(address_of(request))
         if known is not None:
             scope, signature = known, authorization[place + len(SIGNATURE) :]
         else:
@@ -193,8 +214,8 @@ class Gate(Dispatcher):
             now,
             b"" if request.target == b"/" else canonical_query(request.target),
         )
-        if known is None:
-            self._verifier.remember(authorization, scope)
+        if is_new:
+            self._verifier.remember(authorization, scope, address_of(request))
         return caller
 
     # What may you do
@@ -268,11 +289,22 @@ class Gate(Dispatcher):
         if path in PUBLIC_PATHS or need is None or request.method not in (b"GET", b"HEAD"):
             return super().without_operation(request)
         try:
-            caller = pages.caller_of(self.callers, request, self._caller, self._refused)
+            caller = self._page_caller(request)
             self.check(caller, request, need)
         except DynamoDBError as error:
             return pages.refusal(error)
         return super().without_operation(request)
+
+    def _page_caller(self, request: HttpRequest) -> Caller:
+        if not pages.has_password(request):
+            return self._admitted()
+        address = address_of(request)
+        self.limits.check_unknown(address)
+        try:
+            return pages.caller_of(self.callers, request)
+        except UnrecognizedClientException:
+            self.limits.note_failure(address)
+            raise
 
     def _answer_sts(self, request: HttpRequest, reply: Reply) -> None:
         answered = sts.answer(self, self._verifier, request)
@@ -286,6 +318,10 @@ class Gate(Dispatcher):
                 answered.response,
             )
         reply(answered.response)
+
+
+def address_of(request: HttpRequest) -> str:
+    return request.peer.address if request.peer else ""
 
 
 def _is_presigned(request: HttpRequest) -> bool:

@@ -41,19 +41,13 @@ def need_of(service: Service, path: bytes) -> Need:
     return Need(f"partita:{action}", arn)
 
 
-def caller_of(
-    callers: Callers, request: HttpRequest, signed_by: Caller | None, refused: DynamoDBError | None
-) -> Caller:
-    authorization = request.headers.get(b"authorization", b"")
-    if authorization.startswith(BASIC):
-        return _basic(callers, authorization)
-    if signed_by is None:
-        assert refused is not None
-        raise refused
-    return signed_by
+def has_password(request: HttpRequest) -> bool:
+    return request.headers.get(b"authorization", b"").startswith(BASIC)
 
 
-def _basic(callers: Callers, authorization: bytes) -> Caller:
+def caller_of(callers: Callers, request: HttpRequest) -> Caller:
+    """Whose name and password a request has."""
+    authorization = request.headers[b"authorization"]
     try:
         name, _, password = b64decode(authorization[len(BASIC) :], validate=True).partition(b":")
     except (Base64Error, ValueError):

@@ -60,6 +60,7 @@ class Scope:
 
     __slots__ = (
         "access_key_id",
+        "addresses",
         "day",
         "heads",
         "joined_names",
@@ -87,6 +88,8 @@ class Scope:
         self.secret = ""
         self.key: SigningKey | None = None
         """Derived from the secret."""
+        self.addresses: set[str] = set()
+        """Where right signatures came from."""
         self.heads: dict[tuple[bytes | None, ...], bytes] = {}
         """By the values of the signed headers."""
 
@@ -121,8 +124,11 @@ class Verifier:
         """The scope of a header that began like this before its signature, which came last."""
         return self._scopes.get(beginning)
 
-    def remember(self, authorization: bytes, scope: Scope) -> None:
+    def remember(self, authorization: bytes, scope: Scope, address: str) -> None:
         """For the next request of a client whose signature has been found right."""
+        if len(scope.addresses) >= CACHED_MAX:
+            scope.addresses.clear()
+        scope.addresses.add(address)
         beginning, _, signature = authorization.rpartition(SIGNATURE)
         if b"," not in signature:
             if len(self._scopes) >= CACHED_MAX:

@@ -23,6 +23,7 @@ from partita.errors import (
     IncompleteSignatureException,
     InvalidSignatureException,
     MissingAuthenticationTokenException,
+    ThrottlingException,
     UnrecognizedClientException,
 )
 from partita.server.dispatch import check_credentials
@@ -88,6 +89,7 @@ _CODES: Final[dict[type[DynamoDBError], tuple[str, int]]] = {
     IncompleteSignatureException: ("IncompleteSignature", 400),
     InvalidSignatureException: ("SignatureDoesNotMatch", 403),
     MissingAuthenticationTokenException: ("MissingAuthenticationToken", 403),
+    ThrottlingException: ("Throttling", 400),
     UnrecognizedClientException: ("InvalidClientTokenId", 403),
 }
 """What STS calls them."""
@@ -136,11 +138,16 @@ def _respond(
 ) -> HttpResponse:
     parameters = answered.parameters = _parameters(request)
     action = answered.action = parameters.get("Action", "")
-    caller = answered.caller = (
-        gate.authenticate_for(request, SERVICE)
-        if request.method == b"POST"
-        else _presigned(gate, verifier, request, parameters)
-    )
+    if request.method == b"POST":
+        caller = gate.authenticate_for(request, SERVICE)
+    else:
+        gate.limits.check_unknown(request.peer.address if request.peer else "")
+        try:
+            caller = _presigned(gate, verifier, request, parameters)
+        except (InvalidSignatureException, UnrecognizedClientException):
+            gate.limits.note_failure(request.peer.address if request.peer else "")
+            raise
+    answered.caller = caller
     operation = OPERATIONS.get(action)
     version = parameters.get("Version", VERSION)
     if operation is None or version != VERSION:
