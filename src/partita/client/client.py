@@ -11,7 +11,7 @@ import orjson
 
 from partita.client.connections import Pool
 from partita.client.failures import ClientError, refusal
-from partita.client.services import REQUEST_TOKENS, SERVICES
+from partita.client.services import REQUEST_TOKENS, RIGHTS, ROLE_HEADER, SERVICES
 from partita.client.signing import (
     Credentials,
     find_credentials,
@@ -62,16 +62,30 @@ class Client:
         self._pools: dict[str, Pool] = {}
         self._heads: dict[tuple[str, str], bytes] = {}
 
-    async def call(self, service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """`call("dynamodb", "GetItem", {...})`: the answer, in the JSON of the wire."""
+    async def call(
+        self, service: str, operation: str, request: dict[str, Any], role: str = ""
+    ) -> dict[str, Any]:
+        """`call("dynamodb", "GetItem", {...})`: the answer, in the JSON of the wire.
+
+        A part of our own server may ask for a role, with the rights of the role.
+        """
         token = REQUEST_TOKENS.get((service, operation))
         if token is not None and token not in request:
             request = {**request, token: str(uuid4())}
-        content = await self.send(service, operation, orjson.dumps(request))
+        content = await self.send(service, operation, orjson.dumps(request), role)
         answer: dict[str, Any] = orjson.loads(content) if content else {}
         return answer
 
-    async def send(self, service: str, operation: str, body: bytes) -> bytes:
+    @property
+    def is_signing(self) -> bool:
+        return self._credentials is not None
+
+    async def check_right(self, role: str, action: str, resource: str) -> None:
+        """Raises unless a role may do that; where nobody signs, everybody may do everything."""
+        if self.is_signing:
+            await self.call(RIGHTS, "Check", {"Action": action, "Resource": resource}, role)
+
+    async def send(self, service: str, operation: str, body: bytes, role: str = "") -> bytes:
         """The same with the bytes of the wire."""
         pool = self._pool(service)
         tried = 0
@@ -79,7 +93,8 @@ class Client:
             tried += 1
             try:
                 answer = await pool.send(
-                    self._request(service, operation, pool.host, body), self._seconds_max
+                    self._request(service, operation, pool.host, body, role),
+                    self._seconds_max,
                 )
                 if answer.status == 200:
                     return answer.content
@@ -107,7 +122,9 @@ class Client:
             self._pools[service] = pool
         return pool
 
-    def _request(self, service: str, operation: str, host: str, body: bytes) -> bytes:
+    def _request(
+        self, service: str, operation: str, host: str, body: bytes, role: str = ""
+    ) -> bytes:
         """Without credentials, all but the body is the same every time."""
         if self._credentials is None:
             head = self._heads.get((service, operation))
@@ -117,6 +134,8 @@ class Client:
                 head = self._heads[service, operation] = _lines(headers)
         else:
             headers = self._headers(service, operation, host)
+            if role:
+                headers[ROLE_HEADER] = role
             headers |= signed_headers(
                 SERVICES[service], self._region, self._credentials(), headers, body, self._clock()
             )

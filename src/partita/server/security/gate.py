@@ -29,10 +29,12 @@ from partita.server.dispatch import (
     Dispatcher,
     Operation,
     check_credentials,
+    error_response,
 )
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol import codec
-from partita.server.security import pages, sts
+from partita.server.responses import JSON_1_0
+from partita.server.security import pages, roles, sts
 from partita.server.security.audit.recorder import Recorder
 from partita.server.security.callers import Caller, Callers
 from partita.server.security.limits import Limits
@@ -56,6 +58,7 @@ SIGNING_NAMES: Final = {
     b"DynamoDBStreams_20120810": "dynamodb",
     b"Kinesis_20131202": "kinesis",
     b"AWSStepFunctions": "states",
+    b"PartitaRights": "partita",
 }
 """What credentials are scoped to, by how targets begin."""
 FORM: Final = b"application/x-www-form-urlencoded"
@@ -121,6 +124,9 @@ class Gate(Dispatcher):
         self._refused: DynamoDBError | None = None
         try:
             self._caller = self.authenticate(request)
+            if self._caller.kind == "AWSService":
+                self._act_for_role(request, self._caller, reply)
+                return
         except DynamoDBError as error:
             self._refused = error
         except Exception:
@@ -217,6 +223,29 @@ class Gate(Dispatcher):
         if is_new:
             self._verifier.remember(authorization, scope, address_of(request))
         return caller
+
+    def _act_for_role(self, request: HttpRequest, service: Caller, reply: Reply) -> None:
+        """A part of this server asks for itself, or for a role that trusts it."""
+        try:
+            role = request.headers.get(roles.HEADER)
+            caller = service
+            if role is not None:
+                context = RequestContext(service, self.service, request, roles.NEED)
+                caller = roles.caller_for(self.callers, service, role.decode("latin-1"), context)
+            if request.headers.get(b"x-amz-target") == roles.CHECK:
+                need = roles.need_in(request.body)
+                self.check(caller, request, need)
+                reply(HttpResponse(200, b"{}", JSON_1_0))
+                return
+            self._caller = caller
+        except DynamoDBError as error:
+            self._refused = error
+            self._caller = None
+            if request.headers.get(b"x-amz-target") == roles.CHECK:
+                reply(error_response(error, JSON_1_0))
+                return
+        self.handle(request, reply)
+        self._caller = None
 
     # What may you do
 

@@ -43,7 +43,10 @@ UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 NOT_SIGNED: Final = "'{}' must be a 'SignedHeader' in the AWS Authorization."
 HOST: Final = "Host' or ':authority"
 
-SIGNED_IF_THERE: Final = (b"x-amz-target", b"x-amz-security-token", b"x-amz-content-sha256")
+SIGNED_IF_THERE: Final = (
+    *(b"x-amz-target", b"x-amz-security-token", b"x-amz-content-sha256"),
+    b"x-partita-role",
+)
 """Headers that count here beside those that every signature covers."""
 
 _BASIC: Final = re.compile(rb"\d{8}T\d{6}Z")

@@ -48,6 +48,7 @@ from partita.server.security.policies.documents import (
     parse_document,
 )
 from partita.server.security.rights.needs import Need
+from partita.server.security.roles import ROLE_ARN
 from partita.server.security.sessions import ROLE, USER, Issued
 from partita.server.security.signatures import (
     ALGORITHM,
@@ -70,7 +71,6 @@ TOKEN_SECONDS, TOKEN_SECONDS_MAX = 43_200, 129_600
 ROLE_SECONDS: Final = 3600
 POLICY_CHARS_MAX: Final = 2048
 _SESSION_NAME: Final = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
-_ROLE_ARN: Final = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/(?:[!-.0-~/]*/)?([\w+=,.@-]{1,64})")
 
 Parameters = Mapping[str, str]
 Answer = Mapping[str, Any]
@@ -230,7 +230,7 @@ def assume_role(question: Question) -> Answer:
         if name.startswith(("PolicyArns.", "Tags.", "TransitiveTagKeys.", "ProvidedContexts.")):
             raise _invalid(f"{name.partition('.')[0]} is not supported by this server.")
     arn, session_name = _required(parameters, "RoleArn"), _required(parameters, "RoleSessionName")
-    found = _ROLE_ARN.fullmatch(arn)
+    found = ROLE_ARN.fullmatch(arn)
     if found is None:
         raise _invalid(f"{arn} is invalid")
     if not _SESSION_NAME.fullmatch(session_name):

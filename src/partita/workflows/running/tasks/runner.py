@@ -71,9 +71,10 @@ class TaskRunner:
         self.executions: Executions | None = None
 
     async def run_task(
-        self, task: StartTask, execution_arn: str, report: Report, note: Note
+        self, task: StartTask, execution_arn: str, role: str, report: Report, note: Note
     ) -> None:
-        """Run a task and report its outcome. Raises StateError when it fails."""
+        """Run a task with the rights of a role, and report its outcome. Raises StateError when it
+        fails."""
         integration = integration_of(task.resource)
         if integration is None:
             raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
@@ -83,7 +84,7 @@ class TaskRunner:
         if not task.is_submitted:
             started = TaskStarted(task.id)
             try:
-                output = await self._answer(integration, task, execution_arn)
+                output = await self._answer(integration, task, execution_arn, role)
             except StateError as error:
                 report(started, TaskFailed(task.id, error.error, error.cause))
                 return
@@ -103,29 +104,44 @@ class TaskRunner:
             raise StateError(RUNTIME, f"The activity {task.resource} does not exist.")
         await self._activities.offer(name, task, note)
 
-    async def _answer(self, integration: Integration, task: StartTask, execution_arn: str) -> Any:
+    async def _answer(
+        self, integration: Integration, task: StartTask, execution_arn: str, role: str
+    ) -> Any:
         if integration.kind == integrations.LAMBDA:
+            await self._check_function(role, integration.name)
             return await self._functions.call(task.resource, task.input)
         if not isinstance(task.input, dict):
             raise StateError(RUNTIME, f"{task.resource} takes an object, not {task.input!r:.100}")
         if integration.kind == integrations.INVOKE:
-            return await self._invoke(task.input)
+            return await self._invoke(task.input, role)
         if integration.kind == integrations.START:
-            return await self._start(task, execution_arn)
+            return await self._start(task, execution_arn, role)
         if integration.service == "sfn":
-            return await self._ask_ourselves(integration, task.input)
-        return await self._ask(integration, task.input)
+            return await self._ask_ourselves(integration, task.input, role)
+        return await self._ask(integration, task.input, role)
 
-    async def _invoke(self, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _check_function(self, role: str, name: str) -> None:
+        await self._check(role, "lambda:InvokeFunction", arns.function_arn(name), "Lambda")
+
+    async def _check(self, role: str, action: str, resource: str, prefix: str) -> None:
+        try:
+            await self._client.check_right(role, action, resource)
+        except ClientError as error:
+            raise StateError(f"{prefix}.{error.code}", error.message) from error
+
+    async def _invoke(self, parameters: dict[str, Any], role: str) -> dict[str, Any]:
         name = parameters.get("FunctionName")
         if not isinstance(name, str):
             raise StateError(PARAMETER_PATH_FAILURE, "lambda:invoke needs a FunctionName")
         if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
             raise StateError(RUNTIME, "Here lambda:invoke always waits for the function's result")
+        await self._check_function(role, arns.function_name(name) or name)
         payload = await self._functions.call(name, parameters.get("Payload", {}))
         return {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200, **_metadata()}
 
-    async def _ask(self, integration: Integration, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(
+        self, integration: Integration, parameters: dict[str, Any], role: str
+    ) -> dict[str, Any]:
         """An operation of a service, over the wire."""
         if integration.kind == integrations.DYNAMODB:
             service, prefix, general = "dynamodb", "DynamoDB", "AmazonDynamoDBException"
@@ -134,29 +150,32 @@ class TaskRunner:
             service, prefix, _ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
         try:
-            answer = await self._client.call(service, integration.operation, parameters)
+            answer = await self._client.call(service, integration.operation, parameters, role)
         except ClientError as error:
             code = general if error.code in UNMODELLED else error.code
             cause = f"{error.message} (Service: {prefix}, Status Code: {error.status})"
             raise StateError(f"{prefix}.{code}", cause) from error
         return {**answer, **_metadata()} if integration.kind == integrations.DYNAMODB else answer
 
-    async def _ask_ourselves(self, integration: Integration, parameters: dict[str, Any]) -> Any:
+    async def _ask_ourselves(
+        self, integration: Integration, parameters: dict[str, Any], role: str
+    ) -> Any:
         """An operation of Step Functions, over the wire as for any other client."""
         try:
-            return from_wire(await self._ask(integration, to_wire(parameters)))
+            return from_wire(await self._ask(integration, to_wire(parameters), role))
         except StateError as error:
             # Names of errors are classes of the SDK for Java, which all end in Exception.
             name = error.error or ""
             suffix = "" if name.endswith("Exception") else "Exception"
             raise StateError(name + suffix, error.cause) from error
 
-    async def _start(self, task: StartTask, execution_arn: str) -> dict[str, Any]:
+    async def _start(self, task: StartTask, execution_arn: str, role: str) -> dict[str, Any]:
         assert self.executions is not None
         parameters = task.input
         machine = parameters.get("StateMachineArn")
         if not isinstance(machine, str):
             raise StateError(PARAMETER_PATH_FAILURE, "startExecution needs a StateMachineArn")
+        await self._check(role, "states:StartExecution", _unqualified(machine), "StepFunctions")
         name = _name(task, execution_arn)
         given = parameters.get("Input", {})
         try:
@@ -193,6 +212,14 @@ def started_execution(task: StartTask, execution_arn: str) -> str | None:
         return None
     name = arns.ExecutionName(arns.qualified(machine)[0], _name(task, execution_arn))
     return arns.execution_arn(name)
+
+
+def _unqualified(machine_arn: str) -> str:
+    """The machine of a version or an alias, as policies name it."""
+    try:
+        return arns.machine_arn(arns.qualified(machine_arn)[0])
+    except StepFunctionsError:
+        return machine_arn
 
 
 def _name(task: StartTask, execution_arn: str) -> str:
