@@ -1,4 +1,4 @@
-"""Signature Version 4, as AWS's documentation gives it for a POST with a JSON body."""
+"""Signature Version 4, as AWS's documentation gives it: for a POST with a JSON body, or a GET."""
 
 from __future__ import annotations
 
@@ -82,8 +82,14 @@ def signed_headers(
     headers: Mapping[str, str],
     body: bytes,
     now: float,
+    method: str = "POST",
+    path: str = "/",
+    query: str = "",
 ) -> dict[str, str]:
-    """What to send besides `headers`, all of which are signed."""
+    """What to send besides `headers`, all of which are signed.
+
+    `path` and `query` are encoded already; the query has one parameter, or sorted ones.
+    """
     date = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     added = {"X-Amz-Date": date}
     if credentials.session_token:
@@ -91,7 +97,7 @@ def signed_headers(
     signed = sorted((name.lower(), value) for name, value in {**headers, **added}.items())
     names = ";".join(name for name, _ in signed)
     lines = "".join(f"{name}:{value}\n" for name, value in signed)
-    request = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    request = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
     scope = f"{date[:8]}/{region}/{service.signing_name}/aws4_request"
     digest = hashlib.sha256(request.encode()).hexdigest()
     key = _signing_key(credentials.secret_access_key, date[:8], region, service.signing_name)

@@ -23,6 +23,7 @@ from partita.server.dispatch import Dispatcher, Done
 from partita.server.http.messages import HttpRequest, HttpResponse
 from partita.server.metrics import Metrics
 from partita.server.monitoring.pages import PAGES
+from partita.server.security.access import policy_problem
 from partita.testing import boto
 from partita.testing.clock import VirtualClock
 from partita.testing.faults import Faults, Handler
@@ -60,6 +61,7 @@ class Database:
             capacity=capacity,
             schedules=schedules,
         )
+        self._operations.service.check_policy = policy_problem
         self._dispatcher = Dispatcher(
             self, READS, WRITES, ONLY_READS, PAGES, self._operations.response_caches
         )
