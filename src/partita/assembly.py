@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -105,6 +106,8 @@ def serve(
     access = None
     if auth:
         others = {workflows_key.id: (workflows_key.secret, _workflows_caller(workflows_key.id))}
+        # Whatever is written from now on is for the owner of the process alone.
+        os.umask(0o077)
         access = Access(data, users, others=others)
         if access.is_empty:
             raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")

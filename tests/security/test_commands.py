@@ -56,6 +56,8 @@ def test_a_user_from_first_to_last_key(tmp_path: Path) -> None:
         assert refusal(gone.list_tables)[0] == "UnrecognizedClientException"
         assert client_for(server.url, *second).list_tables()
         assert server.terminate()[0] == 0
+    for path in tmp_path.rglob("*"):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
     # What was known stays known.
     with processes.starting() as start:
         server = start("serve", "--auth", "--port", "0", "--data", tmp_path)
