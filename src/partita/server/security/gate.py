@@ -272,6 +272,8 @@ class Gate(Dispatcher):
             # The companion knows it no better, and says so.
             return
         body = codec.decode(request.body) if request.body else {}
+        if not isinstance(body, dict):
+            raise SerializationException
         self._authorize(caller, request, name, rights, body)
 
     def _admitted(self) -> Caller:

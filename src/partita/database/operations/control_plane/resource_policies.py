@@ -29,7 +29,7 @@ NOT_FOUND = "Resource-based policy not found for the provided ResourceArn: "
 OTHER_ACCOUNT = (
     "This action is only supported by accounts that match the resource owner\u2019s account."
 )
-_RESOURCE = re.compile(r"table/(?P<table>[\w.-]+)(?:/(?P<kind>\w+)/(?P<name>.+))?", re.ASCII)
+_RESOURCE = re.compile(r"table/(?P<table>[\w.-]+)(?:/(?P<kind>\w+)/(?P<name>[\w.:-]+))?", re.ASCII)
 
 
 class Owner(NamedTuple):

@@ -181,9 +181,10 @@ def batch_write_item(service: Service, request: Request) -> Sequence[Need]:
     needs = []
     for name, writes in request["RequestItems"].items():
         items = [
-            write["PutRequest"]["Item"] if "PutRequest" in write else write["DeleteRequest"]["Key"]
+            write[kind][member]
             for write in writes
-            if "PutRequest" in write or "DeleteRequest" in write
+            for kind, member in (("PutRequest", "Item"), ("DeleteRequest", "Key"))
+            if write.get(kind)
         ]
         table = find_table(service, name)
         keys = partial(_single, "BatchWriteItem", PUT_OR_DELETE, {}, table, items, request)
@@ -192,8 +193,8 @@ def batch_write_item(service: Service, request: Request) -> Sequence[Need]:
     return needs
 
 
-TRANSACTION_ACTIONS: Final[dict[str, tuple[str, Family, str]]] = {
-    "Get": ("GetItem", GET, "Key"),
+READ_ACTIONS: Final[dict[str, tuple[str, Family, str]]] = {"Get": ("GetItem", GET, "Key")}
+WRITE_ACTIONS: Final[dict[str, tuple[str, Family, str]]] = {
     "Put": ("PutItem", ACTION, "Item"),
     "Update": ("UpdateItem", UPDATE_ACTION, "Key"),
     "Delete": ("DeleteItem", ACTION, "Key"),
@@ -201,12 +202,14 @@ TRANSACTION_ACTIONS: Final[dict[str, tuple[str, Family, str]]] = {
 }
 
 
-def _transaction_right(enclosing: str) -> Rights:
+def _transaction_right(enclosing: str, actions: Mapping[str, tuple[str, Family, str]]) -> Rights:
     def rights(service: Service, request: Request) -> Sequence[Need]:
         needs = []
         for one in request["TransactItems"]:
-            for kind, asked in one.items():
-                action, family, member = TRANSACTION_ACTIONS[kind]
+            for kind, (action, family, member) in actions.items():
+                asked = one.get(kind)
+                if asked is None:
+                    continue
                 name = asked["TableName"]
                 table = find_table(service, name)
                 items = (asked[member],)
@@ -281,7 +284,7 @@ RIGHTS: Final[dict[str, Callable[[Service, Request], Sequence[Need]]]] = {
     "PutItem": _item_right("PutItem", PUT_OR_DELETE, "Item"),
     "Query": _read_right("Query", QUERY),
     "Scan": _read_right("Scan", SCAN),
-    "TransactGetItems": _transaction_right("TransactGetItems"),
-    "TransactWriteItems": _transaction_right("TransactWriteItems"),
+    "TransactGetItems": _transaction_right("TransactGetItems", READ_ACTIONS),
+    "TransactWriteItems": _transaction_right("TransactWriteItems", WRITE_ACTIONS),
     "UpdateItem": _item_right("UpdateItem", UPDATE),
 }
