@@ -95,7 +95,7 @@ def spoilt(request: dict[str, Any]) -> st.SearchStrategy[Any]:
     ) | VALUES
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data())
 def test_nothing_malformed_is_answered_with_a_500(sender: Sender, data: st.DataObject) -> None:
     skipped = {"StartSyncExecution", "GetActivityTask"}
@@ -105,7 +105,7 @@ def test_nothing_malformed_is_answered_with_a_500(sender: Sender, data: st.DataO
     assert sender.send(service, operation, request) in (200, 400), request
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data())
 def test_so_it_is_with_workflows(sender: Sender, data: st.DataObject) -> None:
     operations = ["CreateStateMachineAlias", "ListExecutions", "TagResource", "DescribeActivity"]
