@@ -20,7 +20,7 @@ from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
 from partita.errors import PartitaError
-from partita.registry import FORWARDED_RIGHTS, ONLY_READS, READS, RIGHTS, WRITES
+from partita.registry import ONLY_READS, READS, WRITES, forwarded_rights, rights
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Start
@@ -31,20 +31,18 @@ from partita.server.http.messages import Handle
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.monitoring.pages import PAGES
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
-from partita.server.security.access import Access, policy_problem
-from partita.server.security.audit.events import Sampled
-from partita.server.security.audit.log import AuditLog
-from partita.server.security.audit.recorder import Recorder
-from partita.server.security.directory import new_key
-from partita.server.security.limits import Limits, LimitSettings
-from partita.server.security.tls import Certificate, Tls
 from partita.settings import Function, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
+    from partita.server.security.access import Access
+    from partita.server.security.audit.events import Sampled
+    from partita.server.security.audit.recorder import Recorder
     from partita.server.security.callers import Caller
     from partita.server.security.directory import AccessKey
     from partita.server.security.gate import Gate
+    from partita.server.security.limits import LimitSettings
+    from partita.server.security.tls import Certificate, Tls
     from partita.streams.triggers.runner import Triggers
 
 MEMORY_FOLDER = Path("/dev/shm")
@@ -102,17 +100,9 @@ def serve(
     """
     origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
     hosts = Hosts(allowed_hosts, host_remedy)
-    workflows_key = new_key(system_clock())
-    access = None
-    if auth:
-        others = {workflows_key.id: (workflows_key.secret, _workflows_caller(workflows_key.id))}
-        # Whatever is written from now on is for the owner of the process alone.
-        os.umask(0o077)
-        access = Access(data, users, others=others)
-        if access.is_empty:
-            raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
+    access, workflows_key = _access(data, users) if auth else (None, None)
 
-    secured = None if tls is None else Tls(tls)
+    secured = None if tls is None else _secured(tls)
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -131,11 +121,10 @@ def serve(
             ),
         )
         callers = _callers(database, triggers, settings_folder)
-        credentials = workflows_key if access is not None else None
         workflows = _workflows(
-            database, functions, time_scale, settings_folder, credentials, secured
+            database, functions, time_scale, settings_folder, workflows_key, secured
         )
-        database.service.check_policy = policy_problem
+        database.service.check_policy = _policy_problem
         kind = Dispatcher if access is None else _gate()
         dispatcher = kind(
             database,
@@ -149,8 +138,8 @@ def serve(
         )
         handle: Handle = dispatcher.handle
         if access is not None:
-            recorder = None if data is None else Recorder(AuditLog(data / AUDIT), audit_data)
-            handle = _protected(dispatcher, database, access, recorder, Limits(limits))
+            recorder = None if data is None else _recorder(data / AUDIT, audit_data)
+            handle = _protected(dispatcher, database, access, recorder, limits)
 
         def ready(url: str) -> None:
             database.service.address = url.rpartition("//")[2]
@@ -202,8 +191,43 @@ def _callers(
     return (Triggers(database, triggers, settings_folder),)
 
 
+# Security: imported where it is asked for, since most servers start without it.
+
+
+def _access(data: Path | None, users: Path | None) -> tuple[Access, AccessKey]:
+    """Who is known, and the key of the process that runs workflows."""
+    from partita.server.security.access import Access
+    from partita.server.security.directory import new_key
+
+    key = new_key(system_clock())
+    # Whatever is written from now on is for the owner of the process alone.
+    os.umask(0o077)
+    access = Access(data, users, others={key.id: (key.secret, _workflows_caller(key.id))})
+    if access.is_empty:
+        raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
+    return access, key
+
+
+def _secured(files: Certificate) -> Tls:
+    from partita.server.security.tls import Tls
+
+    return Tls(files)
+
+
+def _policy_problem(document: str, arn: str) -> str:
+    from partita.server.security.access import policy_problem
+
+    return policy_problem(document, arn)
+
+
+def _recorder(folder: Path, sampled: Sequence[Sampled]) -> Recorder:
+    from partita.server.security.audit.log import AuditLog
+    from partita.server.security.audit.recorder import Recorder
+
+    return Recorder(AuditLog(folder), sampled)
+
+
 def _gate() -> type[Gate]:
-    """Imported where it is asked for: most servers start without it."""
     from partita.server.security.gate import Gate
 
     return Gate
@@ -214,10 +238,14 @@ def _protected(
     database: Database,
     access: Access,
     recorder: Recorder | None,
-    limits: Limits,
+    limits: LimitSettings | None,
 ) -> Handle:
+    from partita.server.security.limits import Limits
+
     gate = cast("Gate", dispatcher)
-    gate.protect(database.service, access.callers, RIGHTS, FORWARDED_RIGHTS, recorder, limits)
+    gate.protect(
+        database.service, access.callers, rights(), forwarded_rights(), recorder, Limits(limits)
+    )
     access.watch(gate.admit_callers)
     return gate.guard
 

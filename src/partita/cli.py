@@ -266,7 +266,9 @@ def serve(
         auth=auth or users is not None,
         users=users,
         audit_data=_sampled(audit_data),
-        limits=_limits(limit_failures, limit_requests, limit_connections),
+        limits=_limits(
+            auth or users is not None, limit_failures, limit_requests, limit_connections
+        ),
         tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
         warn=_warn,
     )
@@ -378,7 +380,9 @@ def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(map(parse_sampled, texts))
 
 
-def _limits(failures: int, requests: int, connections: int) -> Any:
+def _limits(auth: bool, failures: int, requests: int, connections: int) -> Any:
+    if not auth:
+        return None
     from partita.server.security.limits import LimitSettings
 
     return LimitSettings(failures, requests, connections)

@@ -6,22 +6,30 @@ What is not here is refused as unknown; what has no rights here is refused where
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from partita.database.operations import registry as dynamodb
 from partita.database.operations.context import ReadHandler, WriteHandler
-from partita.server.security.rights import items, statements, states, tables
-from partita.server.security.rights.needs import Rights
 from partita.streams.kinesis import registry as kinesis
-from partita.streams.kinesis import rights as kinesis_rights
+
+if TYPE_CHECKING:
+    from partita.server.security.rights.needs import Rights
 
 READS: dict[str, ReadHandler] = {**dynamodb.READS, **kinesis.READS}
 WRITES: dict[str, WriteHandler] = {**dynamodb.WRITES, **kinesis.WRITES}
 ONLY_READS = dynamodb.ONLY_READS
 
-RIGHTS: dict[str, Rights] = {
-    **items.RIGHTS,
-    **statements.RIGHTS,
-    **tables.RIGHTS,
-    **kinesis_rights.RIGHTS,
-}
-FORWARDED_RIGHTS: dict[bytes, dict[str, Rights]] = {b"AWSStepFunctions": states.RIGHTS}
-"""Of operations that a companion answers, by how their targets begin."""
+
+def rights() -> dict[str, Rights]:
+    """Which rights operations need. Imported when it is asked for: most servers start without."""
+    from partita.server.security.rights import items, statements, tables
+    from partita.streams.kinesis import rights as kinesis_rights
+
+    return {**items.RIGHTS, **statements.RIGHTS, **tables.RIGHTS, **kinesis_rights.RIGHTS}
+
+
+def forwarded_rights() -> dict[bytes, dict[str, Rights]]:
+    """Of operations that a companion answers, by how their targets begin."""
+    from partita.server.security.rights import states
+
+    return {b"AWSStepFunctions": states.RIGHTS}

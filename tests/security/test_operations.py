@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers
-from partita.registry import FORWARDED_RIGHTS, READS, RIGHTS, WRITES
+from partita.registry import READS, WRITES, forwarded_rights, rights
 from partita.server.monitoring.pages import PAGES
 from partita.server.security.directory import AccessKey, Directory, add_user
 from partita.server.security.pages import ACTIONS
@@ -324,8 +324,8 @@ CASES = [(service, operation) for service, rows in ROWS.items() for operation in
 
 def test_every_operation_has_a_row_and_rights() -> None:
     named = {*DYNAMODB_ROWS, *STREAM_ROWS, *(f"Kinesis.{name}" for name in KINESIS_ROWS)}
-    assert named == {*READS, *WRITES} == {*RIGHTS}
-    assert {*STATES_ROWS} == {*STATES} == {*FORWARDED_RIGHTS[b"AWSStepFunctions"]}
+    assert named == {*READS, *WRITES} == {*rights()}
+    assert {*STATES_ROWS} == {*STATES} == {*forwarded_rights()[b"AWSStepFunctions"]}
 
 
 def test_every_page_has_a_right_of_its_own() -> None:
