@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -11,9 +12,10 @@ from urllib.parse import quote
 import pytest
 
 from partita.errors import InvalidSignatureException
+from partita.server.http.connection import Connection
+from partita.server.http.hosts import Hosts
 from partita.server.http.listener import Listener
-from partita.server.http.messages import HttpRequest, Responses
-from partita.server.http.reading import RequestReader
+from partita.server.http.messages import HttpRequest, Reply, Responses
 from partita.server.security.signatures import (
     Verifier,
     canonical_query,
@@ -28,35 +30,41 @@ NOW = datetime(2015, 8, 30, 12, 36, tzinfo=UTC).timestamp()
 VECTORS = json.loads((Path(__file__).parent / "sigv4_vectors.json").read_text())
 
 
-class Taker:
-    """A connection as far as a reader needs one."""
+class Transport:
+    """One that goes nowhere, as far as a connection needs it."""
 
-    takes_more = True
-    is_refused = False
-    peer = None
+    def set_write_buffer_limits(self, high: int) -> None: ...
 
-    def __init__(self) -> None:
-        self.since = 0.0
-        self.taken: list[HttpRequest] = []
-        self.refused: list[str] = []
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 1) if name == "peername" else None
 
-    def take(self, request: HttpRequest) -> None:
-        self.taken.append(request)
+    def write(self, data: bytes) -> None: ...
 
-    def refuse(self, status: int, detail: str) -> None:
-        self.refused.append(detail)
+    def is_closing(self) -> bool:
+        return False
 
 
 def read(text: str) -> HttpRequest:
+    """The request as a guarded listener hands it on."""
     head, _, body = text.partition("\n\n")
     # One vector has letters in its target that HTTP wants encoded.
     head = "".join(char if char.isascii() else quote(char) for char in head)
-    taker = Taker()
-    listener = Listener(lambda *_: None, Responses(), is_guarded=True)
-    reader = RequestReader(cast("Any", taker), listener)
-    reader.feed((head.replace("\n", "\r\n") + "\r\n\r\n" + body).encode())
-    assert not taker.refused
-    return taker.taken[0]
+    handled: list[HttpRequest] = []
+
+    def handle(request: HttpRequest, reply: Reply) -> None:
+        handled.append(HttpRequest(request.method, request.target, request.headers, request.body))
+
+    turns: list[Callable[[], None]] = []
+    listener = Listener(
+        handle, Responses(), hosts=Hosts(["*"]), is_guarded=True, call_soon=turns.append
+    )
+    listener.hosts.listen_on(["127.0.0.1"])
+    connection = Connection(listener)
+    connection.connection_made(cast("Any", Transport()))
+    connection.data_received((head.replace("\n", "\r\n") + "\r\n\r\n" + body).encode())
+    for turn in turns:
+        turn()
+    return handled[0]
 
 
 def verify(vector: dict[str, str], secret: str = SECRET, now: float = NOW) -> None:
