@@ -62,13 +62,14 @@ class Client:
         self._pools: dict[str, Pool] = {}
         self._heads: dict[tuple[str, str], bytes] = {}
 
-    async def call(
-        self, service: str, operation: str, request: dict[str, Any], role: str = ""
-    ) -> dict[str, Any]:
-        """`call("dynamodb", "GetItem", {...})`: the answer, in the JSON of the wire.
+    async def call(self, service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """`call("dynamodb", "GetItem", {...})`: the answer, in the JSON of the wire."""
+        return await self.call_for("", service, operation, request)
 
-        A part of our own server may ask for a role, with the rights of the role.
-        """
+    async def call_for(
+        self, role: str, service: str, operation: str, request: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The same with the rights of a role, as parts of our own server ask."""
         token = REQUEST_TOKENS.get((service, operation))
         if token is not None and token not in request:
             request = {**request, token: str(uuid4())}
@@ -83,7 +84,8 @@ class Client:
     async def check_right(self, role: str, action: str, resource: str) -> None:
         """Raises unless a role may do that; where nobody signs, everybody may do everything."""
         if self.is_signing:
-            await self.call(RIGHTS, "Check", {"Action": action, "Resource": resource}, role)
+            asked = {"Action": action, "Resource": resource}
+            await self.call_for(role, RIGHTS, "Check", asked)
 
     async def send(self, service: str, operation: str, body: bytes, role: str = "") -> bytes:
         """The same with the bytes of the wire."""

@@ -150,7 +150,7 @@ class TaskRunner:
             service, prefix, _ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
         try:
-            answer = await self._client.call(service, integration.operation, parameters, role)
+            answer = await self._client.call_for(role, service, integration.operation, parameters)
         except ClientError as error:
             code = general if error.code in UNMODELLED else error.code
             cause = f"{error.message} (Service: {prefix}, Status Code: {error.status})"
