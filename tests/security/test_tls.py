@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import socket
@@ -24,6 +25,7 @@ from partita.server.security.tls import WATCH_SECONDS, made
 
 from .. import processes
 from ..processes import Server
+from .people import People, statement
 
 
 class SecureServer(Server):
@@ -209,3 +211,24 @@ def test_wrong_options_are_told_in_a_sentence(options: tuple[str, ...], told: st
     completed = processes.run("serve", "--in-memory", "--port", "0", *options)
     assert completed.returncode != 0 and told in completed.stderr
     assert "Traceback" not in completed.stderr
+
+
+def test_policies_and_the_audit_log_know_of_tls_and_of_certificates(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    secure = {"Bool": {"aws:SecureTransport": "true"}}
+    key = people.add(statement("*", Condition=secure))
+    own, own_key = write(tmp_path, "client", is_client=True)
+    server = starting(*("--data", tmp_path, "--auth", "--tls-self-signed", "--tls-client-ca", own))
+    try:
+        session = boto3.Session(key.id, key.secret, region_name="us-east-1")
+        dynamodb = session.client(
+            "dynamodb",
+            endpoint_url=f"https://127.0.0.1:{server.port}",
+            verify=str(tmp_path / "tls" / "certificate.pem"),
+            config=Config(client_cert=(str(own), str(own_key))),
+        )
+        assert dynamodb.list_tables()["TableNames"] == []
+    finally:
+        server.terminate()
+    (event,) = map(json.loads, (tmp_path / "audit" / "audit.jsonl").read_text().splitlines())
+    assert event["tlsDetails"]["clientCertificateSubject"].startswith("Partita ")
