@@ -10,7 +10,17 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from benchmarks import drivers, kept, machine, metrics, mixed, pagehits, scaling, watched
+from benchmarks import (
+    drivers,
+    kept,
+    large_requests,
+    machine,
+    metrics,
+    mixed,
+    pagehits,
+    scaling,
+    watched,
+)
 from benchmarks.operations import OPERATIONS
 from benchmarks.peers import PEERS
 from benchmarks.report import Report
@@ -116,6 +126,7 @@ def _write_page() -> None:
         *scaling.section(kept.read(kept.SCALING)),
         *watched.section(kept.read(kept.WATCHED)),
         *mixed.section(kept.read(kept.MIXED)),
+        *large_requests.section(kept.read(kept.LARGE_REQUESTS)),
         *suite.section(kept.read(kept.SUITE)),
         *metrics.section(kept.read(kept.METRICS)),
         *pagehits.section(kept.read(kept.PAGEHITS)),

@@ -17,6 +17,7 @@ SCALING = RESULTS / "scaling.json"
 WATCHED = RESULTS / "watched.json"
 MIXED = RESULTS / "mixed.json"
 PROTECTED = RESULTS / "protected.json"
+LARGE_REQUESTS = RESULTS / "large_requests.json"
 METRICS = RESULTS / "metrics.json"
 PAGEHITS = RESULTS / "pagehits.json"
 

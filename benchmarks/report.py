@@ -275,6 +275,7 @@ python -m benchmarks --only partita,dynoxide --operations GetItem,PutItem
 python -m benchmarks.suite                    # the test suite on every backend
 python -m benchmarks.scaling                  # 10 thousand against 5 million items
 python -m benchmarks.mixed                    # reads beside bulk writes
+python -m benchmarks.large_requests           # others beside the largest requests
 python -m benchmarks --report                 # this page again, from what was kept
 ```
 

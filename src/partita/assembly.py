@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
@@ -14,13 +15,17 @@ import msgspec
 from partita.clock import system_clock
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
+from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
+from partita.database.operations.streams.records import sequence_number
+from partita.database.operations.streams.streams import stream_arn
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
 from partita.errors import PartitaError
-from partita.registry import ONLY_READS, READS, WRITES, forwarded_rights, rights
+from partita.functions.storage import TABLE as FUNCTIONS_TABLE
+from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES, forwarded_rights, rights
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Start
@@ -29,9 +34,11 @@ from partita.server.http.hosts import ALLOW_HOST, Hosts, is_local
 from partita.server.http.listener import Listener
 from partita.server.http.messages import Handle
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
+from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import PAGES
+from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
-from partita.settings import Function, Trigger
+from partita.settings import Settings, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
@@ -39,12 +46,11 @@ if TYPE_CHECKING:
     from partita.server.security.audit.events import Sampled
     from partita.server.security.audit.recorder import Recorder
     from partita.server.security.callers import Caller
-    from partita.server.security.directory import AccessKey
     from partita.server.security.gate import Gate
     from partita.server.security.limits import LimitSettings
     from partita.server.security.tls import Certificate, Tls
-    from partita.streams.triggers.runner import Triggers
 
+NO_SETTINGS = Settings()
 MEMORY_FOLDER = Path("/dev/shm")
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
@@ -57,6 +63,20 @@ UNPROTECTED = (
 )
 STEP_FUNCTIONS = b"AWSStepFunctions"
 """How the targets of Step Functions' API begin."""
+STATES = "states"
+READ_STREAMS = (
+    *("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+    *("dynamodb:ListStreams", "kinesis:DescribeStream", "kinesis:DescribeStreamSummary"),
+    *("kinesis:GetRecords", "kinesis:GetShardIterator", "kinesis:ListShards"),
+)
+SEND = ("kinesis:PutRecord", "lambda:InvokeFunction")
+SERVICE_RIGHTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    STATES: ((WORKFLOWS_TABLE,), SEND),
+    LAMBDA: ((FUNCTIONS_TABLE,), (*READ_STREAMS, *SEND)),
+    SCHEDULER: ((), ("states:StartExecution",)),
+}
+"""The tables of the companions' services, and what else they may do for the settings: read what
+triggers read, and call what sinks and schedules name."""
 
 
 def serve(
@@ -71,8 +91,8 @@ def serve(
     capacity: str = OFF,
     response_cache_bytes: int | None = None,
     schedules: Sequence[ScheduledChange] = (),
-    triggers: Sequence[Trigger] = (),
-    functions: Sequence[Function] = (),
+    settings: Settings = NO_SETTINGS,
+    may_upload: bool | None = None,
     time_scale: float = 1.0,
     settings_folder: Path = Path(),
     allowed_origins: Sequence[str] = (),
@@ -90,7 +110,9 @@ def serve(
 
     `say` gets a line when requests are accepted. `response_cache_bytes` bounds the response cache;
     0 switches it off, without it there is a default. Functions are looked for in the folder of the
-    settings, and files in it. `time_scale` is how fast time passes in workflows. A lenient database
+    settings, and files in it; clients may bring code of their own if `may_upload`, or without it if
+    nobody else can reach the server. `time_scale` is how fast time passes in workflows. A lenient
+    database
     creates tables that the service refuses and clients of DynamoDB Local ask for. Pages of the
     allowed origins may use the server from a browser; it answers to the allowed hosts besides the
     local ones. Refusals name what would allow another. With `auth`, requests must be signed by a
@@ -98,10 +120,10 @@ def serve(
     when a server without it can be reached from elsewhere. With `tls`, it is HTTPS. With
     `auth` and a data folder there is an audit log; `audit_data` asks for requests for data in it.
     """
+    _check_settings(settings)
     origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting)
     hosts = Hosts(allowed_hosts, host_remedy)
-    access, workflows_key = _access(data, users) if auth else (None, None)
-
+    access, keys = _access(data, users) if auth else (None, {})
     secured = None if tls is None else _secured(tls)
 
     async def run() -> None:
@@ -120,11 +142,30 @@ def serve(
                 RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
             ),
         )
-        callers = _callers(database, triggers, settings_folder)
-        workflows = _workflows(
-            database, functions, time_scale, settings_folder, workflows_key, secured
-        )
         database.service.check_policy = _policy_problem
+        since, last_sequences = 0.0, dict[str, str]()
+
+        def start(service: str) -> bytes:
+            begin = Start(
+                endpoint=f"{'http' if secured is None else 'https'}://{database.service.address}",
+                folder=str(settings_folder.absolute()),
+                settings=settings,
+                time_scale=time_scale,
+                operations=(*READS, *WRITES),
+                since=since,
+                last_sequences=last_sequences,
+                may_upload=hosts.is_local if may_upload is None else may_upload,
+                credentials=keys.get(service, ()),
+                scheduler_credentials=keys.get(SCHEDULER, ()),
+            )
+            if secured is not None:
+                begin.certificate = str(secured.files.certificate.absolute())
+                begin.client_certificate = secured.companion_certificate
+            return msgspec.json.encode(begin)
+
+        workflows = Companion("partita.workflows", partial(start, STATES))
+        functions = Companion("partita.functions", partial(start, LAMBDA))
+        large_requests = LargeRequests(database)
         kind = Dispatcher if access is None else _gate()
         dispatcher = kind(
             database,
@@ -132,23 +173,33 @@ def serve(
             WRITES,
             ONLY_READS,
             PAGES,
+            {name: partial(database.read_plainly, read) for name, read in PLAIN_READS.items()},
             database.response_caches,
             {STEP_FUNCTIONS: workflows},
             hosts,
+            functions,
+            large_requests,
         )
         handle: Handle = dispatcher.handle
         if access is not None:
             recorder = None if data is None else _recorder(data / AUDIT, audit_data)
             handle = _protected(dispatcher, database, access, recorder, limits)
 
+        async def stop() -> None:
+            await asyncio.gather(workflows.stop(), functions.stop())
+
         def ready(url: str) -> None:
             database.service.address = url.rpartition("//")[2]
             database.start()
-            for caller in callers:
-                caller.start()
+            nonlocal since
+            since = database.service.clock()
+            last_sequences.update(_last_sequences(database, settings.triggers))
+            # Something may be under way, or about to be called.
             if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
-                # Executions may be under way.
                 workflows.start()
+            is_calling = settings.triggers or settings.schedules
+            if is_calling or database.service.catalog.find(FUNCTIONS_TABLE) is not None:
+                functions.start()
             if access is None and warn is not None and not is_local(host):
                 warn(UNPROTECTED.format(host=host))
             say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
@@ -166,46 +217,60 @@ def serve(
             if secured is not None:
                 secured.watch()
             context = None if secured is None else secured.context
-            await lifecycle.serve(listener, host, port, ready, workflows.stop, context)
+            await lifecycle.serve(listener, host, port, ready, stop, context)
         finally:
             if access is not None:
                 access.stop()
             if secured is not None:
                 secured.stop()
-            await workflows.stop()
-            for caller in callers:
-                await caller.stop()
+            await large_requests.stop()
+            await stop()
             database.close()
 
     lifecycle.run(run)
 
 
-def _callers(
-    database: Database, triggers: Sequence[Trigger], settings_folder: Path
-) -> tuple[Triggers, ...]:
-    """What calls the functions of triggers; most servers have none, and start without its room."""
-    if not triggers:
-        return ()
-    from partita.streams.triggers.runner import Triggers
+def _last_sequences(database: Database, triggers: Sequence[Trigger]) -> Iterator[tuple[str, str]]:
+    """What the streams have last that triggers read from now on."""
+    for trigger in triggers:
+        if trigger.table is None or trigger.starting_position != "LATEST":
+            continue
+        snapshot = database.reads.snapshot
+        for stream in streams_of(snapshot, trigger.table):
+            last = sequence_number(last_sequence(snapshot, stream.number))
+            yield stream_arn(database.service, stream), last
 
-    return (Triggers(database, triggers, settings_folder),)
+
+def _check_settings(settings: Settings) -> None:
+    """What a companion could not start with is told of now."""
+    if settings.triggers:
+        from partita.functions.mappings.filters import compile_filters
+
+        for trigger in settings.triggers:
+            compile_filters(trigger.filter_patterns)
+    if settings.schedules:
+        from partita.functions.schedules.expressions import parse
+
+        for schedule in settings.schedules:
+            parse(schedule.expression, schedule.timezone, system_clock())
 
 
 # Security: imported where it is asked for, since most servers start without it.
 
 
-def _access(data: Path | None, users: Path | None) -> tuple[Access, AccessKey]:
-    """Who is known, and the key of the process that runs workflows."""
+def _access(data: Path | None, users: Path | None) -> tuple[Access, dict[str, tuple[str, str]]]:
+    """Who is known, and the keys of the companions, by the services that they answer for."""
     from partita.server.security.access import Access
     from partita.server.security.directory import new_key
 
-    key = new_key(system_clock())
+    keys = {service: new_key(system_clock()) for service in SERVICE_RIGHTS}
     # Whatever is written from now on is for the owner of the process alone.
     os.umask(0o077)
-    access = Access(data, users, others={key.id: (key.secret, _workflows_caller(key.id))})
+    others = {key.id: (key.secret, _service_caller(name, key.id)) for name, key in keys.items()}
+    access = Access(data, users, others=others)
     if access.is_empty:
         raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
-    return access, key
+    return access, {name: (key.id, key.secret) for name, key in keys.items()}
 
 
 def _secured(files: Certificate) -> Tls:
@@ -250,44 +315,23 @@ def _protected(
     return gate.guard
 
 
-def _workflows_caller(access_key_id: str) -> Caller:
-    """Workflows keep their state in a table; what their tasks may do, their roles say."""
+def _service_caller(service: str, access_key_id: str) -> Caller:
+    """A companion keeps its state in a table, and calls what the settings name; for all that users
+    have created, it has the rights of the role that they gave."""
     from partita.server.security.callers import service_caller
 
-    table = f"arn:aws:dynamodb:us-east-1:123456789012:table/{WORKFLOWS_TABLE}"
+    tables, actions = SERVICE_RIGHTS[service]
+    arns = [f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}" for table in tables]
+    own = {"Effect": "Allow", "Action": "dynamodb:*"}
+    own_tables = [{**own, "Resource": [*arns, *(f"{arn}/index/*" for arn in arns)]}] if arns else []
     document = {
         "Version": "2012-10-17",
-        "Statement": {
-            "Effect": "Allow",
-            "Action": "dynamodb:*",
-            "Resource": [table, f"{table}/index/*"],
-        },
+        "Statement": [
+            *own_tables,
+            {"Effect": "Allow", "Action": list(actions), "Resource": "*"},
+        ],
     }
-    return service_caller("states.amazonaws.com", access_key_id, document)
-
-
-def _workflows(
-    database: Database,
-    functions: Sequence[Function],
-    time_scale: float,
-    settings_folder: Path,
-    credentials: AccessKey | None,
-    secured: Tls | None,
-) -> Companion:
-    """The process that answers for Step Functions' API; it gets the address of the database, and
-    what to sign its requests with."""
-
-    def start() -> bytes:
-        endpoint = f"{'http' if secured is None else 'https'}://{database.service.address}"
-        folder = str(settings_folder.absolute())
-        key = () if credentials is None else (credentials.id, credentials.secret)
-        begin = Start(endpoint, folder, tuple(functions), time_scale, key)
-        if secured is not None:
-            begin.certificate = str(secured.files.certificate.absolute())
-            begin.client_certificate = secured.companion_certificate
-        return msgspec.json.encode(begin)
-
-    return Companion("partita.workflows", start)
+    return service_caller(f"{service}.amazonaws.com", access_key_id, document)
 
 
 def check(data: Path, say: Callable[[str], None]) -> bool:

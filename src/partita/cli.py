@@ -217,6 +217,11 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="Whose certificates clients must have, for mutual TLS.",
 )
 @click.option("--tls-self-signed", is_flag=True, help="HTTPS with a certificate made for it.")
+@click.option(
+    "--allow-function-uploads/--no-function-uploads",
+    default=None,
+    help="Whether clients may bring code that the server runs.  [default: on loopback only]",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -239,6 +244,7 @@ def serve(
     tls_key: Path | None,
     tls_client_ca: Path | None,
     tls_self_signed: bool,
+    allow_function_uploads: bool | None,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -257,8 +263,8 @@ def serve(
         capacity=capacity,
         response_cache_bytes=response_cache,
         schedules=scheduled_changes(loaded.capacity),
-        triggers=loaded.triggers,
-        functions=loaded.functions,
+        settings=loaded,
+        may_upload=allow_function_uploads,
         time_scale=loaded.workflows.time_scale if time_scale is None else time_scale,
         settings_folder=Path() if config is None else config.absolute().parent,
         allowed_origins=allow_origin,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from partita.database.operations import registry as dynamodb
 from partita.database.operations.context import ReadHandler, WriteHandler
+from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.streams.kinesis import registry as kinesis
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 READS: dict[str, ReadHandler] = {**dynamodb.READS, **kinesis.READS}
 WRITES: dict[str, WriteHandler] = {**dynamodb.WRITES, **kinesis.WRITES}
 ONLY_READS = dynamodb.ONLY_READS
+PLAIN_READS = dynamodb.PLAIN_READS
 
 
 def rights() -> dict[str, Rights]:
@@ -28,8 +30,13 @@ def rights() -> dict[str, Rights]:
     return {**items.RIGHTS, **statements.RIGHTS, **tables.RIGHTS, **kinesis_rights.RIGHTS}
 
 
-def forwarded_rights() -> dict[bytes, dict[str, Rights]]:
-    """Of operations that a companion answers, by how their targets begin."""
-    from partita.server.security.rights import states
+def forwarded_rights() -> dict[str, dict[str, Rights]]:
+    """Of operations that a companion answers, by how their targets begin, or by the service whose
+    protocol is REST."""
+    from partita.server.security.rights import functions, schedules, states
 
-    return {b"AWSStepFunctions": states.RIGHTS}
+    return {
+        "AWSStepFunctions": states.RIGHTS,
+        LAMBDA: functions.RIGHTS,
+        SCHEDULER: schedules.RIGHTS,
+    }

@@ -325,7 +325,7 @@ CASES = [(service, operation) for service, rows in ROWS.items() for operation in
 def test_every_operation_has_a_row_and_rights() -> None:
     named = {*DYNAMODB_ROWS, *STREAM_ROWS, *(f"Kinesis.{name}" for name in KINESIS_ROWS)}
     assert named == {*READS, *WRITES} == {*rights()}
-    assert {*STATES_ROWS} == {*STATES} == {*forwarded_rights()[b"AWSStepFunctions"]}
+    assert {*STATES_ROWS} == {*STATES} == {*forwarded_rights()["AWSStepFunctions"]}
 
 
 def test_every_page_has_a_right_of_its_own() -> None:

@@ -22,11 +22,13 @@ PORTS = {"http": 80, "https": 443}
 
 
 class Answer:
-    __slots__ = ("content", "status")
+    __slots__ = ("content", "headers", "status")
 
-    def __init__(self, status: int, content: bytes) -> None:
+    def __init__(self, status: int, content: bytes, headers: dict[bytes, bytes]) -> None:
         self.status = status
         self.content = content
+        self.headers = headers
+        """Those of AWS, in lower case."""
 
 
 class Connection(asyncio.Protocol):
@@ -37,6 +39,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
+        self._headers: dict[bytes, bytes] = {}
         self._waiting: asyncio.Future[Answer] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -53,6 +56,11 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self.abort(ConnectionResetError(f"what came is no HTTP ({error})"))
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name.startswith(b"x-amz"):
+            self._headers[name] = value
+
     def on_body(self, part: bytes) -> None:
         self._parts.append(part)
 
@@ -61,11 +69,12 @@ class Connection(asyncio.Protocol):
         if status < 200:
             return
         content = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts = []
+        headers = self._headers
+        self._parts, self._headers = [], {}
         self.is_open = self.is_open and self._parser.should_keep_alive()
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
-            waiting.set_result(Answer(status, content))
+            waiting.set_result(Answer(status, content, headers))
 
     async def send(self, request: bytes, seconds_max: float) -> Answer:
         if not self.is_open:

@@ -12,7 +12,9 @@ from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
 from partita.database.operations.context import (
+    PlainHandler,
     ReadContext,
     ReadHandler,
     Request,
@@ -27,7 +29,7 @@ from partita.database.response_cache import (
 )
 from partita.database.storage.engine import Changes, Engine
 from partita.database.storage.group_commit import CallSoon, GroupCommit
-from partita.database.storage.write_batch import WriteBatch
+from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables.catalog import Catalog, check_format
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
@@ -94,12 +96,18 @@ class Database:
             transient_seconds,
             ledger,
             event_streams,
+            Throughput(clock),
             is_lenient=is_lenient,
         )
         self.service.meter()
         self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
         catalog.on_change = self._on_catalog_change
         event_streams.on_change = self._worker.wake
+
+    @property
+    def latest(self) -> LatestState:
+        """Everything decided so far, committed or not."""
+        return self._commits
 
     def start(self) -> None:
         """Begin the background work, on the thread that will call `read` and `write`."""
@@ -118,6 +126,17 @@ class Database:
         partition = self.reads.take_partition()
         if cache is not None and partition is not None and not self.service.ledger.is_on:
             cache.put(cache_key, answer, partition)
+        return answer
+
+    def read_plainly(
+        self, handler: PlainHandler, body: bytes, cache: ResponseCache | None
+    ) -> bytes | None:
+        """Read at once what the bytes of a request ask for, or say that they ask for more."""
+        answer = handler(self.reads, body)
+        if answer is not None and cache is not None:
+            partition = self.reads.take_partition()
+            assert partition is not None
+            cache.put(body, answer, partition)
         return answer
 
     def clear_response_caches(self) -> None:

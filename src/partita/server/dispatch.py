@@ -8,7 +8,7 @@ refuses it. (Order and texts: recorded by dynalite's tests against AWS.)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from partita.database.response_cache import ResponseCache
+from partita.database.tables.stored import NO_LIMIT, TooMuchToDecode, decoding_budget
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -24,9 +25,12 @@ from partita.errors import (
     InternalServerError,
     InvalidSignatureException,
     MissingAuthenticationTokenException,
+    MissingToken,
     SerializationException,
     UnknownOperationException,
 )
+from partita.limits import KB, MB
+from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
@@ -35,12 +39,15 @@ from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.server.protocol.validation import Request, Validator, compile_validators
 from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
+from partita.server.rest import rest_error, service_at
 
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)`: the context is the database's own affair."""
+PlainRead = Callable[[bytes, ResponseCache | None], bytes | None]
 Done = Callable[[bytes | BaseException], None]
+CheckNeeds = Callable[[Sequence[Any]], None]
 
 
 class Database(Protocol):
@@ -57,6 +64,29 @@ class Database(Protocol):
 
     def write(self, handler: Handler, request: Request, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
+
+
+class LargeRequests(Protocol):
+    """Who decides what would keep all others waiting."""
+
+    def forward(
+        self,
+        operation: str,
+        body: bytes,
+        decide_here: Callable[[], None],
+        done: Done,
+        check_needs: CheckNeeds | None = None,
+    ) -> None: ...
+
+
+class Admission(Protocol):
+    """One who was let in, and whose rights are still to be checked; both raise without them."""
+
+    def check_needs(self, needs: Sequence[Any]) -> None:
+        """Needs that were worked out elsewhere."""
+
+    def check_body(self, body: Request) -> None:
+        """What a decoded request needs."""
 
 
 class Companion(Protocol):
@@ -93,6 +123,28 @@ QUERY_PARTS: Final = (
 )
 
 
+LARGE_BODY_BYTES: Final = 64 * KB
+LARGE_BODY_QUOTES: Final = 40_000
+"""What makes a body large is not its bytes but its values, each in quotes as its type is: these
+take 20 ms to decode, check and encode."""
+DECODED_BYTES_MAX: Final = MB
+"""Of large items that are stored: these take as long."""
+MAY_BE_LARGE: Final = frozenset(
+    (
+        "BatchExecuteStatement",
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "ExecuteStatement",
+        "ExecuteTransaction",
+        "PutItem",
+        "TransactGetItems",
+        "TransactWriteItems",
+        "UpdateItem",
+    )
+)
+
+
 @dataclass(slots=True)
 class Operation:
     """One operation of the registry, ready to be called."""
@@ -104,6 +156,10 @@ class Operation:
     """Of what reads and writes: whether a request is for `read`, and waits for no commit."""
     validate: Validator
     cache: ResponseCache | None
+    read_plainly: PlainRead | None
+    """Answers the plainest form of its requests from their bytes; None to all others."""
+    decoded_bytes_max: int
+    """How much of large items may be decoded before others have waited long enough."""
 
 
 class Dispatcher:
@@ -116,17 +172,24 @@ class Dispatcher:
         writes: Mapping[str, Handler],
         only_reads: Mapping[str, Callable[[Request], bool]] = {},
         pages: Mapping[str, Handler] = {},
+        plain_reads: Mapping[str, PlainRead] = {},
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
         hosts: Hosts | None = None,
+        rest: Companion | None = None,
+        large_requests: LargeRequests | None = None,
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
-        that begin with their names; pages with data are shown under names that `hosts` allows."""
+        that begin with their names, and `rest` the services whose protocol is REST; pages with
+        data are shown under names that `hosts` allows. Without `large_requests`, requests of any
+        size are decided at once."""
         self.metrics = Metrics(response_caches)
         self._database = database
         self._companions = companions
+        self._rest = rest
         self._hosts = hosts
+        self._large_requests = large_requests
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
@@ -136,6 +199,8 @@ class Dispatcher:
                 only_reads.get(name),
                 validators[name],
                 response_caches.get(name),
+                plain_reads.get(name),
+                DECODED_BYTES_MAX if large_requests and name in MAY_BE_LARGE else NO_LIMIT,
             )
             for name in {**reads, **writes}
         }
@@ -148,10 +213,17 @@ class Dispatcher:
         self._database_pages = {path.encode(): page for path, page in pages.items()}
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
+        if request.target != b"/" and self._rest is not None:
+            service = service_at(request.target)
+            if service is not None:
+                self._forward_rest(self._rest, service, request, reply)
+                return
         if request.method != b"POST":
             reply(self.without_operation(request))
             return
-        content_type = _json_type(request.headers.get(b"content-type", b""))
+        content_type: bytes | None = request.headers.get(b"content-type", b"")
+        if content_type != JSON_1_0:
+            content_type = _json_type(content_type or b"")
         if content_type is None and request.body:
             self._handle_other_type(request, reply)
             return
@@ -171,11 +243,29 @@ class Dispatcher:
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
                     reply(response)
                     return
+            if (
+                len(request.body) > LARGE_BODY_BYTES
+                and operation is not None
+                and operation.decoded_bytes_max != NO_LIMIT
+                and _has_many_values(request.body)
+            ):
+                admission = self.admit_large(request, operation)
+                self._decide_elsewhere(operation, request, content_type, started, reply, admission)
+                return
+            if operation is not None and operation.read_plainly is not None:
+                plain = operation.read_plainly(request.body, operation.cache)
+                if plain is not None:
+                    self.admit_cached(request, operation)
+                    response = HttpResponse(200, plain, content_type or JSON)
+                    self.metrics.observe(operation.name, 200, perf_counter() - started)
+                    reply(response)
+                    return
             body = codec.decode(request.body) if request.body else None
             if operation is None:
                 self._forward(asked, request, started, reply)
                 return
             body = self.admit(request, operation, body)
+            decoding_budget.bytes_left = operation.decoded_bytes_max
             if operation.write and not (operation.only_reads and operation.only_reads(body)):
                 done = self._answer_later(operation.name, content_type or JSON, started, reply)
                 self._database.write(operation.write, body, done)
@@ -183,6 +273,10 @@ class Dispatcher:
             assert operation.read is not None
             answer = self._database.read(operation.read, body, request.body, operation.cache)
             response = HttpResponse(200, answer, content_type or JSON)
+        except TooMuchToDecode:
+            assert operation is not None
+            self._decide_elsewhere(operation, request, content_type, started, reply)
+            return
         except Exception as error:
             response = error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
@@ -200,12 +294,58 @@ class Dispatcher:
         return body
 
     def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
-        """The same for a request that has been answered before, to whomever."""
+        """The same for a request that is answered from its bytes: a plain one, or one that has been
+        answered before, to whomever."""
         check_credentials(request)
+
+    def admit_large(self, request: HttpRequest, operation: Operation) -> Admission | None:
+        """The same for a request that is decoded elsewhere; what is asked for its rights there, if
+        there is anything to ask for."""
+        check_credentials(request)
+        return None
 
     def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
         """The same for a request that a companion answers."""
         check_credentials(request)
+
+    def admit_rest(self, request: HttpRequest, service: str) -> None:
+        """The same for one whose protocol is REST."""
+        try:
+            check_credentials(request)
+        except DynamoDBError as error:
+            raise MissingToken(error.message) from None
+
+    def _decide_elsewhere(
+        self,
+        operation: Operation,
+        request: HttpRequest,
+        content_type: bytes | None,
+        started: float,
+        reply: Reply,
+        admission: Admission | None = None,
+    ) -> None:
+        """Without an admission, the request has been admitted already."""
+        assert self._large_requests is not None
+        body = request.body
+        done = self._answer_later(operation.name, content_type or JSON, started, reply)
+
+        def decide_here() -> None:
+            try:
+                decoded = codec.decode(body)
+                operation.validate(decoded)
+                if admission is not None:
+                    admission.check_body(decoded)
+                decoding_budget.bytes_left = NO_LIMIT
+                if operation.write and not (operation.only_reads and operation.only_reads(decoded)):
+                    self._database.write(operation.write, decoded, done)
+                    return
+                assert operation.read is not None
+                done(self._database.read(operation.read, decoded))
+            except Exception as error:
+                done(error)
+
+        check_needs = None if admission is None else admission.check_needs
+        self._large_requests.forward(operation.name, body, decide_here, done, check_needs)
 
     def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
         if request.headers.get(b"content-type") != CBOR_1_1:
@@ -228,6 +368,22 @@ class Dispatcher:
             reply(response)
 
         companion.forward(name, request.body, answer)
+
+    def _forward_rest(
+        self, companion: Companion, service: str, request: HttpRequest, reply: Reply
+    ) -> None:
+        started = perf_counter()
+
+        def answer(response: HttpResponse) -> None:
+            self.metrics.observe(service, response.status, perf_counter() - started)
+            reply(response)
+
+        try:
+            self.admit_rest(request, service)
+        except DynamoDBError as error:
+            answer(rest_error(error))
+        else:
+            companion.forward(rest_operation(request), request.body, answer)
 
     def _answer_later(self, name: str, content_type: bytes, started: float, reply: Reply) -> Done:
         def done(result: bytes | BaseException) -> None:
@@ -275,6 +431,15 @@ class Dispatcher:
 def _validators(operations: tuple[str, ...]) -> dict[str, Validator]:
     """Compiled once for all dispatchers of a process: it takes longer than all else of them."""
     return compile_validators(operations)
+
+
+def _has_many_values(body: bytes) -> bool:
+    quotes = 0
+    for start in range(0, len(body), MB):
+        quotes += body.count(b'"', start, start + MB)
+        if quotes > LARGE_BODY_QUOTES:
+            return True
+    return False
 
 
 @lru_cache(maxsize=256)

@@ -62,7 +62,12 @@ class Database:
         )
         self._operations.service.check_policy = _policy_problem
         self._dispatcher = Dispatcher(
-            self, READS, WRITES, ONLY_READS, PAGES, self._operations.response_caches
+            self,
+            READS,
+            WRITES,
+            ONLY_READS,
+            PAGES,
+            response_caches=self._operations.response_caches,
         )
         self._operations.start()
         self._run_background_work()

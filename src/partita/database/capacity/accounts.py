@@ -193,7 +193,7 @@ class Account:
     def place_of(self, item: Item) -> int:
         """The hash of an item's partition key."""
         parts = [key_bytes(item[name]) for name, _ in self._keys[0]]
-        return int.from_bytes(partition_hash(parts), "big")
+        return int.from_bytes(partition_hash(b"".join(parts)), "big")
 
     def side(self, is_write: bool) -> Side:
         return self.write if is_write else self.read

@@ -85,6 +85,13 @@ def log_change(
     write_batch.put(key, b"".join((header, keys, old_image, new_image)))
 
 
+def logged_later(key: bytes, value: bytes, sequences: int, now: float) -> tuple[bytes, bytes]:
+    """A change as if it were logged now, behind others that have come in between."""
+    return layout.later_change_key(key, sequences), b"".join(
+        (value[:1], _CREATED_AT.pack(now), value[1 + _CREATED_AT.size :])
+    )
+
+
 def read_changes(snapshot: Snapshot, stream: int, shard: int, first: int) -> Iterator[Change]:
     """The changes of a shard from a sequence number on."""
     for key, value in snapshot.range(*layout.change_range(stream, shard, first)):

@@ -161,7 +161,7 @@ def _lies_right(stream: Stream, shard: Shard, change: Change) -> Iterator[Findin
     if not shard.first <= change.sequence <= last:
         yield Finding(where, "it is in a shard that was not open", found=shard.shard_id)
     partition = _decode_keys(change.keys)[stream.key_names[0]]
-    first_byte = partition_hash([key_bytes(partition)])[0]
+    first_byte = partition_hash(key_bytes(partition))[0]
     if not shard.hashes[0] <= first_byte < shard.hashes[1]:
         yield Finding(where, "it is in another item's shard", found=shard.shard_id)
     has_old, has_new = change.event != INSERT, change.event in (INSERT, MODIFY)
@@ -250,21 +250,6 @@ def _is_as_the_table(folder: Folder, replay: _Replay, table: Table) -> Iterator[
 
 def _digest(image: bytes) -> bytes:
     return blake2b(image, digest_size=16).digest()
-
-
-def checkpoints_belong_to_shards(folder: Folder) -> Iterator[Finding]:
-    """Triggers are somewhere in a shard that is there."""
-    for stream in folder.streams:
-        shards = {0, *(shard.number for shard in stream.shards)}
-        last = last_sequence(folder.snapshot, stream.number)
-        for key, value in folder.under(log_layout.checkpoints_prefix(stream.number)):
-            number, trigger = log_layout.parse_checkpoint_key(key)
-            position = int.from_bytes(value, "big")
-            where = f"{_of(stream)}, trigger {trigger}"
-            if number not in shards:
-                yield Finding(where, "it is in a shard that is not there", found=f"{number}")
-            elif len(value) != 8 or position > last + 1:
-                yield Finding(where, "its position is wrong", f"at most {last + 1}", f"{position}")
 
 
 def _in_order(folder: Folder, stream: Stream) -> Iterator[tuple[Shard, Change]]:

@@ -8,7 +8,7 @@ that a Scan returns partitions in the order in which Amazon DynamoDB returns the
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -59,9 +59,9 @@ def key_bytes(value: AttributeValue) -> bytes:
     raise AssertionError("a value without a type")
 
 
-def partition_hash(parts: Iterable[bytes]) -> bytes:
-    """Where a partition lies among its table's: 64 bits, uniformly spread."""
-    digest: bytes = md5(HASH_PREFIX + b"".join(parts), usedforsecurity=False).digest()
+def partition_hash(key: bytes) -> bytes:
+    """Where a partition lies among its table's: 64 bits, uniformly spread. `key` is all parts."""
+    digest: bytes = md5(HASH_PREFIX + key, usedforsecurity=False).digest()
     return digest[:PARTITION_HASH_BYTES]
 
 

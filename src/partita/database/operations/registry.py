@@ -7,7 +7,12 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from partita.database.operations.context import ReadHandler, Request, WriteHandler
+from partita.database.operations.context import (
+    PlainHandler,
+    ReadHandler,
+    Request,
+    WriteHandler,
+)
 from partita.database.operations.control_plane import (
     account,
     autoscaling,
@@ -18,12 +23,19 @@ from partita.database.operations.control_plane import (
     tags,
     time_to_live,
 )
-from partita.database.operations.data_plane import batches, items, queries, scans, transactions
+from partita.database.operations.data_plane import (
+    batches,
+    items,
+    plain_get,
+    queries,
+    scans,
+    transactions,
+)
 from partita.database.operations.streams import streams
 
 
 def _partiql(module: str, name: str) -> Callable[..., Any]:
-    """Imported with the first statement: many servers never see one, and start sooner."""
+    """A handler that is imported with the first statement: servers without one start faster."""
 
     @cache
     def load() -> Callable[..., Any]:
@@ -63,6 +75,9 @@ READS: dict[str, ReadHandler] = {
     "TransactGetItems": transactions.transact_get_items,
 }
 
+PLAIN_READS: dict[str, PlainHandler] = {"GetItem": plain_get.get_plain_item}
+"""Fast paths: answer the simplest form of a request straight from its bytes."""
+
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_writes"),
     "BatchWriteItem": batches.batch_write_item,
@@ -94,4 +109,4 @@ ONLY_READS: dict[str, Callable[[Request], bool]] = {
     "ExecuteStatement": _partiql("statements", "only_reads"),
     "ExecuteTransaction": _partiql("transactions", "only_reads"),
 }
-"""Operations that are in both tables: whether a request is to be answered by the first."""
+"""For operations that are in both READS and WRITES: whether a request only reads."""

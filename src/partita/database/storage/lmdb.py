@@ -194,6 +194,7 @@ class LmdbSnapshot:
         try:
             with self._transaction.cursor() as cursor:
                 pairs = _backward(cursor, stop) if reverse else _forward(cursor, start)
+                begins_at_start = not reverse and len(start) <= HEAD_BYTES
                 for raw, value in pairs:
                     if len(raw) == RAW_KEY_BYTES_MAX:
                         rest = chain([(raw, value)], pairs)
@@ -201,7 +202,7 @@ class LmdbSnapshot:
                         return
                     if raw < start if reverse else raw >= stop:
                         return
-                    if start <= raw < stop:
+                    if begins_at_start or start <= raw < stop:
                         yield raw, value
         except lmdb.Error as error:
             raise _cannot_read(error) from error

@@ -35,9 +35,12 @@ class Catalog:
         self._snapshot = snapshot
         self._tables: dict[str, Table] = {}
         self.on_change: Callable[[], None] = _ignore
+        self.version = 0
+        """Of what is in memory: higher after every change."""
         self.reload()
 
     def reload(self) -> None:
+        self.version += 1
         self._tables = {
             table.name: table
             for key, value in self._snapshot.range(layout.CATALOG, prefix_end(layout.CATALOG))
@@ -46,6 +49,10 @@ class Catalog:
 
     def __iter__(self) -> Iterator[Table]:
         return iter(list(self._tables.values()))
+
+    def encoded(self) -> list[bytes]:
+        """All tables as storage has them."""
+        return [_encode(table) for table in self]
 
     def names(self) -> list[str]:
         return sorted(self._tables)
@@ -95,6 +102,7 @@ class Catalog:
         write_batch.after_merge(partial(self._set, table.name, None))
 
     def _set(self, name: str, table: Table | None) -> None:
+        self.version += 1
         if table is None:
             self._tables.pop(name, None)
         else:

@@ -207,21 +207,30 @@ def _slot(prefix: bytes, segment: int, total_segments: int) -> bytes:
 
 
 def _tie(table: Table, item: Item) -> bytes:
-    return partition_hash([key_bytes(item[name]) for name in table.key_names])
+    return partition_hash(b"".join([key_bytes(item[name]) for name in table.key_names]))
 
 
 def _place(table: Table, key: Item) -> bytes:
-    place = _partition_part([key_bytes(key[table.partition.name])])
+    place = _one_part(key_bytes(key[table.partition.name]))
     sort = table.sort
     return place if sort is None else place + terminated(key_bytes(key[sort.name]))
 
 
 def _partition_part(parts: Sequence[bytes]) -> bytes:
+    if len(parts) == 1:
+        return _one_part(parts[0])
+    return partition_hash(b"".join(parts)) + _plain_or_digest(b"".join(map(terminated, parts)))
+
+
+def _one_part(part: bytes) -> bytes:
+    return partition_hash(part) + _plain_or_digest(terminated(part))
+
+
+def _plain_or_digest(key: bytes) -> bytes:
     """Partitions are ordered by hash alone, so a long key may stand as a digest of itself."""
-    key = terminated(parts[0]) if len(parts) == 1 else b"".join(map(terminated, parts))
-    if len(key) > PLAIN_PARTITION_KEY_BYTES_MAX or key.startswith(DIGEST_MARK):
-        key = DIGEST_MARK + blake2b(key).digest()
-    return partition_hash(parts) + key
+    if len(key) > PLAIN_PARTITION_KEY_BYTES_MAX or key[:1] == DIGEST_MARK:
+        return DIGEST_MARK + blake2b(key).digest()
+    return key
 
 
 def _range(prefix: bytes, keys: KeyRange) -> tuple[bytes, bytes]:

@@ -18,7 +18,7 @@ from partita.limits import KB, PAGE_BYTES_MAX
 Keep = Callable[[bytes], bytes | None]
 """What a page shows of an evaluated item's bytes; None when the item is filtered out."""
 
-FILTER_SECONDS_MAX: Final = 0.1
+FILTER_SECONDS_MAX: Final = 0.05
 ITEMS_PER_LOOK: Final = 64
 LARGE_ITEM_BYTES: Final = 4 * KB
 """When a page with a filter looks at the stopwatch: now and then, and after every large item."""

@@ -33,6 +33,14 @@ def add_statistics(
         write_batch.put(key, _PAIR.pack(item_count + items, total_bytes + size_bytes))
 
 
+def moved_statistics(read: bytes | None, decided: bytes, latest: bytes | None) -> bytes:
+    """What was decided on the figures of one moment, carried over to the latest."""
+    items_read, bytes_read = _PAIR.unpack(read) if read else (0, 0)
+    items_decided, bytes_decided = _PAIR.unpack(decided)
+    items, size_bytes = _PAIR.unpack(latest) if latest else (0, 0)
+    return _PAIR.pack(items + items_decided - items_read, size_bytes + bytes_decided - bytes_read)
+
+
 def read_collection_size(reader: Reader, collection_key: bytes) -> int:
     value = reader.get(collection_key)
     return int.from_bytes(value, "big") if value else 0

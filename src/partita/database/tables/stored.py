@@ -17,6 +17,7 @@ from partita.database.item.keys import KeyAttribute
 from partita.database.item.page_bytes import page_bytes
 from partita.database.item.sizes import measure
 from partita.database.item.values import Item
+from partita.limits import KB
 
 _HEADER: Final = struct.Struct(">II")
 HEADER_BYTES: Final = _HEADER.size
@@ -24,6 +25,30 @@ HEADER_BYTES: Final = _HEADER.size
 unpack_sizes: Final = _HEADER.unpack_from
 """The two sizes in front of a stored value."""
 _decode_item: Final = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
+
+
+LARGE_BODY_BYTES: Final = 32 * KB
+"""What is smaller is decoded in no time, and not counted."""
+
+
+class TooMuchToDecode(Exception):
+    """An operation would keep all others waiting; it can be carried out elsewhere."""
+
+
+class DecodingBudget:
+    """How many bytes of large items the operation under way may decode."""
+
+    def __init__(self) -> None:
+        self.bytes_left = NO_LIMIT
+
+    def spend(self, size: int) -> None:
+        self.bytes_left -= size
+        if self.bytes_left < 0:
+            raise TooMuchToDecode
+
+
+NO_LIMIT: Final = 1 << 60
+decoding_budget: Final = DecodingBudget()
 
 
 class Stored:
@@ -42,6 +67,8 @@ class Stored:
     @property
     def item(self) -> Item:
         if self._item is None:
+            if len(self.body) > LARGE_BODY_BYTES:
+                decoding_budget.spend(len(self.body))
             self._item = decode(self.body)
         return self._item
 

@@ -55,6 +55,11 @@ class Hosts:
         self._is_local = all(_is_loopback(address) for address in addresses)
         self._are_checked = (self._is_local or bool(self._allowed)) and ALL not in self._allowed
 
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing but loopback addresses is listened on."""
+        return self._is_local
+
     def allows(self, host: bytes | None) -> bool:
         """Whether a request with that Host is answered; browsers always send one."""
         if host is None or not self._are_checked:

@@ -34,6 +34,8 @@ NOT_HTTP: Final = "This is not a request of HTTP/1.1."
 LONG_HEADER: Final = f"A header may have {REQUEST_HEADER_BYTES_MAX} bytes."
 TOO_MANY_LARGE: Final = "Too many large requests at once: try again in a moment."
 SLASH: Final = ord("/")
+KNOWN_NAMES_MAX: Final = 256
+_LOWERED: Final[dict[bytes, bytes]] = {}
 _ABSOLUTE: Final = re.compile(rb"https?://(?P<host>[^/?#]*)(?P<path>.*)", re.IGNORECASE)
 
 
@@ -156,9 +158,9 @@ class RequestReader:
         if self._listener.is_guarded:
             headers = dict(self._headers)
         else:
-            headers = {name.lower(): self._headers[name] for name in self._headers}
+            headers = {_lowered(name): self._headers[name] for name in self._headers}
         if len(headers) < len(self._headers):
-            headers = {name.lower(): self._headers[name] for name in reversed(self._headers)}
+            headers = {_lowered(name): self._headers[name] for name in reversed(self._headers)}
         request.headers = headers
         request.method = self._parser.get_method()
         if request.target[0] != SLASH:
@@ -224,6 +226,16 @@ class RequestReader:
     def drop_body(self) -> None:
         self._listener.bodies_bytes -= len(self._body)
         self._body = b""
+
+
+def _lowered(name: bytes) -> bytes:
+    """A header's name in lower case; clients send the same ones again and again."""
+    lowered = _LOWERED.get(name)
+    if lowered is None:
+        lowered = name.lower()
+        if len(_LOWERED) < KNOWN_NAMES_MAX:
+            _LOWERED[name] = lowered
+    return lowered
 
 
 def _take_authority(request: HttpRequest) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from time import time
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ from partita.database.operations.context import Service
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
+    ExpiredTokenException,
+    Forbidden,
+    IncompleteSignatureException,
     InternalServerError,
     InvalidSignatureException,
     MissingAuthenticationTokenException,
@@ -33,7 +37,9 @@ from partita.server.dispatch import (
 )
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol import codec
+from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import JSON_1_0
+from partita.server.rest import Asked, Routes, service_at
 from partita.server.security import pages, roles, sts
 from partita.server.security.audit.recorder import Recorder
 from partita.server.security.callers import Caller, Callers
@@ -62,6 +68,15 @@ SIGNING_NAMES: Final = {
 }
 """What credentials are scoped to, by how targets begin."""
 FORM: Final = b"application/x-www-form-urlencoded"
+REFUSALS: Final = (
+    AccessDeniedException,
+    ExpiredTokenException,
+    IncompleteSignatureException,
+    InvalidSignatureException,
+    MissingAuthenticationTokenException,
+    UnrecognizedClientException,
+)
+"""Of one who is not known, or may not."""
 NO_RIGHTS: Final = "{} has no rights that could be granted."
 
 
@@ -145,7 +160,7 @@ class Gate(Dispatcher):
         service: Service,
         callers: Callers,
         rights: Mapping[str, Rights],
-        forwarded_rights: Mapping[bytes, Mapping[str, Rights]],
+        forwarded_rights: Mapping[str, Mapping[str, Rights]],
         recorder: Recorder | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -157,6 +172,7 @@ class Gate(Dispatcher):
         self.callers = callers
         self._rights = rights
         self._forwarded_rights = forwarded_rights
+        self._routes = {name: Routes(name, forwarded_rights[name]) for name in (LAMBDA, SCHEDULER)}
         self._verifier = Verifier()
 
     def admit_callers(self, callers: Callers) -> None:
@@ -171,7 +187,10 @@ class Gate(Dispatcher):
     def authenticate(self, request: HttpRequest) -> Caller:
         """Who signed a request for an operation or a page."""
         service: str | None = pages.SIGNING_NAME
-        if request.method == b"POST":
+        rest = service_at(request.target) if request.target != b"/" else None
+        if rest is not None:
+            service = rest
+        elif request.method == b"POST":
             target = request.headers.get(b"x-amz-target", b"")
             service = SIGNING_NAMES.get(target.partition(b".")[0])
         return self.authenticate_for(request, service)
@@ -237,11 +256,14 @@ class Gate(Dispatcher):
                 self.check(caller, request, need)
                 reply(HttpResponse(200, b"{}", JSON_1_0))
                 return
+            if request.headers.get(b"x-amz-target") == roles.SESSION and caller is not service:
+                reply(HttpResponse(200, roles.session_for(self.callers, caller), JSON_1_0))
+                return
             self._caller = caller
         except DynamoDBError as error:
             self._refused = error
             self._caller = None
-            if request.headers.get(b"x-amz-target") == roles.CHECK:
+            if request.headers.get(b"x-amz-target") in (roles.CHECK, roles.SESSION):
                 reply(error_response(error, JSON_1_0))
                 return
         self.handle(request, reply)
@@ -256,17 +278,17 @@ class Gate(Dispatcher):
         if body is None:
             raise SerializationException
         operation.validate(body)
-        self._authorize(caller, request, operation.name, self._rights, body)
+        self.authorize(caller, request, operation.name, self._rights, body)
         return body
 
     def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
         caller = self._admitted()
         body = codec.decode(request.body)
-        self._authorize(caller, request, operation.name, self._rights, body)
+        self.authorize(caller, request, operation.name, self._rights, body)
 
     def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
         caller = self._admitted()
-        rights = self._forwarded_rights[service]
+        rights = self._forwarded_rights[service.decode("latin-1")]
         name = operation.decode("latin-1")
         if name not in rights:
             # The companion knows it no better, and says so.
@@ -274,7 +296,26 @@ class Gate(Dispatcher):
         body = codec.decode(request.body) if request.body else {}
         if not isinstance(body, dict):
             raise SerializationException
-        self._authorize(caller, request, name, rights, body)
+        self.authorize(caller, request, name, rights, body)
+
+    def admit_large(self, request: HttpRequest, operation: Operation) -> Admission:
+        caller = self._admitted()
+        return Admission(self, caller, request, operation.name, self._rights)
+
+    def admit_rest(self, request: HttpRequest, service: str) -> None:
+        try:
+            caller = self._admitted()
+            asked = self._asked(request, service)
+            if asked is not None:
+                rights = self._forwarded_rights[service]
+                self.authorize(caller, request, asked.name, rights, asked.members)
+            # What is none of its operations, the companion knows no better, and says so.
+        except REFUSALS as error:
+            raise Forbidden(error) from None
+
+    def _asked(self, request: HttpRequest, service: str) -> Asked | None:
+        method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
+        return self._routes[service].asked(method, target, request.body)
 
     def _admitted(self) -> Caller:
         if self._refused is not None:
@@ -283,7 +324,7 @@ class Gate(Dispatcher):
             raise MissingAuthenticationTokenException(MISSING_TOKEN)
         return self._caller
 
-    def _authorize(
+    def authorize(
         self,
         caller: Caller,
         request: HttpRequest,
@@ -349,6 +390,38 @@ class Gate(Dispatcher):
                 answered.response,
             )
         reply(answered.response)
+
+
+class Admission:
+    """A caller whose request is decoded elsewhere."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        caller: Caller,
+        request: HttpRequest,
+        operation: str,
+        rights: Mapping[str, Rights],
+    ) -> None:
+        self._gate = gate
+        self._caller = caller
+        self._request = HttpRequest(request.method, request.target, request.headers)
+        """Without its body, which is large."""
+        self._request.peer = request.peer
+        self._operation = operation
+        self._rights = rights
+
+    def check_needs(self, needs: Sequence[Any]) -> None:
+        for one in needs:
+            need = Need(one.action, one.resource, partial(_same, one.keys), one.policy)
+            self._gate.check(self._caller, self._request, need)
+
+    def check_body(self, body: dict[str, Any]) -> None:
+        self._gate.authorize(self._caller, self._request, self._operation, self._rights, body)
+
+
+def _same(keys: Keys) -> Keys:
+    return keys
 
 
 def address_of(request: HttpRequest) -> str:

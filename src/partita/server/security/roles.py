@@ -10,6 +10,8 @@ import re
 from time import time
 from typing import Final
 
+import orjson
+
 from partita.client.services import ROLE_HEADER
 from partita.errors import AccessDeniedException, SerializationException
 from partita.server.protocol import codec
@@ -21,7 +23,7 @@ from partita.server.security.rights.needs import Need
 from partita.server.security.sessions import ROLE, Session
 
 HEADER: Final = ROLE_HEADER.lower().encode()
-CHECK: Final = b"PartitaRights.Check"
+CHECK, SESSION = b"PartitaRights.Check", b"PartitaRights.Session"
 NEED: Final = Need("sts:AssumeRole", "*")
 ROLE_ARN: Final = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/(?:[!-.0-~/]*/)?([\w+=,.@-]{1,64})")
 SESSION_SECONDS: Final = 3600
@@ -43,6 +45,23 @@ def caller_for(callers: Callers, service: Caller, arn: str, context: Context) ->
     session_name = service.principal.service.partition(".")[0]
     session = Session("", ROLE, name, role.id, session_name, now, now + SESSION_SECONDS)
     return callers.role(name, role, service.access_key_id, session)
+
+
+def session_for(callers: Callers, caller: Caller) -> bytes:
+    """What signs requests as a caller of `caller_for`, in the form of STS, in JSON."""
+    session = caller.session
+    assert session is not None
+    issued = callers.seal.issue(
+        *(ROLE, session.name, session.principal_id, session.session_name),
+        *(session.issued_at, SESSION_SECONDS),
+    )
+    credentials = {
+        "AccessKeyId": issued.session.access_key_id,
+        "SecretAccessKey": issued.secret,
+        "SessionToken": issued.token,
+        "Expiration": issued.session.expires_at,
+    }
+    return orjson.dumps(credentials)
 
 
 def _not_trusted(service: Caller, arn: str) -> AccessDeniedException:

@@ -49,6 +49,9 @@ NOT_WITH_TOKEN = (
     *("StreamName", "StreamARN", "ExclusiveStartShardId", "StreamCreationTimestamp"),
     "ShardFilter",
 )
+GROWTH_SECONDS = 10.0
+ON_DEMAND_SHARDS_MAX = 200
+"""(Kinesis guide, "On-demand mode": 200 MB a second)"""
 FILTER_MEMBERS = {
     "AFTER_SHARD_ID": "ShardId",
     "AT_TIMESTAMP": "Timestamp",
@@ -233,7 +236,37 @@ def _provisioned_stream(service: Service, request: Request) -> EventStream:
     return stream
 
 
+def grown(context: WriteContext, stream: EventStream, hot: list[Shard]) -> EventStream:
+    """A stream on demand whose hot shards are split in their middle, as far as it may grow.
+
+    It does not grow again before its shards have had a while to show what they take.
+    """
+    now = context.service.clock()
+    room = ON_DEMAND_SHARDS_MAX - len(stream.open_shards)
+    due = [
+        shard
+        for shard in hot
+        if now - shard.opened_at >= GROWTH_SECONDS
+        and shard.last_hash_key - shard.first_hash_key > 2
+    ][: max(0, room)]
+    if not due:
+        return stream
+
+    def split(cut: Cut) -> None:
+        for shard in due:
+            cut.split(shard, (shard.first_hash_key + shard.last_hash_key) // 2 + 1)
+
+    return _resharded(context, stream, split)
+
+
 def _reshard(context: WriteContext, stream: EventStream, change: Callable[[Cut], None]) -> bytes:
+    _resharded(context, stream, change)
+    return NO_BODY
+
+
+def _resharded(
+    context: WriteContext, stream: EventStream, change: Callable[[Cut], None]
+) -> EventStream:
     lasts = {
         one.number: read_tail(context.write_batch, stream, one).last for one in stream.open_shards
     }
@@ -242,4 +275,4 @@ def _reshard(context: WriteContext, stream: EventStream, change: Callable[[Cut],
     changed = replace(stream, shards=cut.shards, next_shard_number=cut.next_number)
     changed = in_transition(context.service, changed, UPDATING)
     context.service.event_streams.save(context.write_batch, changed)
-    return NO_BODY
+    return changed

@@ -69,7 +69,7 @@ def test_partitions_lie_in_the_order_of_the_service() -> None:
     strings = [*"28916", "hello", *"054", "äáöü", "aardman", *"73", "zapf"]
     numbers = ["7", "999.9", *"832", "-999.9", *"94", "-0.09", *"610", "0.012345", "5"]
     for kind, keys in (("S", strings), ("N", numbers)):
-        assert sorted(keys, key=lambda key: partition_hash([key_bytes({kind: key})])) == keys
+        assert sorted(keys, key=lambda key: partition_hash(key_bytes({kind: key}))) == keys
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_partitions_lie_in_the_order_of_the_service() -> None:
 )
 def test_a_partition_lies_in_the_slot_of_the_service(key: dict[str, str], slot: int) -> None:
     # dynalite: the segment of 4096 in which the service's Scan returned this key.
-    assert int.from_bytes(partition_hash([key_bytes(key)])[:2], "big") >> 4 == slot
+    assert int.from_bytes(partition_hash(key_bytes(key))[:2], "big") >> 4 == slot

@@ -101,7 +101,7 @@ def update_table(context: WriteContext, request: Request) -> bytes:
     service.catalog.save(context.write_batch, _in_transition(service, changed, UPDATING))
     shown = changed
     if changed.billing_mode == PROVISIONED:
-        # The answer still has the old units; the new ones show when the table settles (recorded).
+        # The response has the old units; the new ones show once the table is ACTIVE (recorded).
         units = replace(
             changed.throughput,
             read_units=table.throughput.read_units,
@@ -115,7 +115,7 @@ def update_table(context: WriteContext, request: Request) -> bytes:
 def _with_stream_as_asked(
     write_batch: WriteBatch, table: Table, *, now: float, is_new: bool
 ) -> Table:
-    """The table with its change log opened or closed, as its view type asks for it."""
+    """The table with its change log opened or closed, as its view type requires."""
     if table.stream_view_type is not None and table.stream is None:
         stream = open_stream(
             write_batch,

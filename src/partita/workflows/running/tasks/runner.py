@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from partita.client import Client, ClientError
 from partita.errors import StepFunctionsError
+from partita.functions.sinks import Sinks
+from partita.server.rest import request_for
 from partita.workflows.language import (
     Happening,
     StartTask,
@@ -22,15 +24,24 @@ from partita.workflows.language.errors import (
     TASK_FAILED,
     StateError,
 )
+from partita.workflows.language.interpreting.resources import MAP_RUN
 from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import SUCCEEDED, Execution
 from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks import integrations
+from partita.workflows.running.tasks import buckets, http_calls, integrations, messages
 from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.attribute_values import completed
+from partita.workflows.running.tasks.buckets import Buckets
 from partita.workflows.running.tasks.functions import Functions
-from partita.workflows.running.tasks.integrations import SYNC, SYNC_2, Integration, integration_of
+from partita.workflows.running.tasks.integrations import (
+    SYNC,
+    SYNC_2,
+    Integration,
+    integration_of,
+    stand_in,
+)
+from partita.workflows.running.tasks.map_runs import MapRuns
 from partita.workflows.running.tasks.member_names import from_wire, to_wire
 
 Report = Callable[..., None]
@@ -62,12 +73,23 @@ class Executions(Protocol):
 
 class TaskRunner:
     def __init__(
-        self, client: Client, store: Store, functions: Functions, activities: Activities
+        self,
+        client: Client,
+        store: Store,
+        functions: Functions,
+        activities: Activities,
+        sinks: Sinks,
+        buckets: Buckets,
+        stand_ins: Mapping[str, str],
     ) -> None:
         self._client = client
         self._store = store
         self._functions = functions
         self._activities = activities
+        self._sinks = sinks
+        self._buckets = buckets
+        self._stand_ins = stand_ins
+        self.map_runs = MapRuns(client, buckets)
         self.executions: Executions | None = None
 
     async def run_task(
@@ -75,7 +97,10 @@ class TaskRunner:
     ) -> None:
         """Run a task with the rights of a role, and report its outcome. Raises StateError when it
         fails."""
-        integration = integration_of(task.resource)
+        if task.resource == MAP_RUN:
+            await self.map_runs.run(task, execution_arn, role, report)
+            return
+        integration = stand_in(task.resource, self._stand_ins) or integration_of(task.resource)
         if integration is None:
             raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
         if integration.kind == integrations.ACTIVITY:
@@ -107,21 +132,30 @@ class TaskRunner:
     async def _answer(
         self, integration: Integration, task: StartTask, execution_arn: str, role: str
     ) -> Any:
+        if integration.kind == integrations.STAND_IN:
+            return (await self._functions.call(integration.name, task.input, role=role))[0]
         if integration.kind == integrations.LAMBDA:
-            await self._check_function(role, integration.name)
-            return await self._functions.call(task.resource, task.input)
+            return (await self._functions.call(task.resource, task.input, role=role))[0]
         if not isinstance(task.input, dict):
             raise StateError(RUNTIME, f"{task.resource} takes an object, not {task.input!r:.100}")
         if integration.kind == integrations.INVOKE:
             return await self._invoke(task.input, role)
         if integration.kind == integrations.START:
             return await self._start(task, execution_arn, role)
+        if integration.kind in integrations.MESSAGES:
+            answer = await messages.OPERATIONS[integration.kind](
+                self._sinks.acting_for(role), task.input
+            )
+            return answer if integration.service == integrations.SDK else answer | _metadata()
+        if integration.kind == integrations.S3:
+            return buckets.run(self._buckets, integration.name, task.input)
+        if integration.kind == integrations.HTTP:
+            return await http_calls.call_http(task.input)
+        if integration.kind == integrations.API:
+            return await http_calls.call_api(task.input)
         if integration.service == "sfn":
             return await self._ask_ourselves(integration, task.input, role)
         return await self._ask(integration, task.input, role)
-
-    async def _check_function(self, role: str, name: str) -> None:
-        await self._check(role, "lambda:InvokeFunction", arns.function_arn(name), "Lambda")
 
     async def _check(self, role: str, action: str, resource: str, prefix: str) -> None:
         try:
@@ -133,11 +167,15 @@ class TaskRunner:
         name = parameters.get("FunctionName")
         if not isinstance(name, str):
             raise StateError(PARAMETER_PATH_FAILURE, "lambda:invoke needs a FunctionName")
-        if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
-            raise StateError(RUNTIME, "Here lambda:invoke always waits for the function's result")
-        await self._check_function(role, arns.function_name(name) or name)
-        payload = await self._functions.call(name, parameters.get("Payload", {}))
-        return {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200, **_metadata()}
+        is_event = parameters.get("InvocationType", "RequestResponse") == "Event"
+        if qualifier := parameters.get("Qualifier"):
+            name = f"{name}:{qualifier}"
+        payload, version = await self._functions.call(
+            name, parameters.get("Payload", {}), is_event=is_event, role=role
+        )
+        if is_event:
+            return {"Payload": "", "StatusCode": 202, **_metadata()}
+        return {"ExecutedVersion": version, "Payload": payload, "StatusCode": 200, **_metadata()}
 
     async def _ask(
         self, integration: Integration, parameters: dict[str, Any], role: str
@@ -147,15 +185,27 @@ class TaskRunner:
             service, prefix, general = "dynamodb", "DynamoDB", "AmazonDynamoDBException"
             parameters = completed(parameters)
         else:
-            service, prefix, _ = integrations.SDK_SERVICES[integration.service]
+            service, prefix, *_ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
         try:
-            answer = await self._client.call_for(role, service, integration.operation, parameters)
+            if service in integrations.REST:
+                answer = await self._ask_rest(service, integration.operation, parameters, role)
+            else:
+                answer = await self._client.call_for(
+                    role, service, integration.operation, parameters
+                )
         except ClientError as error:
             code = general if error.code in UNMODELLED else error.code
             cause = f"{error.message} (Service: {prefix}, Status Code: {error.status})"
             raise StateError(f"{prefix}.{code}", cause) from error
         return {**answer, **_metadata()} if integration.kind == integrations.DYNAMODB else answer
+
+    async def _ask_rest(
+        self, service: str, name: str, parameters: dict[str, Any], role: str
+    ) -> Any:
+        method, target, headers, body = request_for(service, name, parameters)
+        answer = await self._client.request(service, method, target, body, headers, role=role)
+        return parse_json(answer.content) if answer.content else {}
 
     async def _ask_ourselves(
         self, integration: Integration, parameters: dict[str, Any], role: str

@@ -1,0 +1,317 @@
+"""The server's side of large requests: forwards them one at a time to the process that decides.
+
+While that process (`worker.py`) decides, which may take seconds, the server continues with other
+requests and only answers the process's questions. The result is a draft: it is applied if what it
+read is still the same, and otherwise decided again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from partita.database.capacity.ledger import Charge
+from partita.database.database import Database
+from partita.database.operations import charges
+from partita.database.operations.context import Request, WriteContext
+from partita.database.operations.drafts import Draft, Overtaken, ReadSet, apply_draft
+from partita.errors import (
+    AccessDeniedException,
+    DynamoDBError,
+    InternalServerError,
+    ThrottlingException,
+)
+from partita.limits import MB
+from partita.server.large_requests.messages import (
+    LENGTH,
+    Authorize,
+    Change,
+    Charged,
+    Declined,
+    Get,
+    IsHeld,
+    Job,
+    Outcome,
+    Pay,
+    Question,
+    Refused,
+    decode_message,
+    encode,
+    framed,
+)
+
+logger = logging.getLogger(__name__)
+
+Done = Callable[[bytes | BaseException], None]
+CheckNeeds = Callable[[Sequence[Any]], None]
+
+MODULE = "partita.server.large_requests.worker"
+WAITING_BYTES_MAX = 256 * MB
+"""Of the bodies that wait for the process; with more, a request is throttled."""
+ATTEMPTS_MAX = 4
+"""How often a draft may be overtaken before the server stops everything else for it."""
+IDLE_SECONDS_MAX = 20.0
+"""After the last large request the process ends, and the memory that it took is free again."""
+FAILED = "The process that decides large requests has failed."
+BUSY = "Too many large requests at once: try again in a moment."
+
+
+class LargeRequest(NamedTuple):
+    operation: str
+    body: bytes
+    decide_here: Callable[[], None]
+    done: Done
+    check_needs: CheckNeeds | None
+
+
+class LargeRequests:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: asyncio.Queue[LargeRequest] = asyncio.Queue()
+        self._waiting_bytes = 0
+        self._running: asyncio.Task[None] | None = None
+
+    def forward(
+        self,
+        operation: str,
+        body: bytes,
+        decide_here: Callable[[], None],
+        done: Done,
+        check_needs: CheckNeeds | None = None,
+    ) -> None:
+        """Decide a request when its turn comes; `decide_here` is called where that is impossible,
+        `done` with the answer or the error. `check_needs` raises unless the rights that it needs
+        are there."""
+        if self._waiting_bytes + len(body) > WAITING_BYTES_MAX:
+            done(ThrottlingException(BUSY))
+            return
+        self._waiting_bytes += len(body)
+        self._waiting.put_nowait(LargeRequest(operation, body, decide_here, done, check_needs))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """From the first request until there have been none for a while."""
+        process: Process | None = None
+        try:
+            while (request := await self._next()) is not None:
+                try:
+                    process = process or await Process.start()
+                    await self._decide(process, request)
+                except Exception as error:
+                    logger.error("A large request could not be decided.", exc_info=error)
+                    if process is not None:
+                        await process.end()
+                    process = None
+                    request.done(InternalServerError(FAILED))
+                self._waiting_bytes -= len(request.body)
+        finally:
+            self._running = None
+            if process is not None:
+                await process.end()
+
+    async def _next(self) -> LargeRequest | None:
+        try:
+            async with asyncio.timeout(IDLE_SECONDS_MAX):
+                return await self._waiting.get()
+        except TimeoutError:
+            return None
+
+    async def _decide(self, process: Process, request: LargeRequest) -> None:
+        service = self._database.service
+        now, paid = service.clock(), Payments(self._database)
+        for _ in range(ATTEMPTS_MAX):
+            read_set, draft, version = ReadSet(), Draft(), service.catalog.version
+            job = Job(
+                request.operation,
+                request.body,
+                now,
+                service.ledger.mode,
+                service.ledger.is_on,
+                service.region,
+                service.account_id,
+                service.is_lenient,
+                request.check_needs is not None,
+                None if process.catalog_version == version else service.catalog.encoded(),
+            )
+            process.catalog_version = version
+            paid.start_again()
+            answers = _Answers(self._database, read_set, paid, request.check_needs)
+            outcome = await process.decide(job, answers, draft)
+            with suppress(Overtaken):
+                if isinstance(outcome, Declined):
+                    request.decide_here()
+                elif service.catalog.version != version:
+                    continue
+                else:
+                    self._count(outcome, draft, read_set, request.done)
+                return
+        request.decide_here()
+
+    def _count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
+        """Let an outcome count, if nothing has overtaken it."""
+        if outcome.holds is None:
+            read_set.check(self._database.reads.snapshot)
+            done(_answer(outcome))
+            return
+        draft.holds = outcome.holds
+
+        def decide(context: WriteContext, _: Request) -> bytes:
+            apply_draft(draft, read_set, context)
+            answer = _answer(outcome)
+            if isinstance(answer, DynamoDBError):
+                raise answer
+            return answer
+
+        self._database.write(decide, {}, done)
+
+
+def _answer(outcome: Outcome) -> bytes | DynamoDBError:
+    answer = outcome.answer
+    if isinstance(answer, Refused):
+        kind: type[DynamoDBError] = getattr(import_module(answer.module), answer.name)
+        return kind(answer.message, **answer.members)
+    return answer
+
+
+class Payments:
+    """Of one request: what was paid for a draft that was overtaken is not paid again."""
+
+    def __init__(self, database: Database) -> None:
+        self._service = database.service
+        self._made: list[Any] = []
+        self._at = 0
+
+    def start_again(self) -> None:
+        self._at = 0
+
+    def make(self, question: Pay) -> Any:
+        if self._at == len(self._made):
+            groups = [[self._charge(one) for one in group] for group in question.groups]
+            ledger = self._service.ledger
+            if question.is_transaction:
+                self._made.append(ledger.admit_all(groups))
+            else:
+                self._made.append([ledger.admit(group) for group in groups])
+        self._at += 1
+        return self._made[self._at - 1]
+
+    def _charge(self, one: Charged) -> Charge:
+        tables = {table.number: table for table in self._service.catalog}
+        accounts = charges.accounts_of(self._service, tables[one.table])
+        account = accounts.find(one.index)
+        assert account is not None
+        return Charge(account, one.is_write, one.units, one.place, one.key)
+
+
+class _Answers:
+    """To the process's questions, noted in the read set."""
+
+    def __init__(
+        self,
+        database: Database,
+        read_set: ReadSet,
+        payments: Payments,
+        check_needs: CheckNeeds | None,
+    ) -> None:
+        self._database = database
+        self._read_set = read_set
+        self._payments = payments
+        self._check_needs = check_needs
+
+    def __call__(self, question: Question) -> Any:
+        if isinstance(question, Get):
+            return self._get(question)
+        if isinstance(question, IsHeld):
+            return self._is_held(question)
+        if isinstance(question, Authorize):
+            return self._denial(question)
+        return self._payments.make(question)
+
+    def _denial(self, question: Authorize) -> str | None:
+        assert self._check_needs is not None
+        try:
+            self._check_needs(question.needs)
+        except AccessDeniedException as error:
+            return error.message
+        return None
+
+    def _get(self, question: Get) -> bytes | None:
+        database, values = self._database, self._read_set.values
+        reader = database.latest if question.is_latest else database.reads.snapshot
+        values[question.key] = value = reader.get(question.key)
+        return value
+
+    def _is_held(self, question: IsHeld) -> bool:
+        is_held = self._database.latest.is_held(question.key)
+        if question.is_latest and not is_held:
+            self._read_set.free.add(question.key)
+        return is_held
+
+
+class Process:
+    """A running process, and the stream to it."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self.catalog_version: int | None = None
+        """Of the catalog that it has."""
+
+    @staticmethod
+    async def start() -> Process:
+        ours, theirs = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", MODULE), stdin=theirs.fileno(), env=dict(os.environ)
+            )
+        finally:
+            theirs.close()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        return Process(process, reader, writer)
+
+    async def decide(
+        self, job: Job, answers: Callable[[Question], Any], draft: Draft
+    ) -> Outcome | Declined:
+        """Answer questions until there is an outcome; the changes go into the draft."""
+        await self._send(encode(job))
+        while True:
+            message = decode_message(await self._read())
+            if isinstance(message, Change):
+                draft.changes[message.key] = message.value
+            elif isinstance(message, Outcome | Declined):
+                return message
+            else:
+                await self._send(encode(answers(message)))
+
+    async def _send(self, content: bytes) -> None:
+        self._writer.write(framed(content))
+        await self._writer.drain()
+
+    async def _read(self) -> bytes:
+        head = await self._reader.readexactly(LENGTH.size)
+        return await self._reader.readexactly(LENGTH.unpack(head)[0])
+
+    async def end(self) -> None:
+        self._writer.close()
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()

@@ -1,0 +1,83 @@
+"""The database as the process for large requests sees it: every value is asked for, and kept.
+
+These are the process's own forms of what operations are given: the latest state under a write
+batch, a snapshot, a ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from partita.clock import Clock
+from partita.database.capacity.ledger import Charge, Ledger
+from partita.database.capacity.refusals import Refusal
+from partita.database.storage.write_batch import LatestState
+from partita.server.large_requests.messages import Charged, Get, IsHeld, Pay
+
+Ask = Callable[[Get | IsHeld | Pay], Any]
+
+
+class RemoteState(LatestState):
+    """What a write batch is laid over; `is_latest` is false for what reads see."""
+
+    def __init__(self, ask: Ask, clock: Clock, is_latest: bool) -> None:
+        super().__init__(clock)
+        self._ask: Final = ask
+        self._is_latest: Final = is_latest
+        self._values: dict[bytes, bytes | None] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        if key not in self._values:
+            self._values[key] = self._ask(Get(key, self._is_latest))
+        return self._values[key]
+
+    def is_held(self, key: bytes) -> bool:
+        held: bool = self._ask(IsHeld(key, self._is_latest))
+        return held
+
+    def range(
+        self, start: bytes, stop: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        raise RangeNeeded
+
+
+class RangeNeeded(Exception):
+    """Only single values can be asked for."""
+
+
+class RemoteLedger(Ledger):
+    """Charges are worked out here and paid by the server."""
+
+    def __init__(self, ask: Ask, clock: Clock, mode: str) -> None:
+        super().__init__(clock, mode)
+        self._ask: Final = ask
+
+    def admit(self, charges: Sequence[Charge]) -> Refusal | None:
+        return self._pay([charges], False)[0]
+
+    def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[Refusal | None]:
+        return self._pay(groups, True)
+
+    def _pay(
+        self, groups: Sequence[Sequence[Charge]], is_transaction: bool
+    ) -> list[Refusal | None]:
+        numbers = {
+            id(account): number for number, accounts in self.tables.items() for account in accounts
+        }
+        charged = [
+            [
+                Charged(
+                    numbers[id(one.account)],
+                    one.account.index_name,
+                    one.is_write,
+                    one.units,
+                    one.place,
+                    one.key,
+                )
+                for one in charges
+            ]
+            for charges in groups
+        ]
+        refused = self._ask(Pay(charged, is_transaction))
+        return [None if one is None else Refusal(*one) for one in refused]

@@ -1,0 +1,188 @@
+"""The process that decides large requests, one at a time; it never writes anything.
+
+`python -m partita.server.large_requests.worker` is started by the server, with a socket as its
+standard input, and ends when that does.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from partita.clock import system_stopwatch
+from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
+from partita.database.operations.context import ReadContext, Service, WriteContext
+from partita.database.operations.registry import ONLY_READS, READS, WRITES
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables.catalog import Catalog
+from partita.errors import AccessDeniedException, DynamoDBError
+from partita.server.large_requests.messages import (
+    LENGTH,
+    Authorize,
+    Change,
+    Declined,
+    Job,
+    Message,
+    Needed,
+    Outcome,
+    Question,
+    Refused,
+    decode_job,
+    encode,
+    framed,
+)
+from partita.server.large_requests.remote_state import RangeNeeded, RemoteLedger, RemoteState
+from partita.server.protocol import codec
+from partita.server.protocol.validation import Validator, compile_validators
+
+
+class Worker:
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._validators: dict[str, Validator] = {}
+        self._catalog = Catalog(TableList([]))
+        self._now = 0.0
+
+    def run(self) -> None:
+        while (content := self._read()) is not None:
+            self._send(self._decide(decode_job(content)))
+            # What a large request leaves behind is large too.
+            gc.collect()
+
+    def _decide(self, job: Job) -> Message:
+        if job.tables is not None:
+            self._catalog = Catalog(TableList(job.tables))
+        self._now = job.now
+        try:
+            request = codec.decode(job.body)
+            self._validator(job.operation)(request)
+            if job.is_guarded:
+                self._authorize(job, request)
+            only_reads = ONLY_READS.get(job.operation)
+            if job.operation not in WRITES or (only_reads and only_reads(request)):
+                return Outcome(self._read_items(job, request), None)
+            return self._draft(job, request)
+        except DynamoDBError as error:
+            return Outcome(_refused(error), None)
+        except RangeNeeded:
+            return Declined()
+
+    def _authorize(self, job: Job, request: dict[str, Any]) -> None:
+        # Most servers ask nobody for rights.
+        from partita.server.security.rights import items, statements
+
+        rights = {**items.RIGHTS, **statements.RIGHTS}[job.operation]
+        needs = [
+            Needed(need.action, need.resource, _listed(need.keys()), need.policy)
+            for need in rights(self._service(job), request)
+        ]
+        denial = self._ask(Authorize(needs))
+        if denial is not None:
+            raise AccessDeniedException(denial)
+
+    def _read_items(self, job: Job, request: dict[str, Any]) -> bytes:
+        state = RemoteState(self._ask, self._clock, is_latest=False)
+        return READS[job.operation](ReadContext(self._service(job), state, state.is_held), request)
+
+    def _draft(self, job: Job, request: dict[str, Any]) -> Outcome:
+        write_batch = WriteBatch(RemoteState(self._ask, self._clock, is_latest=True))
+        context = WriteContext(self._service(job), write_batch)
+        try:
+            answer: bytes | Refused = WRITES[job.operation](context, request)
+        except DynamoDBError as error:
+            # It rests on what was read, which is checked like that of a draft.
+            return Outcome(_refused(error), [])
+        for key, value in write_batch.changes.items():
+            self._send(Change(key, value))
+        return Outcome(answer, write_batch.holds)
+
+    def _service(self, job: Job) -> Service:
+        ledger = RemoteLedger(self._ask, self._clock, job.capacity)
+        ledger.is_on = job.is_charged
+        return Service(
+            self._catalog,
+            self._clock,
+            system_stopwatch,
+            job.region,
+            job.account_id,
+            0.0,
+            ledger,
+            EventStreams(TableList([])),
+            Throughput(self._clock),
+            is_lenient=job.is_lenient,
+        )
+
+    def _validator(self, operation: str) -> Validator:
+        if operation not in self._validators:
+            self._validators |= compile_validators((operation,))
+        return self._validators[operation]
+
+    def _clock(self) -> float:
+        return self._now
+
+    def _ask(self, question: Question) -> Any:
+        self._send(question)
+        content = self._read()
+        if content is None:
+            raise SystemExit
+        return msgspec.msgpack.decode(content)
+
+    def _send(self, message: Message) -> None:
+        self._connection.sendall(framed(encode(message)))
+
+    def _read(self) -> bytes | None:
+        """The next message; None when the server is gone."""
+        head = self._receive(LENGTH.size)
+        return None if head is None else self._receive(LENGTH.unpack(head)[0])
+
+    def _receive(self, size: int) -> bytes | None:
+        content = bytearray(size)
+        view, received = memoryview(content), 0
+        while received < size:
+            count = self._connection.recv_into(view[received:])
+            if not count:
+                return None
+            received += count
+        return bytes(content)
+
+
+class TableList:
+    """The part of a snapshot that a catalog is read from."""
+
+    def __init__(self, tables: list[bytes]) -> None:
+        self._tables = tables
+
+    def get(self, key: bytes) -> bytes | None:
+        return None
+
+    def range(
+        self, start: bytes, stop: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return ((start, table) for table in self._tables)
+
+
+def _listed(keys: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {name: list(values) for name, values in keys.items()}
+
+
+def _refused(error: DynamoDBError) -> Refused:
+    kind = type(error)
+    return Refused(kind.__module__, kind.__name__, error.message, error.members)
+
+
+def main() -> None:
+    # Of the terminal, both get it; the server decides when the process ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+    with socket.socket(fileno=0) as connection:
+        Worker(connection).run()
+
+
+if __name__ == "__main__":
+    main()
