@@ -73,7 +73,7 @@ SEND = ("kinesis:PutRecord", "lambda:InvokeFunction")
 SERVICE_RIGHTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     STATES: ((WORKFLOWS_TABLE,), SEND),
     LAMBDA: ((FUNCTIONS_TABLE,), (*READ_STREAMS, *SEND)),
-    SCHEDULER: ((), ("states:StartExecution",)),
+    SCHEDULER: ((), ("states:StartExecution", *SEND)),
 }
 """The tables of the companions' services, and what else they may do for the settings: read what
 triggers read, and call what sinks and schedules name."""

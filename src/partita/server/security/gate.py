@@ -24,6 +24,7 @@ from partita.errors import (
     InvalidSignatureException,
     MissingAuthenticationTokenException,
     SerializationException,
+    UnknownRoute,
     UnrecognizedClientException,
 )
 from partita.server.dispatch import (
@@ -148,7 +149,9 @@ class Gate(Dispatcher):
             logger.exception("A signature could not be verified")
             self._refused = InternalServerError(INTERNAL_ERROR)
         if self._recorder is not None:
-            recorded = self._recorder.recorded(request, self._caller, reply)
+            recorded = self._recorder.recorded(
+                request, self._caller, reply, self._asked_of_rest(request)
+            )
             if recorded is None:
                 return
             reply = recorded
@@ -306,12 +309,22 @@ class Gate(Dispatcher):
         try:
             caller = self._admitted()
             asked = self._asked(request, service)
-            if asked is not None:
-                rights = self._forwarded_rights[service]
-                self.authorize(caller, request, asked.name, rights, asked.members)
-            # What is none of its operations, the companion knows no better, and says so.
+            if asked is None:
+                raise UnknownRoute
+            rights = self._forwarded_rights[service]
+            self.authorize(caller, request, asked.name, rights, asked.members)
         except REFUSALS as error:
             raise Forbidden(error) from None
+
+    def _asked_of_rest(self, request: HttpRequest) -> tuple[str, Asked | None] | None:
+        """The service whose protocol is REST, and what is asked of it; None for all others."""
+        service = service_at(request.target) if request.target != b"/" else None
+        if service is None:
+            return None
+        try:
+            return service, self._asked(request, service)
+        except DynamoDBError:
+            return service, None
 
     def _asked(self, request: HttpRequest, service: str) -> Asked | None:
         method, target = request.method.decode("latin-1"), request.target.decode("latin-1")

@@ -23,6 +23,7 @@ NAMES: Final = (
     *("TableName", "IndexName", "ResourceArn", "ResourceARN", "StreamArn", "StreamARN"),
     *("StreamName", "RoleArn", "RoleSessionName", "DurationSeconds"),
     *("name", "stateMachineArn", "executionArn", "activityArn", "resourceArn", "roleArn"),
+    *("FunctionName", "Qualifier", "UUID", "EventSourceArn", "Role", "Name", "GroupName"),
     *("stateMachineAliasArn", "stateMachineVersionArn", "type"),
 )
 """Members that name something."""
@@ -31,7 +32,7 @@ DATA_PLANE: Final = frozenset(
         *("BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "DeleteItem"),
         *("ExecuteStatement", "ExecuteTransaction", "GetItem", "PutItem", "Query", "Scan"),
         *("TransactGetItems", "TransactWriteItems", "UpdateItem", "GetRecords"),
-        *("GetShardIterator", "PutRecord", "PutRecords"),
+        *("GetShardIterator", "PutRecord", "PutRecords", "Invoke"),
         *("GetActivityTask", "SendTaskFailure", "SendTaskHeartbeat", "SendTaskSuccess"),
         *("StartExecution", "StartSyncExecution", "TestState"),
     )

@@ -11,6 +11,7 @@ from partita.errors import DynamoDBError, InternalServerError
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol.envelope import error_body
 from partita.server.responses import JSON_1_0
+from partita.server.rest import Asked
 from partita.server.security.audit.events import (
     Sampled,
     changes_something,
@@ -37,22 +38,36 @@ class Recorder:
         self._log = log
         self._sampled = sampled
 
-    def recorded(self, request: HttpRequest, caller: Caller | None, reply: Reply) -> Reply | None:
-        """What to reply with; None when the request has been refused already."""
-        service, _, name = request.headers.get(b"x-amz-target", b"").partition(b".")
-        source = SOURCES.get(service)
-        if source is None or request.method != b"POST":
-            return reply
-        operation = name.decode("latin-1")
+    def recorded(
+        self,
+        request: HttpRequest,
+        caller: Caller | None,
+        reply: Reply,
+        rest: tuple[str, Asked | None] | None = None,
+    ) -> Reply | None:
+        """What to reply with; None when the request has been refused already. `rest` is what is
+        asked of a service whose protocol is REST."""
+        members: Any = None
+        if rest is not None:
+            source, asked = rest
+            if asked is None:
+                return reply
+            operation, members = asked
+        else:
+            service, _, name = request.headers.get(b"x-amz-target", b"").partition(b".")
+            found = SOURCES.get(service)
+            if found is None or request.method != b"POST":
+                return reply
+            source, operation = found, name.decode("latin-1")
         if caller is not None and caller.kind == "AWSService":
             # A part of this server, for somebody whose request is written down.
             return reply
         if is_data(operation):
-            body = _decoded(request.body) if self._sampled else None
+            body = (members or _decoded(request.body)) if self._sampled else None
             if not is_asked_for(self._sampled, body):
                 return reply
         else:
-            body = _decoded(request.body)
+            body = members or _decoded(request.body)
             if changes_something(operation) and not self._log.is_writable:
                 error: DynamoDBError = InternalServerError(NOT_WRITABLE)
                 reply(HttpResponse(error.status, error_body(error), JSON_1_0))
