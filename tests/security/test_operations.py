@@ -17,9 +17,11 @@ import pytest
 from msgspec.structs import replace
 
 from partita.client.services import SERVICES
-from partita.client.signing import Credentials, signed_headers
+from partita.client.signing import Credentials, signed_headers, split_target
+from partita.functions.api.registry import OPERATIONS as REST
 from partita.registry import READS, WRITES, forwarded_rights, rights
 from partita.server.monitoring.pages import PAGES
+from partita.server.rest import request_for
 from partita.server.security.directory import AccessKey, Directory, add_user
 from partita.server.security.pages import ACTIONS
 from partita.workflows.api.registry import OPERATIONS as STATES
@@ -34,6 +36,10 @@ EVENTS = f"arn:aws:kinesis:{REGION}:{ACCOUNT}:stream/events"
 STATE = f"arn:aws:states:{REGION}:{ACCOUNT}:"
 MACHINE, ACTIVITY = f"{STATE}stateMachine:orders", f"{STATE}activity:pick"
 EXECUTION = f"{STATE}execution:orders:one"
+LAMBDA_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:"
+FUNCTION = f"{LAMBDA_ARN}function:thumbs"
+SCHEDULE = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/jobs/nightly"
+GROUP = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule-group/jobs"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/app"
 TABLES = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/*"
 KEY = {"pk": {"S": "a"}}
@@ -311,11 +317,112 @@ STATES_ROWS = {
         "ValidateStateMachineDefinition", definition=DEFINITION
     ),
 }
+UUID = "0c7e5e43-3c3e-4e33-9b1c-6c7a38a5a001"
+MAPPING = f"{LAMBDA_ARN}event-source-mapping:{UUID}"
+
+
+def on_function(action: str, **more: Any) -> Row:
+    return on(FUNCTION, action, {"FunctionName": "thumbs", **more})
+
+
+def on_version(action: str, **more: Any) -> Row:
+    return on(f"{FUNCTION}:live", action, {"FunctionName": "thumbs", "Qualifier": "live", **more})
+
+
+def on_mapping(action: str, **more: Any) -> Row:
+    return on(MAPPING, action, {"UUID": UUID, **more})
+
+
+def on_tagged(action: str, **more: Any) -> Row:
+    return on(FUNCTION, action, {"Resource": FUNCTION, **more})
+
+
+def on_schedule(action: str, **more: Any) -> Row:
+    return on(SCHEDULE, action, {"Name": "nightly", "GroupName": "jobs", **more})
+
+
+def on_group(action: str, **more: Any) -> Row:
+    return on(GROUP, action, {"Name": "jobs", **more})
+
+
+NEW_FUNCTION = {
+    "FunctionName": "thumbs",
+    "Runtime": "python3.12",
+    "Handler": "app.handler",
+    "Role": ROLE,
+    "Code": {"ZipFile": "YQ=="},
+}
+NEW_SCHEDULE = {
+    "Name": "nightly",
+    "GroupName": "jobs",
+    "ScheduleExpression": "rate(1 day)",
+    "FlexibleTimeWindow": {"Mode": "OFF"},
+    "Target": {"Arn": FUNCTION, "RoleArn": ROLE},
+}
+LAMBDA_ROWS = {
+    "CreateAlias": on_function("CreateAlias", Name="live", FunctionVersion="1"),
+    "CreateEventSourceMapping": on_all(
+        "CreateEventSourceMapping", FunctionName="thumbs", EventSourceArn=EVENTS
+    ),
+    "CreateFunction": Row(
+        {**NEW_FUNCTION, "Tags": {"a": "b"}},
+        (("CreateFunction", FUNCTION), ("TagResource", FUNCTION), ("iam:PassRole", ROLE)),
+    ),
+    "DeleteAlias": on_function("DeleteAlias", Name="live"),
+    "DeleteEventSourceMapping": on_mapping("DeleteEventSourceMapping"),
+    "DeleteFunction": on_function("DeleteFunction"),
+    "DeleteFunctionConcurrency": on_function("DeleteFunctionConcurrency"),
+    "DeleteFunctionEventInvokeConfig": on_version("DeleteFunctionEventInvokeConfig"),
+    "GetAccountSettings": on_all("GetAccountSettings"),
+    "GetAlias": on_function("GetAlias", Name="live"),
+    "GetEventSourceMapping": on_mapping("GetEventSourceMapping"),
+    "GetFunction": on_version("GetFunction"),
+    "GetFunctionConcurrency": on_function("GetFunctionConcurrency"),
+    "GetFunctionConfiguration": on_version("GetFunctionConfiguration"),
+    "GetFunctionEventInvokeConfig": on_version("GetFunctionEventInvokeConfig"),
+    "Invoke": on_version("InvokeFunction"),
+    "ListAliases": on_function("ListAliases"),
+    "ListEventSourceMappings": on_all("ListEventSourceMappings"),
+    "ListFunctionEventInvokeConfigs": on_function("ListFunctionEventInvokeConfigs"),
+    "ListFunctions": on_all("ListFunctions"),
+    "ListTags": on_tagged("ListTags"),
+    "ListVersionsByFunction": on_function("ListVersionsByFunction"),
+    "PublishVersion": on_function("PublishVersion"),
+    "PutFunctionConcurrency": on_function("PutFunctionConcurrency", ReservedConcurrentExecutions=1),
+    "PutFunctionEventInvokeConfig": on_version(
+        "PutFunctionEventInvokeConfig", MaximumRetryAttempts=1
+    ),
+    "TagResource": on_tagged("TagResource", Tags={"a": "b"}),
+    "UntagResource": on_tagged("UntagResource", TagKeys=["a"]),
+    "UpdateAlias": on_function("UpdateAlias", Name="live"),
+    "UpdateEventSourceMapping": on_mapping("UpdateEventSourceMapping", BatchSize=1),
+    "UpdateFunctionCode": on_function("UpdateFunctionCode", ZipFile="YQ=="),
+    "UpdateFunctionConfiguration": Row(
+        {"FunctionName": "thumbs", "Role": ROLE},
+        (("UpdateFunctionConfiguration", FUNCTION), ("iam:PassRole", ROLE)),
+    ),
+    "UpdateFunctionEventInvokeConfig": on_version(
+        "UpdateFunctionEventInvokeConfig", MaximumRetryAttempts=1
+    ),
+}
+SCHEDULER_ROWS = {
+    "CreateSchedule": Row(NEW_SCHEDULE, (("CreateSchedule", SCHEDULE), ("iam:PassRole", ROLE))),
+    "CreateScheduleGroup": on_group("CreateScheduleGroup"),
+    "DeleteSchedule": on_schedule("DeleteSchedule"),
+    "DeleteScheduleGroup": on_group("DeleteScheduleGroup"),
+    "GetSchedule": on_schedule("GetSchedule"),
+    "GetScheduleGroup": on_group("GetScheduleGroup"),
+    "ListScheduleGroups": on_all("ListScheduleGroups", f"{GROUP[:-4]}*"),
+    "ListSchedules": on_all("ListSchedules", f"{SCHEDULE[:-7]}*", GroupName="jobs"),
+    "UpdateSchedule": Row(NEW_SCHEDULE, (("UpdateSchedule", SCHEDULE), ("iam:PassRole", ROLE))),
+}
 # By the service's name in the client.
 ROWS: dict[str, dict[str, Row]] = {
     "dynamodb": DYNAMODB_ROWS,
     "dynamodbstreams": STREAM_ROWS,
     "kinesis": KINESIS_ROWS,
+    "lambda": LAMBDA_ROWS,
+    "scheduler": SCHEDULER_ROWS,
     "states": STATES_ROWS,
 }
 PREFIXES = {"dynamodbstreams": "dynamodb"}
@@ -326,6 +433,8 @@ def test_every_operation_has_a_row_and_rights() -> None:
     named = {*DYNAMODB_ROWS, *STREAM_ROWS, *(f"Kinesis.{name}" for name in KINESIS_ROWS)}
     assert named == {*READS, *WRITES} == {*rights()}
     assert {*STATES_ROWS} == {*STATES} == {*forwarded_rights()["AWSStepFunctions"]}
+    for service in REST:
+        assert {*ROWS[service]} == {*REST[service]} == {*forwarded_rights()[service]}
 
 
 def test_every_page_has_a_right_of_its_own() -> None:
@@ -390,22 +499,27 @@ class Everybody:
         """The type and the text of the error, or nothing."""
         row, key = ROWS[service][operation], self.keys[kind, service, operation]
         description = SERVICES[service]
-        body = json.dumps(row.request).encode()
-        headers = {
-            "Host": self._host,
-            "Content-Type": description.content_type,
-            "X-Amz-Target": f"{description.target}.{operation}",
-        }
+        method, target, body = "POST", "/", json.dumps(row.request).encode()
+        headers = {"Host": self._host, "Content-Type": description.content_type}
+        if service in REST:
+            method, target, more, body = request_for(service, operation, row.request)
+            headers |= more
+        else:
+            headers["X-Amz-Target"] = f"{description.target}.{operation}"
         credentials = Credentials(key.id, key.secret)
-        headers |= signed_headers(description, REGION, credentials, headers, body, time.time())
-        self._connection.request("POST", "/", body, headers)
+        headers |= signed_headers(
+            *(description, REGION, credentials, headers, body, time.time()),
+            *(method, *split_target(target)),
+        )
+        self._connection.request(method, target, body, headers)
         answer = self._connection.getresponse()
         content = answer.read()
-        if answer.status == 200:
+        if answer.status < 300:
             return "", ""
         error = json.loads(content)
+        code = answer.headers.get("x-amzn-errortype") or str(error["__type"])
         text = error.get("message", error.get("Message", ""))
-        return str(error["__type"]).rpartition("#")[2], text
+        return code.rpartition("#")[2], text
 
     def close(self) -> None:
         self._connection.close()
