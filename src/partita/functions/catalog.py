@@ -40,6 +40,8 @@ from partita.settings import Function as Setting
 
 GROUP = "partita.functions"
 ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+NO_ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/-"
+"""Of a function that is gone: there is no such role."""
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PARTITA_PURE")
 """What uploaded code sees of the server's environment."""
@@ -108,12 +110,9 @@ class Catalog:
         return found
 
     async def role_of(self, name: str) -> str:
-        """Whose rights count for what is done for a function; nobody's for one of the settings,
-        which is the server's own affair. Of one that is gone it is a role that nobody has."""
-        if self.is_of_settings(name):
-            return ""
+        """Whose rights count for what is done for a function."""
         found = await self.find(name)
-        return ROLE if found is None else str(found.configuration["Role"])
+        return NO_ROLE if found is None else str(found.configuration["Role"])
 
     async def all(self) -> list[FunctionRecord]:
         registered = [_registered(setting, self._since) for setting in self._settings.values()]

@@ -24,6 +24,7 @@ from partita.workflows.language.states.map_items import too_many_failures
 from partita.workflows.language.values import Json, json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import EXPRESS, SUCCEEDED, Execution, Machine
+from partita.workflows.running.tasks import buckets
 from partita.workflows.running.tasks.buckets import Buckets
 
 CONCURRENCY_MAX = 100
@@ -71,6 +72,7 @@ class MapRuns:
         assert self.children is not None
         parent, machine = self.children.machine_of(execution_arn)
         state = distributed.state_of(machine, task)
+        await self._check_writer(task, role)
         try:
             found = await self._found(task, role)
         except StateError as error:
@@ -127,6 +129,23 @@ class MapRuns:
             await asyncio.gather(*running, return_exceptions=True)
         return sorted(ended, key=lambda child: child.number)
 
+    async def _check_writer(self, task: StartTask, role: str) -> None:
+        writer = task.input["writer"]
+        if writer is not None and "Resource" in writer:
+            place = writer["Parameters"]
+            prefix = str(place.get("Prefix", "")).strip("/")
+            resource = f"{buckets.BUCKET_ARN}{place.get('Bucket', '')}/{prefix}/*"
+            try:
+                await self._check(role, "s3:PutObject", resource.replace("//", "/"))
+            except StateError as error:
+                raise StateError(RESULT_WRITER_FAILED, error.cause) from error
+
+    async def _check(self, role: str, action: str, resource: str) -> None:
+        try:
+            await self._client.check_right(role, action, resource)
+        except ClientError as error:
+            raise StateError(RUNTIME, error.message) from error
+
     # Items
 
     async def _found(self, task: StartTask, role: str) -> Found:
@@ -137,6 +156,9 @@ class MapRuns:
         operation = reader["Resource"].rpartition(":")[2]
         parameters = reader["Parameters"]
         config = reader.get("ReaderConfig", {})
+        if operation in buckets.OPERATIONS:
+            for action, resource in buckets.needs(operation, parameters):
+                await self._check(role, action, resource)
         if operation == "getObject":
             content = self._buckets.read(parameters.get("Bucket", ""), parameters.get("Key", ""))
             found = _parsed(content, config)

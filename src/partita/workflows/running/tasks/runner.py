@@ -148,10 +148,15 @@ class TaskRunner:
             )
             return answer if integration.service == integrations.SDK else answer | _metadata()
         if integration.kind == integrations.S3:
+            for action, resource in buckets.needs(integration.name, task.input):
+                await self._check(role, action, resource, "S3")
             return buckets.run(self._buckets, integration.name, task.input)
         if integration.kind == integrations.HTTP:
+            machine = _machine_of(execution_arn)
+            await self._check(role, "states:InvokeHTTPEndpoint", machine, "States.Http")
             return await http_calls.call_http(task.input)
         if integration.kind == integrations.API:
+            await self._check(role, "execute-api:Invoke", "*", "ApiGateway")
             return await http_calls.call_api(task.input)
         if integration.service == "sfn":
             return await self._ask_ourselves(integration, task.input, role)
@@ -276,6 +281,11 @@ def _name(task: StartTask, execution_arn: str) -> str:
     """Deterministic, so that a task that is started again finds its execution."""
     default = uuid.uuid5(uuid.NAMESPACE_URL, execution_arn + task.id)
     return str(task.input.get("Name") or default)
+
+
+def _machine_of(execution_arn: str) -> str:
+    parts = execution_arn.split(":")
+    return ":".join((*parts[:5], "stateMachine", *parts[6:7]))
 
 
 def _metadata() -> dict[str, Any]:
