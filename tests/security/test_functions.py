@@ -133,7 +133,8 @@ def test_nobody_calls_a_function_without_a_signature(
         data = b"{}" if url.endswith("invocations") else None
         with pytest.raises(HTTPError) as caught:
             urlopen(Request(url, data, headers | {"Content-Type": "application/json"}))
-        assert caught.value.code == 403, url
+        with caught.value as refused:
+            assert refused.code == 403, url
 
 
 def test_a_mapping_reads_its_stream_with_the_rights_of_the_function(
