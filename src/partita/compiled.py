@@ -100,6 +100,14 @@ MODULES = (
     "server/http/reading.py",
     "server/metrics.py",
     "server/responses.py",
+    "server/security/signatures.py",
+    "server/security/callers.py",
+    "server/security/policies/patterns.py",
+    "server/security/policies/conditions.py",
+    "server/security/policies/decision.py",
+    "server/security/rights/needs.py",
+    "server/security/rights/items.py",
+    "server/security/gate.py",
 )
 
 

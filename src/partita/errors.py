@@ -104,7 +104,19 @@ class InvalidSignatureException(ProtocolError):
     pass
 
 
+class UnrecognizedClientException(ProtocolError):
+    """Of a key that nobody has, or that may not be used any more."""
+
+
+class ExpiredTokenException(ProtocolError):
+    pass
+
+
 class ResourceNotFoundException(DynamoDBError):
+    pass
+
+
+class PolicyNotFoundException(DynamoDBError):
     pass
 
 
@@ -329,6 +341,25 @@ class CodeStorageExceededException(RestError):
 class UploadsNotAllowed(RestError):
     code = "AccessDeniedException"
     status = 403
+
+
+class RoleNotAssumed(RestError):
+    code = "AccessDeniedException"
+    status = 403
+
+
+class Forbidden(RestError):
+    """The refusal of one who may not, with the status that it has in this protocol."""
+
+    status = 403
+
+    def __init__(self, refusal: DynamoDBError) -> None:
+        super().__init__(refusal.message)
+        self._wire_code = refusal.wire_code
+
+    @property
+    def wire_code(self) -> str:
+        return self._wire_code
 
 
 class MissingToken(RestError):

@@ -111,7 +111,13 @@ class Connection(asyncio.Protocol):
 class Pool:
     """The connections to one endpoint."""
 
-    def __init__(self, endpoint: str, connections_max: int) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        connections_max: int,
+        certificate: str = "",
+        client_certificate: str = "",
+    ) -> None:
         address = urlsplit(endpoint)
         if address.scheme not in PORTS or address.hostname is None:
             raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
@@ -120,7 +126,9 @@ class Pool:
         """As it stands in the Host header."""
         self._hostname = address.hostname
         self._port = address.port or PORTS[address.scheme]
-        self._tls = ssl.create_default_context() if address.scheme == "https" else None
+        self._tls: ssl.SSLContext | None = None
+        if address.scheme == "https":
+            self._tls = _tls(certificate, client_certificate)
         self._idle: list[Connection] = []
         self._may_open = connections_max
         self._queue: deque[asyncio.Future[Connection | None]] = deque()
@@ -192,3 +200,15 @@ class Pool:
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+
+def _tls(certificate: str, client_certificate: str) -> ssl.SSLContext:
+    """Trusts what everybody trusts, or that one certificate, whatever name it is for."""
+    if not certificate:
+        return ssl.create_default_context()
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if client_certificate:
+        context.load_cert_chain(client_certificate)
+    return context

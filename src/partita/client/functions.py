@@ -18,12 +18,16 @@ class Invoked(NamedTuple):
     version: str
 
 
-async def invoke(client: Client, function: str, event: bytes, *, is_event: bool = False) -> Invoked:
+async def invoke(
+    client: Client, function: str, event: bytes, *, is_event: bool = False, role: str = ""
+) -> Invoked:
     """`function` is a name or an ARN. An event is accepted now, and the function called later."""
     path = f"/2015-03-31/functions/{quote(function, safe='')}/invocations"
     headers = {"X-Amz-Invocation-Type": "Event" if is_event else "RequestResponse"}
     answer = await client.request(
-        "lambda", "POST", path, event, headers, CALL_SECONDS_MAX, is_patient=is_event
+        *("lambda", "POST", path, event, headers, CALL_SECONDS_MAX),
+        is_patient=is_event,
+        role=role,
     )
     return Invoked(
         answer.content,

@@ -22,6 +22,7 @@ from partita.functions.arns import LATEST, Qualified
 from partita.functions.packages import Packages
 from partita.functions.running.pools import Pool
 from partita.functions.running.process import Function, Outcome
+from partita.functions.sessions import Sessions
 from partita.functions.storage.records import (
     AliasRecord,
     Configuration,
@@ -39,6 +40,8 @@ from partita.settings import Function as Setting
 
 GROUP = "partita.functions"
 ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+NO_ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/-"
+"""Of a function that is gone: there is no such role."""
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PARTITA_PURE")
 """What uploaded code sees of the server's environment."""
@@ -66,7 +69,13 @@ class Catalog:
     """Of the functions with one name, that of the settings counts, then that of a package."""
 
     def __init__(
-        self, store: Store, settings: Iterable[Setting], folder: Path, endpoint: str, now: float
+        self,
+        store: Store,
+        settings: Iterable[Setting],
+        folder: Path,
+        endpoint: str,
+        now: float,
+        sessions: Sessions,
     ) -> None:
         self._store = store
         self._folder = folder
@@ -76,6 +85,7 @@ class Catalog:
         ]
         self._settings = {setting.name: setting for setting in (*offered, *settings)}
         self._since = now
+        self._sessions = sessions
         self._packages = Packages(store)
         self._starts = asyncio.Lock()
         self._pools: dict[tuple[str, str], tuple[str, Pool]] = {}
@@ -98,6 +108,11 @@ class Catalog:
         if found is None:
             raise not_found(name)
         return found
+
+    async def role_of(self, name: str) -> str:
+        """Whose rights count for what is done for a function."""
+        found = await self.find(name)
+        return NO_ROLE if found is None else str(found.configuration["Role"])
 
     async def all(self) -> list[FunctionRecord]:
         registered = [_registered(setting, self._since) for setting in self._settings.values()]
@@ -160,10 +175,13 @@ class Catalog:
 
     async def _pool(self, name: str, version: Version) -> Pool:
         place = (name, version.number)
-        revision = f"{version.configuration['RevisionId']} {version.concurrency}"
+        is_own = self.is_of_settings(name)
+        session = await self._sessions.environment(version.configuration["Role"], is_own=is_own)
+        key_id = session.get("AWS_ACCESS_KEY_ID", "")
+        revision = f"{version.configuration['RevisionId']} {version.concurrency} {key_id}"
         if (known := self._pools.get(place)) is not None and known[0] == revision:
             return known[1]
-        function = await self._described(name, version)
+        function = await self._described(name, version, session)
         # Somebody else may have been here meanwhile.
         if (known := self._pools.get(place)) is not None:
             if known[0] == revision:
@@ -173,7 +191,7 @@ class Catalog:
         self._pools[place] = (revision, pool)
         return pool
 
-    async def _described(self, name: str, version: Version) -> Function:
+    async def _described(self, name: str, version: Version, session: Mapping[str, str]) -> Function:
         configuration = version.configuration
         setting = self._settings.get(name)
         given = configuration.get("Environment", {}).get("Variables", {})
@@ -188,7 +206,7 @@ class Catalog:
             folder,
             configuration["Timeout"] if setting is None else setting.timeout_seconds,
             arns.function_arn(name),
-            {**self._surroundings(own, name, version), **given},
+            {**self._surroundings({**session, **own}, name, version), **given},
             version.number,
             configuration["MemorySize"],
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from partita.client import Client
+from msgspec.structs import replace
+
 from partita.clock import system_clock
 from partita.functions.api.registry import Api
 from partita.functions.api.service import Service
@@ -19,6 +20,7 @@ from partita.functions.mappings.mappings import Mappings
 from partita.functions.queue import Queue
 from partita.functions.schedules.scheduler import Scheduler
 from partita.functions.schedules.targets import Targets
+from partita.functions.sessions import Sessions
 from partita.functions.sinks import Sinks
 from partita.functions.storage.store import Store
 from partita.server import companion_process, frames
@@ -30,9 +32,15 @@ CONNECTIONS = 64
 class Functions:
     def __init__(self, start: frames.Start) -> None:
         settings, folder = start.settings, Path(start.folder)
-        client = self._client = Client(start.endpoint, connections=CONNECTIONS)
+        client = self._client = companion_process.client_of(start, CONNECTIONS)
+        scheduling = self._scheduling = companion_process.client_of(
+            replace(start, credentials=start.scheduler_credentials), CONNECTIONS
+        )
+        sessions = Sessions(client, start.certificate, system_clock)
         store = self._store = Store(client)
-        catalog = Catalog(store, settings.functions, folder, start.endpoint, system_clock())
+        catalog = Catalog(
+            store, settings.functions, folder, start.endpoint, system_clock(), sessions
+        )
         destinations = Destinations(Sinks(settings.sinks, folder, client), folder)
         queue = Queue(store, catalog, destinations, system_clock, start.time_scale)
         mappings = Mappings(
@@ -45,9 +53,10 @@ class Functions:
             folder,
             system_clock,
         )
-        targets = Targets(client, catalog, queue, destinations)
+        sent_by_schedules = Destinations(Sinks(settings.sinks, folder, scheduling), folder)
+        targets = Targets(scheduling, catalog, queue, sent_by_schedules)
         scheduler = Scheduler(
-            store, targets, destinations, settings.schedules, system_clock, start.time_scale
+            store, targets, sent_by_schedules, settings.schedules, system_clock, start.time_scale
         )
         self._service = Service(
             client,
@@ -57,6 +66,7 @@ class Functions:
             mappings,
             destinations,
             scheduler,
+            sessions,
             system_clock,
             start.endpoint,
             start.may_upload,
@@ -89,6 +99,7 @@ class Functions:
         await service.queue.close()
         await service.catalog.close()
         await self._client.close()
+        await self._scheduling.close()
 
 
 def main(server_pid: str) -> None:

@@ -29,6 +29,10 @@ class Destinations:
         self._sinks = sinks
         self._folder = folder
 
+    def acting_for(self, role: str) -> Destinations:
+        """The same with the rights of a role."""
+        return Destinations(self._sinks.acting_for(role), self._folder)
+
     def check(self, arn: str) -> None:
         """Refuse an ARN that nothing can be sent to."""
         if not arns.is_function(arn) and _stream(arn) is None and self._sinks.find(arn) is None:

@@ -168,7 +168,8 @@ class Queue:
         refusals = 0
         while True:
             try:
-                await self._destinations.send(destination, message, event.id)
+                role = await self._catalog.role_of(event.function)
+                await self._destinations.acting_for(role).send(destination, message, event.id)
             except SendFailed as error:
                 refusals += 1
                 logger.error("A record of %s waits: %s.", event.function, error)

@@ -11,6 +11,7 @@ import base64
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -27,6 +28,13 @@ from partita.settings import Sink
 Result = TypeVar("Result")
 SEND_SECONDS_MAX = 60.0
 URLS = ("http://", "https://")
+ACTIONS = {
+    "events": "events:PutEvents",
+    "s3": "s3:PutObject",
+    "sns": "sns:Publish",
+    "sqs": "sqs:SendMessage",
+}
+"""What sending to a service's resource is called in policies."""
 
 
 class SendFailed(Exception):
@@ -37,7 +45,13 @@ class Sinks:
     def __init__(self, sinks: Iterable[Sink], folder: Path, client: Client) -> None:
         self._sinks = {sink.arn: sink for sink in sinks}
         self._folder = folder
-        self._client = client
+        self._own = self._client = client
+
+    def acting_for(self, role: str) -> Sinks:
+        """The same with the rights of a role."""
+        acting = copy(self)
+        acting._client = self._own.acting_for(role)
+        return acting
 
     def find(self, arn: str) -> Sink | None:
         """By the whole ARN, or by all of it but the region and the account."""
@@ -55,16 +69,22 @@ class Sinks:
 
     async def send(self, sink: Sink, message: bytes, key: str) -> None:
         """Returns when a message of JSON has arrived; SendFailed when it has not. `key` is the
-        partition key in a stream."""
+        partition key in a stream. The role that it is for needs the right on what the sink stands
+        for; the sink itself is the server's own affair."""
+        try:
+            await self._client.check_own_right(ACTIONS[sink.arn.split(":")[2]], sink.arn)
+        except ClientError as error:
+            raise SendFailed(error.message) from error
+        own = self.acting_for("")
         if sink.file is not None:
             await append(self._folder / sink.file, message)
         elif sink.url is not None:
             await in_thread(partial(post, sink.url, message, SEND_SECONDS_MAX))
         elif sink.function is not None:
-            await self.call(sink.function, message)
+            await own.call(sink.function, message)
         else:
             assert sink.stream is not None
-            await self.put_record(sink.stream, message, key)
+            await own.put_record(sink.stream, message, key)
 
     async def call(self, function: str, message: bytes) -> None:
         try:

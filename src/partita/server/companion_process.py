@@ -19,6 +19,8 @@ from typing import Protocol
 
 import msgspec
 
+from partita.client import Client
+from partita.client.signing import Credentials
 from partita.server import frames
 from partita.server.http.messages import HttpResponse
 
@@ -43,6 +45,17 @@ class Service(Protocol):
         """Answer the requests that wait for something to happen."""
 
     async def close(self) -> None: ...
+
+
+def client_of(start: frames.Start, connections: int) -> Client:
+    """What asks the server, with the companion's own key where the server wants signatures."""
+    return Client(
+        start.endpoint,
+        connections=connections,
+        credentials=Credentials(*start.credentials) if start.credentials else None,
+        certificate=start.certificate,
+        client_certificate=start.client_certificate,
+    )
 
 
 def main(name: str, server_pid: str, make: Callable[[frames.Start], Service]) -> None:

@@ -8,7 +8,7 @@ refuses it. (Order and texts: recorded by dynalite's tests against AWS.)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
@@ -47,6 +47,7 @@ Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)`: the context is the database's own affair."""
 PlainRead = Callable[[bytes, ResponseCache | None], bytes | None]
 Done = Callable[[bytes | BaseException], None]
+CheckNeeds = Callable[[Sequence[Any]], None]
 
 
 class Database(Protocol):
@@ -69,8 +70,23 @@ class LargeRequests(Protocol):
     """Who decides what would keep all others waiting."""
 
     def forward(
-        self, operation: str, body: bytes, decide_here: Callable[[], None], done: Done
+        self,
+        operation: str,
+        body: bytes,
+        decide_here: Callable[[], None],
+        done: Done,
+        check_needs: CheckNeeds | None = None,
     ) -> None: ...
+
+
+class Admission(Protocol):
+    """One who was let in, and whose rights are still to be checked; both raise without them."""
+
+    def check_needs(self, needs: Sequence[Any]) -> None:
+        """Needs that were worked out elsewhere."""
+
+    def check_body(self, body: Request) -> None:
+        """What a decoded request needs."""
 
 
 class Companion(Protocol):
@@ -206,7 +222,7 @@ class Dispatcher:
                 self._forward_rest(self._rest, service, request, reply)
                 return
         if request.method != b"POST":
-            self._handle_other_method(request, reply)
+            self.without_operation(request, reply)
             return
         content_type: bytes | None = request.headers.get(b"content-type", b"")
         if content_type != JSON_1_0:
@@ -224,7 +240,7 @@ class Dispatcher:
             if operation is not None and operation.cache is not None:
                 cached = operation.cache.get(request.body)
                 if cached is not None:
-                    check_credentials(request)
+                    self.admit_cached(request, operation)
                     response = HttpResponse(200, cached.body, content_type or JSON)
                     response.checksum = cached.checksum
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
@@ -236,13 +252,13 @@ class Dispatcher:
                 and operation.decoded_bytes_max != NO_LIMIT
                 and _has_many_values(request.body)
             ):
-                check_credentials(request)
-                self._decide_elsewhere(operation, request, content_type, started, reply)
+                admission = self.admit_large(request, operation)
+                self._decide_elsewhere(operation, request, content_type, started, reply, admission)
                 return
             if operation is not None and operation.read_plainly is not None:
                 plain = operation.read_plainly(request.body, operation.cache)
                 if plain is not None:
-                    check_credentials(request)
+                    self.admit_cached(request, operation)
                     response = HttpResponse(200, plain, content_type or JSON)
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
                     reply(response)
@@ -251,10 +267,7 @@ class Dispatcher:
             if operation is None:
                 self._forward(asked, request, started, reply)
                 return
-            check_credentials(request)
-            if body is None:
-                raise SerializationException
-            operation.validate(body)
+            body = self.admit(request, operation, body)
             decoding_budget.bytes_left = operation.decoded_bytes_max
             if operation.write and not (operation.only_reads and operation.only_reads(body)):
                 done = self._answer_later(operation.name, content_type or JSON, started, reply)
@@ -268,10 +281,42 @@ class Dispatcher:
             self._decide_elsewhere(operation, request, content_type, started, reply)
             return
         except Exception as error:
-            response = _error_response(error, content_type or JSON)
+            response = error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
         self.metrics.observe(name, response.status, perf_counter() - started)
         reply(response)
+
+    # Who is let in: here, everybody who has signed a request with whatever key.
+
+    def admit(self, request: HttpRequest, operation: Operation, body: Request | None) -> Request:
+        """The body of a request that the operation may be given; raises otherwise."""
+        check_credentials(request)
+        if body is None:
+            raise SerializationException
+        operation.validate(body)
+        return body
+
+    def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
+        """The same for a request that is answered from its bytes: a plain one, or one that has been
+        answered before, to whomever."""
+        check_credentials(request)
+
+    def admit_large(self, request: HttpRequest, operation: Operation) -> Admission | None:
+        """The same for a request that is decoded elsewhere; what is asked for its rights there, if
+        there is anything to ask for."""
+        check_credentials(request)
+        return None
+
+    def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
+        """The same for a request that a companion answers."""
+        check_credentials(request)
+
+    def admit_rest(self, request: HttpRequest, service: str) -> None:
+        """The same for one whose protocol is REST."""
+        try:
+            check_credentials(request)
+        except DynamoDBError as error:
+            raise MissingToken(error.message) from None
 
     def _decide_elsewhere(
         self,
@@ -280,7 +325,9 @@ class Dispatcher:
         content_type: bytes | None,
         started: float,
         reply: Reply,
+        admission: Admission | None = None,
     ) -> None:
+        """Without an admission, the request has been admitted already."""
         assert self._large_requests is not None
         body = request.body
         done = self._answer_later(operation.name, content_type or JSON, started, reply)
@@ -289,6 +336,8 @@ class Dispatcher:
             try:
                 decoded = codec.decode(body)
                 operation.validate(decoded)
+                if admission is not None:
+                    admission.check_body(decoded)
                 decoding_budget.bytes_left = NO_LIMIT
                 if operation.write and not (operation.only_reads and operation.only_reads(decoded)):
                     self._database.write(operation.write, decoded, done)
@@ -298,7 +347,8 @@ class Dispatcher:
             except Exception as error:
                 done(error)
 
-        self._large_requests.forward(operation.name, body, decide_here, done)
+        check_needs = None if admission is None else admission.check_needs
+        self._large_requests.forward(operation.name, body, decide_here, done, check_needs)
 
     def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
         if request.headers.get(b"content-type") != CBOR_1_1:
@@ -318,7 +368,7 @@ class Dispatcher:
         companion = self._companions.get(service)
         if companion is None:
             raise UnknownOperationException
-        check_credentials(request)
+        self.admit_forwarded(request, service, name)
 
         def answer(response: HttpResponse) -> None:
             self.metrics.observe(service.decode(), response.status, perf_counter() - started)
@@ -336,9 +386,9 @@ class Dispatcher:
             reply(response)
 
         try:
-            check_credentials(request)
+            self.admit_rest(request, service)
         except DynamoDBError as error:
-            answer(rest_error(MissingToken(error.message)))
+            answer(rest_error(error))
         else:
             companion.forward(rest_operation(request), request.body, answer)
 
@@ -347,7 +397,7 @@ class Dispatcher:
             if isinstance(result, bytes):
                 response = HttpResponse(200, result, content_type)
             else:
-                response = _error_response(result, content_type)
+                response = error_response(result, content_type)
             self.metrics.observe(name, response.status, perf_counter() - started)
             reply(response)
 
@@ -357,7 +407,7 @@ class Dispatcher:
         first = request.target.partition(b"?")[0].split(b"/", 2)[1:2]
         return self._sites.get(first[0]) if first else None
 
-    def _handle_other_method(self, request: HttpRequest, reply: Reply) -> None:
+    def without_operation(self, request: HttpRequest, reply: Reply) -> None:
         if request.method not in (b"GET", b"HEAD"):
             reply(UNKNOWN_PATH)
             return
@@ -385,7 +435,7 @@ class Dispatcher:
         try:
             content = self._database.read(of_database, _query(target))
         except Exception as error:
-            return _error_response(error, JSON)
+            return error_response(error, JSON)
         if own is None:
             return HttpResponse(200, content, JSON)
         # What the database adds to a page of the server.
@@ -416,7 +466,7 @@ def _json_type(content_type: bytes) -> bytes | None:
     return media_type if media_type in (JSON, JSON_1_0, JSON_1_1) else None
 
 
-def _error_response(error: BaseException, content_type: bytes) -> HttpResponse:
+def error_response(error: BaseException, content_type: bytes) -> HttpResponse:
     if not isinstance(error, DynamoDBError):
         logger.error("An operation failed unexpectedly", exc_info=error)
         error = InternalServerError(INTERNAL_ERROR)

@@ -38,6 +38,14 @@ class Start(msgspec.Struct):
     """What the streams that triggers read had last, just then."""
     may_upload: bool = False
     """Whether clients may bring code of their own."""
+    credentials: tuple[str, ...] = ()
+    """An access key and its secret, where the server asks for signatures."""
+    scheduler_credentials: tuple[str, ...] = ()
+    """The same for what schedules call."""
+    certificate: str = ""
+    """The file of the server's own, where it speaks TLS."""
+    client_certificate: str = ""
+    """The file of one that the server takes, with its key, where it asks for one."""
 
 
 class Frame(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlencode
 
@@ -33,6 +34,34 @@ def service_at(target: bytes) -> str | None:
     return SCHEDULER if target.startswith(_SCHEDULER_ROOTS) else None
 
 
+class Asked(NamedTuple):
+    """An operation, and the members of a request for it, which nobody has checked."""
+
+    name: str
+    members: dict[str, Any]
+
+
+class Routes:
+    """Which of a service's operations a request asks for."""
+
+    def __init__(self, service: str, names: Collection[str]) -> None:
+        self._service = service
+        self._names = tuple(names)
+
+    @cached_property
+    def _described(self) -> RestService:
+        # Descriptions are large; most servers are never asked for one.
+        return RestService(self._service, self._names, is_checking=False)
+
+    def asked(self, method: str, target: str, body: bytes) -> Asked | None:
+        """None for a request that no operation answers."""
+        try:
+            operation, members = self._described.parse(method, target, {}, body)
+        except UnknownRoute:
+            return None
+        return Asked(operation.name, members)
+
+
 class Operation(NamedTuple):
     name: str
     method: str
@@ -46,10 +75,13 @@ class Operation(NamedTuple):
 class RestService:
     """The operations of one service that are built."""
 
-    def __init__(self, service: str, names: Collection[str]) -> None:
+    def __init__(self, service: str, names: Collection[str], *, is_checking: bool = True) -> None:
+        """Requests are validated only if `is_checking`."""
         self._model = load(service)
-        validators = compile_service(service, names)
-        self._operations = [self._operation(name, validators[name]) for name in names]
+        validators = compile_service(service, names) if is_checking else {}
+        self._operations = [
+            self._operation(name, validators.get(name, _unchecked)) for name in sorted(names)
+        ]
 
     def _operation(self, name: str, validate: Validator) -> Operation:
         model = self._model
@@ -141,6 +173,10 @@ def request_for(
             headers[place_name] = str(value)
     target = f"{path}?{urlencode(query, doseq=True)}" if query else path
     return http.method, target, headers, orjson.dumps(content) if content else b""
+
+
+def _unchecked(request: dict[str, Any]) -> None:
+    pass
 
 
 def _shown(value: Any) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from partita.client import Client
 from partita.clock import system_clock
 from partita.functions.api.registry import OPERATIONS as REST
 from partita.functions.sinks import Sinks
@@ -43,7 +42,7 @@ class Workflows:
         self, start: frames.Start, table: str = TABLE, functions: Functions | None = None
     ) -> None:
         """Without functions of their own, tasks call those of Lambda's API."""
-        self.client = Client(start.endpoint, connections=CONNECTIONS)
+        self.client = companion_process.client_of(start, CONNECTIONS)
         self._functions = functions or RemoteFunctions(self.client)
         activities = Activities()
         store = Store(self.client, table)

@@ -27,6 +27,10 @@ def _random_id() -> str:
     return str(uuid.uuid4())
 
 
+def _allow_any_policy(document: str, arn: str) -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class Service:
     """One running database: what all of its requests share."""
@@ -48,6 +52,8 @@ class Service:
     """Whether tables are created that the service refuses and clients of DynamoDB Local ask for."""
     address: str = "localhost:8000"
     """Where clients reach the database, once it listens."""
+    check_policy: Callable[[str, str], str] = _allow_any_policy
+    """What is wrong with a policy for the resource of an ARN, if anything is."""
 
     def table(self, name_or_arn: str) -> Table:
         """The table that items are read from or written to."""

@@ -18,6 +18,7 @@ from partita.database.operations.control_plane import (
     autoscaling,
     contributor_insights,
     kinesis_destinations,
+    resource_policies,
     tables,
     tags,
     time_to_live,
@@ -63,6 +64,7 @@ READS: dict[str, ReadHandler] = {
     "ExecuteTransaction": _partiql("transactions", "execute_reads"),
     "GetItem": items.get_item,
     "GetRecords": streams.get_records,
+    "GetResourcePolicy": resource_policies.get_resource_policy,
     "GetShardIterator": streams.get_shard_iterator,
     "ListContributorInsights": contributor_insights.list_contributor_insights,
     "ListStreams": streams.list_streams,
@@ -81,6 +83,7 @@ WRITES: dict[str, WriteHandler] = {
     "BatchWriteItem": batches.batch_write_item,
     "CreateTable": tables.create_table,
     "DeleteItem": items.delete_item,
+    "DeleteResourcePolicy": resource_policies.delete_resource_policy,
     "DeleteTable": tables.delete_table,
     "DisableKinesisStreamingDestination": (
         kinesis_destinations.disable_kinesis_streaming_destination
@@ -89,6 +92,7 @@ WRITES: dict[str, WriteHandler] = {
     "ExecuteStatement": _partiql("statements", "execute_write"),
     "ExecuteTransaction": _partiql("transactions", "execute_writes"),
     "PutItem": items.put_item,
+    "PutResourcePolicy": resource_policies.put_resource_policy,
     "TagResource": tags.tag_resource,
     "TransactWriteItems": transactions.transact_write_items,
     "UntagResource": tags.untag_resource,

@@ -12,6 +12,7 @@ from partita.errors import (
     InvalidParameterValueException,
     PreconditionFailedException,
     ResourceConflictException,
+    RoleNotAssumed,
     UploadsNotAllowed,
     ValidationException,
 )
@@ -94,6 +95,7 @@ async def create_function(service: Service, request: Request) -> Answer:
                 " packages."
             )
     content = _code(service, request["Code"])
+    await _check_role(service, request)
     function = FunctionRecord(
         name=name,
         configuration=_configuration(service, name, request),
@@ -189,6 +191,14 @@ def _check_members(service: Service, request: Request) -> None:
         )
 
 
+async def _check_role(service: Service, request: Request) -> None:
+    if "Role" in request:
+        try:
+            await service.sessions.check(request["Role"])
+        except RoleNotAssumed as error:
+            raise InvalidParameterValueException(error.message) from None
+
+
 def _code(service: Service, code: Request) -> bytes:
     """The archive that a request brings."""
     if "ZipFile" not in code:
@@ -257,6 +267,7 @@ async def _drop_package(service: Service, function: FunctionRecord, package: str
 
 async def update_function_configuration(service: Service, request: Request) -> Answer:
     _check_members(service, request)
+    await _check_role(service, request)
     async with service.changes:
         function = await _changeable(service, request)
         configuration = function.configuration

@@ -51,6 +51,11 @@ NOT_BUILT = (
     "SourceAccessConfigurations",
     "Topics",
 )
+READING = {
+    DYNAMODB: ("GetRecords", "GetShardIterator", "DescribeStream"),
+    KINESIS: ("GetRecords", "GetShardIterator", "DescribeStream", "ListShards"),
+}
+"""What the role of a function needs on a stream."""
 TRANSITION_SECONDS = 0.05
 """How long a mapping can be seen between two states."""
 UNKNOWN = "The resource you requested does not exist."
@@ -61,6 +66,7 @@ async def create_event_source_mapping(service: Service, request: Request) -> Ans
     await _check_source(service, request, source)
     target = arns.qualified(request["FunctionName"])
     await service.catalog.version(target)
+    await _check_role(service, target, source)
     identity = str(uuid.uuid4())
     configuration: dict[str, Any] = {
         "UUID": identity,
@@ -90,6 +96,21 @@ async def create_event_source_mapping(service: Service, request: Request) -> Ans
 
 def _function_arn(target: Qualified) -> str:
     return arns.function_arn(target.name, "" if target.qualifier == LATEST else target.qualifier)
+
+
+async def _check_role(service: Service, target: Qualified, source: str) -> None:
+    """The function's role must be able to read the stream."""
+    role = await service.catalog.role_of(target.name)
+    kind = service_of(source)
+    try:
+        for action in READING[kind]:
+            await service.client.check_right(role, f"{kind}:{action}", source)
+    except ClientError as error:
+        needed = ", ".join(READING[kind][:-1]) + f", and {READING[kind][-1]}"
+        raise InvalidParameterValueException(
+            f"Cannot access stream {source}. Please ensure the role can perform the {needed} "
+            "Actions on your stream in IAM."
+        ) from error
 
 
 async def _check_source(service: Service, request: Request, source: str) -> None:

@@ -18,6 +18,7 @@ from partita.functions.destinations import Destinations
 from partita.functions.mappings.mappings import Mappings
 from partita.functions.queue import Queue
 from partita.functions.schedules.scheduler import Scheduler
+from partita.functions.sessions import Sessions
 from partita.functions.storage.store import Store
 
 Request = dict[str, Any]
@@ -37,6 +38,7 @@ class Service:
     mappings: Mappings
     destinations: Destinations
     scheduler: Scheduler
+    sessions: Sessions
     clock: Clock
     endpoint: str
     may_upload: bool

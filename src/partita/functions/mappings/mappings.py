@@ -81,7 +81,7 @@ class Mappings:
 
     async def begin(self, configuration: dict[str, Any]) -> None:
         """Note where a new mapping begins: what comes from now on is delivered."""
-        await self._made(configuration).checkpoints.begin()
+        await (await self._made(configuration)).checkpoints.begin()
 
     async def settle(self, record: MappingRecord) -> None:
         """End a transition: let the mapping run as it is configured, stop it, or remove it."""
@@ -94,7 +94,7 @@ class Mappings:
             record.configuration["State"] = record.goal
             await self._store.save(MAPPINGS, record.uuid, record)
         if record.goal == ENABLED:
-            runner = self._runners[record.uuid] = self._made(record.configuration)
+            runner = self._runners[record.uuid] = await self._made(record.configuration)
             runner.start()
 
     async def _stop(self, uuid: str) -> None:
@@ -123,14 +123,24 @@ class Mappings:
     async def close(self) -> None:
         await asyncio.gather(*(runner.stop() for runner in self._runners.values()))
 
-    def _made(self, configuration: dict[str, Any]) -> Runner:
-        function = arns.qualified(configuration["FunctionArn"])
+    async def _made(self, configuration: dict[str, Any]) -> Runner:
+        """Streams are read with the rights of the function's role."""
+        function = Qualified(*arns.qualified(configuration["FunctionArn"]))
+        role = await self._catalog.role_of(function.name)
         return self._runner(
-            mapping_of(configuration), FunctionTarget(self._catalog, Qualified(*function))
+            mapping_of(configuration), FunctionTarget(self._catalog, function), role
         )
 
-    def _runner(self, mapping: Mapping, target: Target) -> Runner:
-        return Runner(self._store, self._client, mapping, target, self._destinations, self._clock)
+    def _runner(self, mapping: Mapping, target: Target, role: str = "") -> Runner:
+        """Without a role, with the server's own rights."""
+        return Runner(
+            self._store,
+            self._client.acting_for(role),
+            mapping,
+            target,
+            self._destinations.acting_for(role),
+            self._clock,
+        )
 
     def _target(self, trigger: Trigger) -> Target:
         if trigger.endpoint is not None:

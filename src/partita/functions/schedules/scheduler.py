@@ -160,7 +160,7 @@ class Scheduler:
         while True:
             text = _input(target, arn, due_at, execution, attempt)
             try:
-                await self.targets.run(target, text, execution)
+                await self.targets.run(target, text, execution, _role_of(record))
                 return
             except RunFailed as error:
                 logger.warning("The schedule %s failed: %s", record.name, error)
@@ -176,7 +176,8 @@ class Scheduler:
         logger.error("A run of the schedule %s was given up.", record.name)
         if arn:
             try:
-                await self._destinations.send(arn, text.encode(), record.name)
+                destinations = self._destinations.acting_for(_role_of(record))
+                await destinations.send(arn, text.encode(), record.name)
             except SendFailed as error:
                 logger.error("Its event was lost: %s", error)
 
@@ -184,6 +185,11 @@ class Scheduler:
         for task in self._waiting.values():
             task.cancel()
         await asyncio.gather(*self._waiting.values(), return_exceptions=True)
+
+
+def _role_of(record: ScheduleRecord) -> str:
+    """Whose rights count; those of the settings run with the server's own."""
+    return "" if record.group == OF_SETTINGS else str(record.configuration["Target"]["RoleArn"])
 
 
 def _configuration(schedule: Schedule) -> dict[str, Any]:

@@ -117,6 +117,11 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+def is_local(host: str) -> bool:
+    """Whether what listens there can be reached from this machine only."""
+    return host == "localhost" or _is_loopback(host)
+
+
 def _is_loopback(name: str) -> bool:
     address = _address(name)
     return address is not None and address.is_loopback

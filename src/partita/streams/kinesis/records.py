@@ -361,6 +361,11 @@ def _parse_iterator(iterator: str) -> Position:
     return Position(stream, shard, sequence, made_at_ms / 1000, name)
 
 
+def iterator_stream(iterator: str) -> str:
+    """The stream that an iterator stands in."""
+    return _parse_iterator(iterator).stream_name
+
+
 def _expired(made_at: float, now: float) -> str:
     return (
         f"Iterator expired. The iterator was created at time {_formatted(made_at)} while right now "

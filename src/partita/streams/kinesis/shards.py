@@ -104,10 +104,7 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
     for member in NOT_WITH_TOKEN:
         if member in request:
             raise InvalidArgumentException(TOKEN_ALONE.format(member))
-    try:
-        token = msgspec.json.decode(urlsafe_b64decode(request["NextToken"]), type=_Token)
-    except ValueError:
-        raise InvalidArgumentException(INVALID_TOKEN) from None
+    token = _token(request["NextToken"])
     if service.clock() > token.made_at + EVENT_TOKEN_SECONDS:
         raise ExpiredNextTokenException(
             f"The NextToken has expired: it is good for {EVENT_TOKEN_SECONDS} seconds."
@@ -116,6 +113,18 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
     if stream.number != token.number:
         raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
     return token, stream
+
+
+def _token(text: str) -> _Token:
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(text), type=_Token)
+    except ValueError:
+        raise InvalidArgumentException(INVALID_TOKEN) from None
+
+
+def token_stream(text: str) -> str:
+    """The stream whose shards a token goes on to list."""
+    return _token(text).stream
 
 
 def _filter(

@@ -340,7 +340,8 @@ class Engine:
             await done
 
         try:
-            await self._tasks.run_task(command, live.execution.arn, report, note)
+            execution = live.execution
+            await self._tasks.run_task(command, execution.arn, execution.role_arn, report, note)
         except errors.StateError as error:
             report(TaskFailed(command.id, error.error, error.cause))
         except Exception as error:

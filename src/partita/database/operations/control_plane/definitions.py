@@ -37,7 +37,6 @@ TOO_MANY_GLOBAL_INDEXES = (
 NOT_BUILT = (
     "VectorIndexes",
     "VectorIndexUpdates",
-    "ResourcePolicy",
     "GlobalTableSourceArn",
     "GlobalTableSettingsReplicationMode",
     "GlobalTableWitnessUpdates",

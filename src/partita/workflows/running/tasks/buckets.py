@@ -145,6 +145,7 @@ def list_objects(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
     return answer | ({"NextContinuationToken": shown[-1]} if len(keys) > most else {})
 
 
+BUCKET_ARN = "arn:aws:s3:::"
 OPERATIONS = {
     "copyObject": copy_object,
     "deleteObject": delete_object,
@@ -155,6 +156,29 @@ OPERATIONS = {
     "putObject": put_object,
 }
 """By their names in a Resource."""
+
+
+ACTIONS = {
+    "deleteObject": "s3:DeleteObject",
+    "deleteObjects": "s3:DeleteObject",
+    "getObject": "s3:GetObject",
+    "headObject": "s3:GetObject",
+    "listObjectsV2": "s3:ListBucket",
+}
+
+
+def needs(operation: str, request: dict[str, Any]) -> list[tuple[str, str]]:
+    """The rights that an operation needs: actions, and what they are on."""
+    action, bucket = ACTIONS.get(operation, "s3:PutObject"), request.get("Bucket", "")
+    if operation == "listObjectsV2":
+        return [(action, f"{BUCKET_ARN}{bucket}")]
+    if operation == "deleteObjects":
+        return [(action, f"{BUCKET_ARN}{bucket}/*")]
+    found = [(action, f"{BUCKET_ARN}{bucket}/{request.get('Key', '')}")]
+    if operation == "copyObject":
+        source = str(request.get("CopySource", "")).lstrip("/")
+        found.append(("s3:GetObject", f"{BUCKET_ARN}{source}"))
+    return found
 
 
 def run(buckets: Buckets, operation: str, request: dict[str, Any]) -> dict[str, Any]:

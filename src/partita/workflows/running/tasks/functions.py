@@ -22,9 +22,12 @@ LATEST = "$LATEST"
 
 
 class Functions(Protocol):
-    async def call(self, resource: str, event: Any, *, is_event: bool = False) -> tuple[Any, str]:
+    async def call(
+        self, resource: str, event: Any, *, is_event: bool = False, role: str = ""
+    ) -> tuple[Any, str]:
         """The result of a function, and the version that gave it. Raises StateError when it fails.
-        An event is only handed over."""
+        An event is only handed over. The rights are those of a role, where the server asks for
+        any."""
 
     async def close(self) -> None: ...
 
@@ -35,13 +38,15 @@ class RemoteFunctions:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def call(self, resource: str, event: Any, *, is_event: bool = False) -> tuple[Any, str]:
+    async def call(
+        self, resource: str, event: Any, *, is_event: bool = False, role: str = ""
+    ) -> tuple[Any, str]:
         name = function_name(resource)
         if name is None:
             raise _unknown(resource)
         try:
             invoked = await invoke(
-                self._client, name, json.dumps(event).encode(), is_event=is_event
+                self._client, name, json.dumps(event).encode(), is_event=is_event, role=role
             )
         except ClientError as error:
             if error.code == "ResourceNotFoundException":
@@ -70,7 +75,9 @@ class LocalFunctions:
             for setting in functions
         }
 
-    async def call(self, resource: str, event: Any, *, is_event: bool = False) -> tuple[Any, str]:
+    async def call(
+        self, resource: str, event: Any, *, is_event: bool = False, role: str = ""
+    ) -> tuple[Any, str]:
         pool = self._pools.get(function_name(resource) or "")
         if pool is None:
             raise _unknown(resource)

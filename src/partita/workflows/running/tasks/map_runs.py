@@ -24,6 +24,7 @@ from partita.workflows.language.states.map_items import too_many_failures
 from partita.workflows.language.values import Json, json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import EXPRESS, SUCCEEDED, Execution, Machine
+from partita.workflows.running.tasks import buckets
 from partita.workflows.running.tasks.buckets import Buckets
 
 CONCURRENCY_MAX = 100
@@ -64,13 +65,16 @@ class MapRuns:
         self._buckets = buckets
         self.children: Children | None = None
 
-    async def run(self, task: StartTask, execution_arn: str, report: Callable[..., None]) -> None:
+    async def run(
+        self, task: StartTask, execution_arn: str, role: str, report: Callable[..., None]
+    ) -> None:
         """Report the outcome of a map run. Raises StateError when it fails."""
         assert self.children is not None
         parent, machine = self.children.machine_of(execution_arn)
         state = distributed.state_of(machine, task)
+        await self._check_writer(task, role)
         try:
-            found = await self._found(task)
+            found = await self._found(task, role)
         except StateError as error:
             raise StateError(ITEM_READER_FAILED, error.cause) from error
         inputs = distributed.inputs_of(state, task, found)
@@ -125,9 +129,26 @@ class MapRuns:
             await asyncio.gather(*running, return_exceptions=True)
         return sorted(ended, key=lambda child: child.number)
 
+    async def _check_writer(self, task: StartTask, role: str) -> None:
+        writer = task.input["writer"]
+        if writer is not None and "Resource" in writer:
+            place = writer["Parameters"]
+            prefix = str(place.get("Prefix", "")).strip("/")
+            resource = f"{buckets.BUCKET_ARN}{place.get('Bucket', '')}/{prefix}/*"
+            try:
+                await self._check(role, "s3:PutObject", resource.replace("//", "/"))
+            except StateError as error:
+                raise StateError(RESULT_WRITER_FAILED, error.cause) from error
+
+    async def _check(self, role: str, action: str, resource: str) -> None:
+        try:
+            await self._client.check_right(role, action, resource)
+        except ClientError as error:
+            raise StateError(RUNTIME, error.message) from error
+
     # Items
 
-    async def _found(self, task: StartTask) -> Found:
+    async def _found(self, task: StartTask, role: str) -> Found:
         reader = task.input["reader"]
         if reader is None:
             items: Found = task.input["items"]
@@ -135,13 +156,16 @@ class MapRuns:
         operation = reader["Resource"].rpartition(":")[2]
         parameters = reader["Parameters"]
         config = reader.get("ReaderConfig", {})
+        if operation in buckets.OPERATIONS:
+            for action, resource in buckets.needs(operation, parameters):
+                await self._check(role, action, resource)
         if operation == "getObject":
             content = self._buckets.read(parameters.get("Bucket", ""), parameters.get("Key", ""))
             found = _parsed(content, config)
         elif operation == "listObjectsV2":
             found = self._listed(parameters)
         else:
-            found = await self._table_items(operation, parameters, _limit(config))
+            found = await self._table_items(operation, parameters, _limit(config), role)
         limit = _limit(config)
         return found[:limit] if limit is not None and isinstance(found, list) else found
 
@@ -151,13 +175,13 @@ class MapRuns:
         return [self._buckets.described(bucket, key) for key in keys]
 
     async def _table_items(
-        self, operation: str, parameters: dict[str, Any], limit: int | None
+        self, operation: str, parameters: dict[str, Any], limit: int | None, role: str
     ) -> list[Json]:
         items: list[Json] = []
         name = operation[0].upper() + operation[1:]
         while limit is None or len(items) < limit:
             try:
-                page = await self._client.call("dynamodb", name, parameters)
+                page = await self._client.call_for(role, "dynamodb", name, parameters)
             except ClientError as error:
                 raise StateError(RUNTIME, str(error)) from error
             items += page["Items"]
