@@ -187,7 +187,7 @@ def main() -> None:
     bench.prepare()
     say = sys.stdout.write
     say(f"Microseconds of one request, {'compiled' if is_used() else 'plain Python'}\n\n")
-    say("| operation | whole | " + " | ".join(STAGES) + " | by its key alone | response cached |\n")
+    say("| operation | whole | " + " | ".join(STAGES) + " | from its bytes | response cached |\n")
     say("| --- " * (len(STAGES) + 4) + "|\n")
     for name in NAMES:
         stages, plain, seen = measure(bench, name)

@@ -83,7 +83,7 @@ MODULES = (
     "database/database.py",
     "database/operations/data_plane/expression_parameters.py",
     "database/operations/data_plane/items.py",
-    "database/operations/data_plane/plain_get.py",
+    "database/operations/data_plane/plain_reads.py",
     "streams/kinesis/records.py",
     "database/response_cache.py",
     "database/operations/data_plane/pages.py",

@@ -26,7 +26,7 @@ from partita.database.operations.control_plane import (
 from partita.database.operations.data_plane import (
     batches,
     items,
-    plain_get,
+    plain_reads,
     queries,
     scans,
     transactions,
@@ -75,7 +75,10 @@ READS: dict[str, ReadHandler] = {
     "TransactGetItems": transactions.transact_get_items,
 }
 
-PLAIN_READS: dict[str, PlainHandler] = {"GetItem": plain_get.get_plain_item}
+PLAIN_READS: dict[str, PlainHandler] = {
+    "GetItem": plain_reads.get_plain_item,
+    "Query": plain_reads.query_plain_range,
+}
 """Fast paths: answer the simplest form of a request straight from its bytes."""
 
 WRITES: dict[str, WriteHandler] = {

@@ -1,0 +1,131 @@
+"""Fast paths for the most frequent requests, straight from their bytes.
+
+GetItem with nothing but a key of short strings; Query of a table with nothing but a key condition
+over short strings. Everything else is left to `items.get_item` and `queries.query`, which have all
+the rules and all the errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from partita.database.expressions.key_condition import compile_key_condition
+from partita.database.operations.context import ReadContext
+from partita.database.tables import layout
+from partita.database.tables.keys import SHORT_CHARS_MAX
+from partita.database.tables.schema import DELETING, Table
+from partita.database.tables.stored import HEADER_BYTES
+from partita.errors import DynamoDBError
+from partita.limits import KB, PAGE_BYTES_MAX
+
+NO_ITEM: Final = b"{}"
+QUERY_BYTES_MAX: Final = 4 * KB
+"""No placeholder of so short a request that its expression uses can be too long."""
+
+# Not class statements: compiled by mypyc, they would lose `forbid_unknown_fields`.
+_PlainGet: Final = msgspec.defstruct(
+    "PlainGet",
+    [("TableName", str), ("Key", dict[str, dict[str, str]]), ("ConsistentRead", bool, False)],
+    forbid_unknown_fields=True,
+    gc=False,
+)
+_PlainQuery: Final = msgspec.defstruct(
+    "PlainQuery",
+    [
+        ("TableName", str),
+        ("KeyConditionExpression", str),
+        ("ExpressionAttributeValues", dict[str, dict[str, str]]),
+        ("ExpressionAttributeNames", dict[str, str] | None, None),
+        ("ScanIndexForward", bool, True),
+        ("ConsistentRead", bool, False),
+    ],
+    forbid_unknown_fields=True,
+    gc=False,
+)
+_decode_get: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_PlainGet).decode
+_decode_query: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_PlainQuery).decode
+
+
+def get_plain_item(context: ReadContext, body: bytes) -> bytes | None:
+    """The response, or None if the request has to take the normal path."""
+    try:
+        request = _decode_get(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    table = _settled_table(context, request.TableName)
+    if table is None:
+        return None
+    key: dict[str, dict[str, str]] = request.Key
+    attributes = table.key_attributes
+    if len(key) != len(attributes):
+        return None
+    for name, kind in attributes:
+        value = key.get(name)
+        if value is None or kind != "S" or not _is_short_string(value):
+            return None
+    item_key = layout.item_key(table, key)
+    context.partition = layout.partition_of(item_key)
+    stored = context.snapshot.get(item_key)
+    return NO_ITEM if stored is None else b'{"Item":%b}' % stored[HEADER_BYTES:]
+
+
+def query_plain_range(context: ReadContext, body: bytes) -> bytes | None:
+    """The same for a Query whose items fit on one page."""
+    if len(body) > QUERY_BYTES_MAX:
+        return None
+    try:
+        request = _decode_query(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    table = _settled_table(context, request.TableName)
+    if table is None:
+        return None
+    values: dict[str, dict[str, str]] = request.ExpressionAttributeValues
+    for value in values.values():
+        if not _is_short_string(value):
+            return None
+    given: dict[str, str] | None = request.ExpressionAttributeNames
+    names: dict[str, str] = {} if given is None else given
+    if given is not None and not names:
+        return None
+    try:
+        condition = compile_key_condition(request.KeyConditionExpression, names)
+        if condition.values_used != values.keys() or condition.names_used != names.keys():
+            return None
+        condition.check(values)
+        keys = condition.resolve((table.partition,), table.sort_attributes, values)
+    except DynamoDBError:
+        return None
+    start, stop = layout.table_range(table, keys)
+    items: list[bytes] = []
+    size = 0
+    for _, stored in context.snapshot.range(start, stop, reverse=not request.ScanIndexForward):
+        # What counts for a page is never more than the bytes that are stored.
+        size += len(stored)
+        if size >= PAGE_BYTES_MAX:
+            return None
+        items.append(stored[HEADER_BYTES:])
+    context.partition = layout.partition_of(start)
+    count = len(items)
+    counts = b'],"Count":%d,"ScannedCount":%d}' % (count, count)
+    return b"".join((b'{"Items":[', b",".join(items), counts))
+
+
+def _settled_table(context: ReadContext, name: str) -> Table | None:
+    """A table that can be read for nothing; errors about others are left to the normal path."""
+    service = context.service
+    if service.ledger.is_on:
+        return None
+    table = service.catalog.find(name)
+    if table is None or table.transition == DELETING or service.clock() < table.settles_at:
+        return None
+    return table
+
+
+def _is_short_string(value: dict[str, str]) -> bool:
+    """Whether it is a value that every key of strings can have."""
+    text = value.get("S")
+    return len(value) == 1 and text is not None and 0 < len(text) <= SHORT_CHARS_MAX
