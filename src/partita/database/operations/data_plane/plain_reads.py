@@ -24,6 +24,8 @@ from partita.limits import KB, PAGE_BYTES_MAX
 NO_ITEM: Final = b"{}"
 QUERY_BYTES_MAX: Final = 4 * KB
 """No placeholder of so short a request that its expression uses can be too long."""
+BYTES_OF_ONE_PAGE: Final = PAGE_BYTES_MAX // 2
+"""So many stored bytes never count for more than a page: see `item/page_bytes.py`."""
 
 # Not class statements: compiled by mypyc, they would lose `forbid_unknown_fields`.
 _PlainGet: Final = msgspec.defstruct(
@@ -103,9 +105,8 @@ def query_plain_range(context: ReadContext, body: bytes) -> bytes | None:
     items: list[bytes] = []
     size = 0
     for _, stored in context.snapshot.range(start, stop, reverse=not request.ScanIndexForward):
-        # What counts for a page is never more than the bytes that are stored.
         size += len(stored)
-        if size >= PAGE_BYTES_MAX:
+        if size > BYTES_OF_ONE_PAGE:
             return None
         items.append(stored[HEADER_BYTES:])
     context.partition = layout.partition_of(start)
