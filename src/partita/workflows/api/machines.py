@@ -62,8 +62,9 @@ async def create_state_machine(service: Service, request: Request) -> Answer:
 async def _same(service: Service, machine: Machine, version: Version | None) -> Machine:
     """The existing machine, if creating it again is idempotent. (API reference)"""
     arn = arns.machine_arn(machine.name)
-    there = await service.executions.machine(arn)
-    if there.status == DELETING:
+    there = await service.store.machine(machine.name)
+    # If it is not there any more, its deletion has come to its end just now.
+    if there is None or there.status == DELETING:
         raise StateMachineDeleting(f"State Machine Deleting: '{arn}'")
     names = ("definition", "type", "logging", "tracing")
     is_other = any(getattr(there, name) != getattr(machine, name) for name in names)
