@@ -7,8 +7,9 @@ towards a page of 1 MB, which the service measures in its own storage format.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypedDict
 
 import msgspec
 import orjson
@@ -27,6 +28,7 @@ unpack_sizes: Final = _HEADER.unpack_from
 _decode_item: Final = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
 
+DECODERS_MAX: Final = 1024
 LARGE_BODY_BYTES: Final = 32 * KB
 """What is smaller is decoded in no time, and not counted."""
 
@@ -89,3 +91,14 @@ def unpack(value: bytes) -> Stored:
 
 def decode(body: bytes) -> Item:
     return _decode_item(body)
+
+
+@lru_cache(DECODERS_MAX)
+def attributes_decoder(names: frozenset[str]) -> Callable[[bytes], Item]:
+    """Decodes these attributes of an item and skips all others, which is faster."""
+    # As a call of something unknown: types that are made here are not for mypy.
+    typed_dict: Any = TypedDict
+    members = dict.fromkeys(names, dict[str, object])
+    decoder: Any = msgspec.json.Decoder(typed_dict("Attributes", members, total=False))
+    decode_attributes: Callable[[bytes], Item] = decoder.decode
+    return decode_attributes

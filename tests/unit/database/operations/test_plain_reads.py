@@ -111,7 +111,13 @@ placeholders = st.one_of(
     st.dictionaries(st.sampled_from([":p", ":s", ":t", ":" + "x" * 300]), values, max_size=3),
     st.fixed_dictionaries(
         {":p": st.just({"S": "a"})},
-        optional={name: st.builds(dict, S=st.sampled_from(TEXTS)) for name in (":s", ":t")},
+        optional={
+            name: st.one_of(
+                st.builds(dict, S=st.sampled_from(TEXTS)),
+                st.builds(dict, N=st.sampled_from(["1", "0", "01", "-1", "1.0", "\u0661", ""])),
+            )
+            for name in (":s", ":t")
+        },
     ),
 )
 names = st.dictionaries(st.sampled_from(["#p", "#x"]), st.sampled_from(["pk", "more", ""]))
@@ -121,6 +127,10 @@ of_queries = st.fixed_dictionaries(
         "ExpressionAttributeNames": names,
         "ScanIndexForward": st.sampled_from([True, False, None, 0]),
         "ConsistentRead": st.booleans(),
+        "FilterExpression": st.sampled_from(
+            ["more = :s", "attribute_exists(more)", "more > :t", "sk = :s", "#x = :s", "pk.a = :s"]
+        ),
+        "ProjectionExpression": st.sampled_from(["sk", "#x", "more, sk", "pk.a", "more, more", ""]),
         "Limit": st.just(1),
         "IndexName": st.just("none"),
     },
@@ -194,6 +204,23 @@ def test_a_range_of_strings_is_answered_in_both_directions() -> None:
         found = json.loads(answer)
         assert [item["sk"]["S"] for item in found["Items"]] == expected
         assert (found["Count"], found["ScannedCount"]) == (3, 3)
+
+
+def test_a_filter_and_a_projection_are_honoured() -> None:
+    request = {
+        "TableName": "strings-sorted",
+        "KeyConditionExpression": "pk = :p",
+        "FilterExpression": "begins_with(more, :m)",
+        "ProjectionExpression": "#s",
+        "ExpressionAttributeNames": {"#s": "sk"},
+        "ExpressionAttributeValues": {":p": {"S": "a"}, ":m": {"S": "ä"}},
+    }
+    answer = query_plain_range(DATABASE.reads, json.dumps(request).encode())
+    assert answer is not None
+    assert json.loads(answer)["Items"] == [{"sk": {"S": place}} for place in ("1", "a", "b", "ä")]
+    request["ExpressionAttributeValues"] = {":p": {"S": "a"}, ":m": {"S": "b"}}
+    answer = query_plain_range(DATABASE.reads, json.dumps(request).encode())
+    assert answer == b'{"Items":[],"Count":0,"ScannedCount":4}'
 
 
 def test_a_query_of_more_than_a_page_is_left_to_others() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from partita.database.capacity.units import Consumed, read_units
+from partita.database.expressions.condition import Condition
+from partita.database.expressions.projection import Projection
 from partita.database.item.keys import KeyAttribute, KeyRange
 from partita.database.item.values import AttributeValue, Item, normalize_item
 from partita.database.operations import charges
@@ -19,7 +21,7 @@ from partita.database.tables.indexes import projected_names
 from partita.database.tables.keys import KEY_MISMATCH, check_key_values, check_scalar_paths
 from partita.database.tables.read import Keep, Page, load, read_page
 from partita.database.tables.schema import ALL, Index, Table
-from partita.database.tables.stored import Stored, decode
+from partita.database.tables.stored import Stored, attributes_decoder, decode
 from partita.errors import INVALID, MalformedValue, ValidationException
 
 INVALID_START: Final = "The provided starting key is invalid"
@@ -125,6 +127,7 @@ class Selection:
     """Which items a page returns, and how: filtered, projected, fetched from the table."""
 
     __slots__ = (
+        "_decode",
         "expressions",
         "fetched_bytes",
         "fetches",
@@ -149,6 +152,9 @@ class Selection:
         self.filters_fetched = filters_fetched
         """Whether the filter uses attributes that the index does not project."""
         self.fetched_bytes = 0
+        self._decode: Callable[[bytes], Item] = decode
+        if not fetches and not filters_fetched:
+            self._decode = part_decoder(expressions.filter, expressions.projection)
 
     @property
     def keep(self) -> Keep | None:
@@ -158,7 +164,7 @@ class Selection:
 
     def _keep(self, body: bytes) -> bytes | None:
         condition, projection = self.expressions.filter, self.expressions.projection
-        item = decode(body)
+        item = self._decode(body)
         stored = self._fetch(item) if self.filters_fetched else None
         filtered = stored.item if stored else item
         if condition and not condition.holds(filtered, self.expressions.values):
@@ -173,6 +179,16 @@ class Selection:
         assert stored is not None, "an index entry without its item"
         self.fetched_bytes += stored.size
         return stored
+
+
+def part_decoder(
+    condition: Condition | None, projection: Projection | None
+) -> Callable[[bytes], Item]:
+    """Decodes what a filter and a projection need of an item."""
+    names = condition.attributes if condition else frozenset[str]()
+    if projection:
+        names = names | {str(path[0]) for path in projection.paths}
+    return attributes_decoder(names)
 
 
 def select(

@@ -1,8 +1,8 @@
 """Fast paths for the most frequent requests, straight from their bytes.
 
-GetItem with nothing but a key of short strings; Query of a table with nothing but a key condition
-over short strings. Everything else is left to `items.get_item` and `queries.query`, which have all
-the rules and all the errors.
+GetItem with nothing but a key of short strings; Query of a table with nothing but expressions over
+short strings and whole numbers. Everything else is left to `items.get_item` and `queries.query`,
+which have all the rules and all the errors.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from typing import Any, Final
 
 import msgspec
 
+from partita.database.expressions.condition import Condition, compile_condition
 from partita.database.expressions.key_condition import compile_key_condition
+from partita.database.expressions.projection import Projection, compile_projection
+from partita.database.item.keys import KeyRange
+from partita.database.operations.answers import encode
 from partita.database.operations.context import ReadContext
+from partita.database.operations.data_plane.pages import part_decoder
 from partita.database.tables import layout
-from partita.database.tables.keys import SHORT_CHARS_MAX
+from partita.database.tables.keys import SHORT_CHARS_MAX, check_scalar_paths
 from partita.database.tables.schema import DELETING, Table
 from partita.database.tables.stored import HEADER_BYTES
 from partita.errors import DynamoDBError
@@ -24,6 +29,7 @@ from partita.limits import KB, PAGE_BYTES_MAX
 NO_ITEM: Final = b"{}"
 QUERY_BYTES_MAX: Final = 4 * KB
 """No placeholder of so short a request that its expression uses can be too long."""
+DIGITS_MAX: Final = 20
 BYTES_OF_ONE_PAGE: Final = PAGE_BYTES_MAX // 2
 """So many stored bytes never count for more than a page: see `item/page_bytes.py`."""
 
@@ -41,6 +47,8 @@ _PlainQuery: Final = msgspec.defstruct(
         ("KeyConditionExpression", str),
         ("ExpressionAttributeValues", dict[str, dict[str, str]]),
         ("ExpressionAttributeNames", dict[str, str] | None, None),
+        ("FilterExpression", str | None, None),
+        ("ProjectionExpression", str | None, None),
         ("ScanIndexForward", bool, True),
         ("ConsistentRead", bool, False),
     ],
@@ -87,32 +95,76 @@ def query_plain_range(context: ReadContext, body: bytes) -> bytes | None:
         return None
     values: dict[str, dict[str, str]] = request.ExpressionAttributeValues
     for value in values.values():
-        if not _is_short_string(value):
+        if not (_is_short_string(value) or _is_whole_number(value)):
             return None
-    given: dict[str, str] | None = request.ExpressionAttributeNames
-    names: dict[str, str] = {} if given is None else given
-    if given is not None and not names:
-        return None
     try:
-        condition = compile_key_condition(request.KeyConditionExpression, names)
-        if condition.values_used != values.keys() or condition.names_used != names.keys():
-            return None
-        condition.check(values)
-        keys = condition.resolve((table.partition,), table.sort_attributes, values)
+        plan = _plan(request, table)
     except DynamoDBError:
         return None
+    if plan is None:
+        return None
+    keys, filtering, projection = plan
     start, stop = layout.table_range(table, keys)
     items: list[bytes] = []
-    size = 0
+    size = count = 0
+    is_whole = filtering is None and projection is None
+    decode = None if is_whole else part_decoder(filtering, projection)
     for _, stored in context.snapshot.range(start, stop, reverse=not request.ScanIndexForward):
         size += len(stored)
         if size > BYTES_OF_ONE_PAGE:
             return None
-        items.append(stored[HEADER_BYTES:])
+        count += 1
+        shown = stored[HEADER_BYTES:]
+        if decode is not None:
+            item = decode(shown)
+            if filtering is not None and not filtering.holds(item, values):
+                continue
+            if projection is not None:
+                shown = encode(projection.project(item))
+        items.append(shown)
     context.partition = layout.partition_of(start)
-    count = len(items)
-    counts = b'],"Count":%d,"ScannedCount":%d}' % (count, count)
+    counts = b'],"Count":%d,"ScannedCount":%d}' % (len(items), count)
     return b"".join((b'{"Items":[', b",".join(items), counts))
+
+
+def _plan(
+    request: Any, table: Table
+) -> tuple[KeyRange, Condition | None, Projection | None] | None:
+    """What a Query reads, keeps and shows; None, or an error, if not all of it is in order."""
+    values: dict[str, dict[str, str]] = request.ExpressionAttributeValues
+    names: dict[str, str] = {}
+    if request.ExpressionAttributeNames is not None:
+        names = request.ExpressionAttributeNames
+        if not names:
+            return None
+    filtering, projection = None, None
+    condition = compile_key_condition(request.KeyConditionExpression, names)
+    values_used, names_used = condition.values_used, condition.names_used
+    if request.FilterExpression is not None:
+        filtering = compile_condition(request.FilterExpression, names, "FilterExpression")
+        values_used, names_used = (
+            values_used | filtering.values_used,
+            names_used | filtering.names_used,
+        )
+    if request.ProjectionExpression is not None:
+        projection = compile_projection(request.ProjectionExpression, names)
+        names_used = names_used | projection.names_used
+    if values_used != values.keys() or names_used != names.keys():
+        return None
+    condition.check(values)
+    keys = condition.resolve((table.partition,), table.sort_attributes, values)
+    for value in keys.partition + keys.equal + keys.operands:
+        if "S" not in value:
+            return None
+    if filtering is not None:
+        filtering.check(values)
+        check_scalar_paths(table, filtering.paths)
+        for name in table.key_names:
+            if name in filtering.attributes:
+                return None
+    if projection is not None:
+        check_scalar_paths(table, projection.paths)
+    return keys, filtering, projection
 
 
 def _settled_table(context: ReadContext, name: str) -> Table | None:
@@ -130,3 +182,16 @@ def _is_short_string(value: dict[str, str]) -> bool:
     """Whether it is a value that every key of strings can have."""
     text = value.get("S")
     return len(value) == 1 and text is not None and 0 < len(text) <= SHORT_CHARS_MAX
+
+
+def _is_whole_number(value: dict[str, str]) -> bool:
+    """Whether it is a number that is already written as numbers are stored."""
+    text = value.get("N")
+    return (
+        len(value) == 1
+        and text is not None
+        and len(text) < DIGITS_MAX
+        and text.isascii()
+        and text.isdecimal()
+        and (text[0] != "0" or text == "0")
+    )
