@@ -15,10 +15,12 @@ from partita.clock import system_clock
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.database import Database
+from partita.database.operations.context import Service
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
+from partita.errors import StorageError
 from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
@@ -91,7 +93,7 @@ def serve(
             ),
         )
         callers = _callers(database, triggers, settings_folder)
-        workflows = _workflows(database, functions, time_scale, settings_folder)
+        workflows = _workflows(database.service, functions, time_scale, settings_folder)
         large_requests = LargeRequests(database)
         dispatcher = Dispatcher(
             database,
@@ -135,6 +137,68 @@ def serve(
     lifecycle.run(run)
 
 
+def serve_shared(
+    *,
+    host: str,
+    port: int,
+    storage: str,
+    say: Callable[[str], None],
+    capacity: str = OFF,
+    schedules: Sequence[ScheduledChange] = (),
+    triggers: Sequence[Trigger] = (),
+    functions: Sequence[Function] = (),
+    time_scale: float = 1.0,
+    settings_folder: Path = Path(),
+    allowed_origins: Sequence[str] = (),
+    allowed_hosts: Sequence[str] = (),
+) -> None:
+    """Serve a database in PostgreSQL that other servers may serve too, until told to stop."""
+    from partita.database.shared.database import SharedDatabase, SharedOperations
+    from partita.database.storage.postgresql.connections import place
+
+    if triggers:
+        raise StorageError("Triggers do not run with --storage: take them out of the settings.")
+    hosts = Hosts(allowed_hosts, ALLOW_HOST)
+    kept = place(storage)
+
+    async def run() -> None:
+        database = await SharedDatabase.open(
+            storage, clock=system_clock, capacity=capacity, schedules=schedules
+        )
+        workflows = _workflows(database.service, functions, time_scale, settings_folder)
+        operations = SharedOperations(database, READS, WRITES, ONLY_READS)
+        dispatcher = Dispatcher(
+            operations,
+            {},
+            operations.handlers,
+            pages=PAGES,
+            companions={STEP_FUNCTIONS: workflows},
+            hosts=hosts,
+        )
+
+        def ready(url: str) -> None:
+            database.service.address = url.removeprefix("http://")
+            database.start()
+            if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
+                workflows.start()
+            say(f"Partita is ready on {url} ({kept})")
+
+        try:
+            listener = Listener(
+                dispatcher.handle,
+                AwsResponses(),
+                hosts=hosts,
+                origins=Origins(allowed_origins, EXPOSED_HEADERS, ALLOW_ORIGIN),
+                count=dispatcher.metrics.count_connections,
+            )
+            await lifecycle.serve(listener, host, port, ready, workflows.stop)
+        finally:
+            await workflows.stop()
+            await database.close()
+
+    lifecycle.run(run)
+
+
 def _callers(
     database: Database, triggers: Sequence[Trigger], settings_folder: Path
 ) -> tuple[Triggers, ...]:
@@ -147,12 +211,12 @@ def _callers(
 
 
 def _workflows(
-    database: Database, functions: Sequence[Function], time_scale: float, settings_folder: Path
+    service: Service, functions: Sequence[Function], time_scale: float, settings_folder: Path
 ) -> Companion:
     """The process that answers for Step Functions' API; it gets the address of the database."""
 
     def start() -> bytes:
-        endpoint = f"http://{database.service.address}"
+        endpoint = f"http://{service.address}"
         folder = str(settings_folder.absolute())
         return msgspec.json.encode(Start(endpoint, folder, tuple(functions), time_scale))
 

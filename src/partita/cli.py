@@ -45,6 +45,7 @@ def main() -> None:
 LATE = {
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
+    "storage": "partita.storage_commands:storage",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
     "workflow": "partita.workflows.commands:workflow",
 }
@@ -130,6 +131,12 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     type=click.Path(path_type=Path),
     help="Folder that keeps the data.",
 )
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="Keep the data in PostgreSQL instead, which other servers may share: "
+    "postgresql://user@host/db.",
+)
 @click.option("--in-memory", is_flag=True, help="Keep nothing after the server stops.")
 @click.option(
     "--durability",
@@ -174,6 +181,7 @@ def serve(
     host: str,
     port: int,
     data: Path,
+    storage: str | None,
     in_memory: bool,
     durability: str,
     capacity: str,
@@ -190,20 +198,26 @@ def serve(
     from partita.database.capacity.schedules import scheduled_changes
 
     loaded = settings.Settings() if config is None else settings.load(config)
+    both: dict[str, Any] = {
+        "capacity": capacity,
+        "schedules": scheduled_changes(loaded.capacity),
+        "triggers": loaded.triggers,
+        "functions": loaded.functions,
+        "time_scale": loaded.workflows.time_scale if time_scale is None else time_scale,
+        "settings_folder": Path() if config is None else config.absolute().parent,
+        "allowed_origins": allow_origin,
+        "allowed_hosts": allow_host,
+    }
+    if storage is not None:
+        _serve_shared(host, port, storage, **both)
+        return
     _serve(
         host,
         port,
         None if in_memory else data,
         durable=durability == DURABLE,
-        capacity=capacity,
         response_cache_bytes=response_cache,
-        schedules=scheduled_changes(loaded.capacity),
-        triggers=loaded.triggers,
-        functions=loaded.functions,
-        time_scale=loaded.workflows.time_scale if time_scale is None else time_scale,
-        settings_folder=Path() if config is None else config.absolute().parent,
-        allowed_origins=allow_origin,
-        allowed_hosts=allow_host,
+        **both,
     )
 
 
@@ -318,6 +332,12 @@ def _serve(
         say=click.echo,
         **more,
     )
+
+
+def _serve_shared(host: str, port: int, storage: str, **more: Any) -> None:
+    from partita import assembly
+
+    assembly.serve_shared(host=host, port=port, storage=storage, say=click.echo, **more)
 
 
 # DynamoDB Local's flags
