@@ -27,6 +27,8 @@ from partita.database.tables.statistics import statistics_value
 Pair = tuple[bytes, bytes]
 BUCKET_BYTES: Final = 2
 GROWTH: Final = 4
+ASKED_IN_VAIN_MAX: Final = 5000
+"""A search in what is not known may never come to its end."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,10 @@ class RangeRead:
         self.rows_next = min(PAGE_ROWS_MAX, GROWTH * self.rows_next)
 
 
+class Lacking(Exception):
+    """A run has asked for so much in vain that what it does no longer leads anywhere."""
+
+
 class Known:
     """A snapshot in parts: point reads and ranges that were fetched."""
 
@@ -64,8 +70,15 @@ class Known:
         """Counts and sequence numbers, as the layouts have them."""
         self._keys: set[bytes] = set()
         self._parts: list[RangeRead] = []
-        self.is_lacking = False
-        """Whether something was asked for that is not known, since this was set to False."""
+        self._asked_in_vain = 0
+
+    def begin_run(self) -> None:
+        self._asked_in_vain = 0
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether the run has asked for something that is not known."""
+        return self._asked_in_vain > 0
 
     def get(self, key: bytes) -> bytes | None:
         if key.startswith(FIGURES):
@@ -97,9 +110,9 @@ class Known:
         for row in found.rows:
             yield row.key, row.value
         if not found.is_complete:
-            self.is_lacking = True
             if found not in self._parts:
                 self._parts.append(found)
+            self._ask_in_vain()
 
     def take_wanted(self) -> tuple[Wanted, list[RangeRead]]:
         """What was noted, to be fetched; and the ranges, in the order of their pages."""
@@ -122,7 +135,12 @@ class Known:
 
     def _note(self, key: bytes) -> None:
         self._keys.add(key)
-        self.is_lacking = True
+        self._ask_in_vain()
+
+    def _ask_in_vain(self) -> None:
+        self._asked_in_vain += 1
+        if self._asked_in_vain > ASKED_IN_VAIN_MAX:
+            raise Lacking
 
 
 FIGURES: Final = (layout.STATISTICS, change_layout.SEQUENCES)

@@ -138,7 +138,7 @@ class Rounds:
     def _run(self, request: SharedRequest, known: Known, function: Callable[[], Any] | None) -> Any:
         """The outcome of a function, or None when it lacks something."""
         assert function is not None
-        known.is_lacking = False
+        known.begin_run()
         before, self._view.known = self._view.known, known
         self._now = request.now
         self._ledger.begin(request)
@@ -169,7 +169,7 @@ class Rounds:
         """Read the catalog into memory, all at once when everything of it is there."""
         known, version = Known(), 0
         while True:
-            known.is_lacking = False
+            known.begin_run()
             for prefix in CATALOG_PREFIXES:
                 for _ in known.range(prefix, prefix_end(prefix)):
                     pass
