@@ -7,7 +7,7 @@ compared: only by how much it moves them is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final
 
 from partita.clock import Clock
@@ -58,9 +58,12 @@ class RoundState(LatestState):
         self._changes: dict[bytes, bytes | None] = {}
         self._authors: dict[bytes, Draft] = {}
         self._draft = Draft()
+        self._held: Set[bytes] = frozenset()
 
-    def begin(self) -> WriteBatch:
+    def begin(self, held: Set[bytes]) -> WriteBatch:
+        """`held` are the items that others write whenever this write is decided."""
         self._draft = Draft()
+        self._held = held
         return WriteBatch(self)
 
     def end(self, write_batch: WriteBatch | None) -> Draft:
@@ -92,8 +95,7 @@ class RoundState(LatestState):
         return None if row is None else row.value
 
     def is_held(self, key: bytes) -> bool:
-        # Whoever meets another transaction is overtaken, and decided again.
-        return False
+        return key in self._held
 
 
 UNSHARED: Final = (layout.STATISTICS, change_layout.SEQUENCES, change_layout.CHANGES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from partita.clock import Clock
@@ -15,7 +15,7 @@ Done = Callable[[Any], None]
 
 
 class SharedRequest:
-    __slots__ = ("done", "lease", "now", "payments", "read", "write")
+    __slots__ = ("done", "held", "lease", "now", "payments", "read", "write")
 
     def __init__(
         self,
@@ -32,6 +32,8 @@ class SharedRequest:
         self.write = write
         self.lease = lease
         """Of background work, which only counts while this server leads."""
+        self.held: Set[bytes] = frozenset()
+        """Items for which it has been overtaken for too long: it conflicts with who writes them."""
         self.payments: list[Any] = []
         """What it has paid, in the order in which it asks."""
 

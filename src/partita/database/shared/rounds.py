@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -47,6 +47,8 @@ WAITING_MAX: Final = 10_000
 """Requests beyond are throttled."""
 ATTEMPT_SECONDS_MAX: Final = 5.0
 """For how long a write that is overtaken is decided again."""
+TRANSACTION_SECONDS_MAX: Final = 0.5
+"""The same for a transaction; then it conflicts."""
 OUTCOME_SECONDS_MAX: Final = 30.0
 """For how long the database is asked what became of a commit."""
 INSTANCE_BITS: Final = 40
@@ -222,7 +224,7 @@ class Rounds:
     def _run_write(self, request: SharedRequest, known: Known, state: RoundState) -> Decided | None:
         write = request.write
         assert write is not None
-        write_batch = state.begin()
+        write_batch = state.begin(request.held)
 
         def decide() -> Any:
             outcome = write(write_batch)
@@ -272,11 +274,13 @@ class Rounds:
         keys = {*plan.checks, *plan.changes}
         self._committing |= keys
         lost: Iterable[Decided] = ready
+        changed: Set[bytes] = frozenset()
         remaining: list[Decided] = []
         try:
             await commit(connection, plan, bucket_of)
             lost = ()
         except Overtaken as error:
+            changed = error.keys
             gone = overtaken([one.draft for one in ready], error.keys)
             lost = [one for one in ready if one.draft in gone]
             remaining = [one for one in ready if one.draft not in gone]
@@ -293,7 +297,7 @@ class Rounds:
             self._committing -= keys
         for one in lost:
             requests.remove(one.request)
-            self._try_again(one.request)
+            self._try_again(one, changed)
         again = {id(one) for one in (*lost, *remaining)}
         for one in ready:
             if id(one) not in again:
@@ -301,12 +305,17 @@ class Rounds:
                 self._answer(one)
         return remaining
 
-    def _try_again(self, request: SharedRequest) -> None:
+    def _try_again(self, one: Decided, changed: Set[bytes]) -> None:
+        request = one.request
+        seconds = self._clock() - request.now
         if request.lease is not None:
             request.done(False)
-        elif self._clock() - request.now > ATTEMPT_SECONDS_MAX:
+        elif seconds > ATTEMPT_SECONDS_MAX:
             request.done(ThrottlingException(OVERTAKEN))
         else:
+            is_transaction = one.write_batch is not None and one.write_batch.holds
+            if is_transaction and seconds > TRANSACTION_SECONDS_MAX:
+                request.held = changed
             self._writes.add([request])
 
     def _answer(self, one: Decided) -> None:
