@@ -91,6 +91,8 @@ class Rounds:
         self._exclusive = _Lane(1, self._exclusive_round, requests_max=1)
         self._committing: set[bytes] = set()
         """What rounds of this server are committing now."""
+        self._deferred: list[SharedRequest] = []
+        """Requests that need some of it."""
         self._figures: dict[bytes, bytes] = {}
         """Counts as they were a moment ago: for writes, which only move them."""
         self._now: float | None = None
@@ -251,7 +253,7 @@ class Rounds:
             if draft.changes_catalog:
                 self._exclusive.add([one.request])
             elif draft.touches(self._committing) or not elsewhere.isdisjoint(draft.rests_on):
-                self._writes.add([one.request])
+                self._defer(one.request)
             elif not draft.changes and not draft.rests_on:
                 self._answer(one)
             else:
@@ -295,6 +297,8 @@ class Rounds:
                 lost = ()
         finally:
             self._committing -= keys
+            deferred, self._deferred = self._deferred, []
+            self._writes.add(deferred)
         for one in lost:
             requests.remove(one.request)
             self._try_again(one, changed)
@@ -304,6 +308,13 @@ class Rounds:
                 requests.remove(one.request)
                 self._answer(one)
         return remaining
+
+    def _defer(self, request: SharedRequest) -> None:
+        """Until a commit under way has come to its end."""
+        if self._committing:
+            self._deferred.append(request)
+        else:
+            self._writes.add([request])
 
     def _try_again(self, one: Decided, changed: Set[bytes]) -> None:
         request = one.request
@@ -343,7 +354,7 @@ class Rounds:
             try:
                 async with self._connections.one() as connection:
                     return await is_committed(connection, token)
-            except StorageError:
+            except (StorageError, OutcomeUnknown):
                 if self._clock() > end:
                     raise
                 await asyncio.sleep(0.2)

@@ -6,7 +6,8 @@ overtaken. The second writes what follows from it, and commits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -71,6 +72,7 @@ _SET_SEQUENCES: Final = """
 _REMOVE_SEQUENCES: Final = "DELETE FROM partita_sequences WHERE key = ANY(%b::bytea[])"
 _REMOVE_COUNTS: Final = "DELETE FROM partita_counts WHERE key >= %b AND key < %b"
 _TOKEN: Final = "INSERT INTO partita_commits (token) VALUES (%s)"
+_TOUCH_TOKEN: Final = "UPDATE partita_commits SET at = now() WHERE token = %s"
 _MOVE_CATALOG: Final = "UPDATE partita_catalog SET version = version + 1 WHERE id = 1"
 
 
@@ -199,14 +201,8 @@ async def check_and_change(
 async def finish(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket) -> None:
     """The second round trip: write what follows from what was checked, and commit."""
     statements = _Statements(connection)
-    notices: list[str] = []
-
-    def hear(diagnostic: Any) -> None:
-        notices.append(diagnostic.sqlstate or "")
-
-    connection.add_notice_handler(hear)
     try:
-        async with connection.pipeline():
+        async with _on_all_copies(connection), connection.pipeline():
             await _write_the_rest(statements, plan, bucket)
             await statements.run("COMMIT")
     except psycopg.Error as error:
@@ -214,23 +210,36 @@ async def finish(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Buc
             raise OutcomeUnknown from error
         await _roll_back(connection)
         raise
-    finally:
-        connection.remove_notice_handler(hear)
-    if LOCAL_ONLY in notices:
-        raise OutcomeUnknown
-
-
-LOCAL_ONLY: Final = "01000"
-"""The warning that a commit may not have reached the synchronous standby."""
 
 
 async def is_committed(connection: AsyncConnection[Any], token: int) -> bool:
     """Whether a transaction with an unknown outcome was committed; if not, it never will be."""
-    try:
-        await connection.execute(_TOKEN, [token])
-    except psycopg.errors.UniqueViolation:
-        return True
+    async with _on_all_copies(connection):
+        try:
+            await connection.execute(_TOKEN, [token])
+        except psycopg.errors.UniqueViolation:
+            # Only a commit of our own says that the standby has what came before it.
+            await connection.execute(_TOUCH_TOKEN, [token])
+            return True
     return False
+
+
+@asynccontextmanager
+async def _on_all_copies(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
+    """A commit that PostgreSQL warns of may be on the primary only: its outcome is unknown."""
+    warnings: list[str] = []
+
+    def hear(diagnostic: Any) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING":
+            warnings.append(diagnostic.message_primary)
+
+    connection.add_notice_handler(hear)
+    try:
+        yield
+    finally:
+        connection.remove_notice_handler(hear)
+    if warnings:
+        raise OutcomeUnknown(*warnings)
 
 
 async def _write_the_rest(statements: _Statements, plan: CommitPlan, bucket: Bucket) -> None:
