@@ -18,7 +18,7 @@ from partita.database.database import Database
 from partita.database.operations.context import Service
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
-from partita.database.storage.engine import Engine
+from partita.database.storage.engine import Engine, Snapshot
 from partita.database.storage.lmdb import LmdbEngine
 from partita.errors import StorageError
 from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
@@ -225,15 +225,27 @@ def _workflows(
 
 def check(data: Path, say: Callable[[str], None]) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
+    with opened_for_reading(data) as snapshot:
+        return _check(snapshot, say)
+
+
+def check_storage(url: str, say: Callable[[str], None]) -> bool:
+    """The same for what servers share in PostgreSQL."""
+    from partita.database.shared.stored_snapshot import stored_snapshot
+
+    with stored_snapshot(url) as snapshot:
+        return _check(snapshot, say)
+
+
+def _check(snapshot: Snapshot, say: Callable[[str], None]) -> bool:
     from partita.database.check.check import check as check_folder
     from partita.database.check.findings import Folder
 
-    with opened_for_reading(data) as snapshot:
-        folder = Folder(snapshot)
-        findings = 0
-        for finding in check_folder(folder):
-            findings += 1
-            say(str(finding))
+    folder = Folder(snapshot)
+    findings = 0
+    for finding in check_folder(folder):
+        findings += 1
+        say(str(finding))
     tables = len(folder.tables)
     looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries"
     if folder.changes:

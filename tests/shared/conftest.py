@@ -36,8 +36,11 @@ def storage(postgresql: PostgreSQL) -> str:
 
 @pytest.fixture(scope="session")
 def servers(storage: str) -> Iterator[list[processes.Server]]:
+    """Whatever the tests do, every invariant holds in the end."""
     with processes.starting() as start:
         yield [start("serve", "--port", "0", "--storage", storage, stderr=None) for _ in range(3)]
+    checked = processes.run("storage", "check", storage)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.fixture(scope="session")

@@ -61,16 +61,23 @@ class Writers:
                 time.sleep(0.05)
 
 
-def _leader(storage: str) -> str | None:
-    lines = processes.run("storage", "status", storage).stdout.splitlines()
-    return next((line.split(",")[0] for line in lines if line.endswith("leads")), None)
+def _leader(postgresql: PostgreSQL, database: str) -> int | None:
+    connection = postgresql.connect(database)
+    try:
+        leases = "SELECT holder FROM partita_leases WHERE expires_at > now()"
+        found = connection.execute(leases).fetchone()
+        return None if found is None else int(found[0])
+    finally:
+        connection.close()
 
 
-def _wait_for_another_leader(storage: str, before: str | None) -> None:
+def _wait_for_another_leader(postgresql: PostgreSQL, database: str, before: int | None) -> int:
     deadline = time.monotonic() + MOVES_SECONDS_MAX
-    while _leader(storage) in (None, before):
+    while (leader := _leader(postgresql, database)) in (None, before):
         assert time.monotonic() < deadline, "nobody leads"
-        time.sleep(0.2)
+        time.sleep(0.1)
+    assert leader is not None
+    return leader
 
 
 def test_a_killed_database_loses_nothing_acknowledged_and_is_used_again() -> None:
@@ -92,6 +99,7 @@ def test_a_killed_database_loses_nothing_acknowledged_and_is_used_again() -> Non
             assert number(clients[1], table, f"w{place}", "n") >= acknowledged
         codes = [server.terminate()[0] for server in servers]
         assert codes == [0, 0]
+        assert processes.run("storage", "check", storage).returncode == 0
 
 
 def test_leadership_moves_when_the_leader_is_killed(postgresql: PostgreSQL) -> None:
@@ -99,13 +107,12 @@ def test_leadership_moves_when_the_leader_is_killed(postgresql: PostgreSQL) -> N
     assert processes.run("storage", "init", storage).returncode == 0
     with processes.starting() as start:
         first = start("serve", "--port", "0", "--storage", storage)
-        _wait_for_another_leader(storage, None)
-        second = start("serve", "--port", "0", "--storage", storage)
-        leader, client = _leader(storage), second.client()
+        leader = _wait_for_another_leader(postgresql, "leaders", None)
+        client = start("serve", "--port", "0", "--storage", storage).client()
         table = create(client)
         first.kill()
         client.delete_table(TableName=table)
-        _wait_for_another_leader(storage, leader)
+        _wait_for_another_leader(postgresql, "leaders", leader)
         deadline = time.monotonic() + MOVES_SECONDS_MAX
         while _has_rows_of_deleted_tables(postgresql, "leaders"):
             assert time.monotonic() < deadline
@@ -128,17 +135,15 @@ def test_a_leader_that_was_stopped_past_its_lease_is_fenced(postgresql: PostgreS
     assert processes.run("storage", "init", storage).returncode == 0
     with processes.starting() as start:
         first = start("serve", "--port", "0", "--storage", storage)
-        _wait_for_another_leader(storage, None)
-        leader = _leader(storage)
+        leader = _wait_for_another_leader(postgresql, "fenced", None)
         second = start("serve", "--port", "0", "--storage", storage)
         table = create(second.client())
         first.process.send_signal(signal.SIGSTOP)
         try:
-            _wait_for_another_leader(storage, leader)
-            moved = _leader(storage)
+            moved = _wait_for_another_leader(postgresql, "fenced", leader)
             second.client().put_item(TableName=table, Item=item("a", n=1))
         finally:
             first.process.send_signal(signal.SIGCONT)
         time.sleep(2)
-        assert _leader(storage) == moved
+        assert _leader(postgresql, "fenced") == moved
         assert number(first.client(), table, "a", "n") == 1

@@ -63,7 +63,11 @@ async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
         async with await AsyncConnection.connect(url, **SESSION) as connection:
             yield connection
     except psycopg.Error as error:
-        raise StorageError(f"{place(url)}: {_words(error)}.") from error
+        raise failure(url, error) from error
+
+
+def failure(url: str, error: psycopg.Error) -> StorageError:
+    return StorageError(f"{place(url)}: {_words(error)}.")
 
 
 def place(url: str) -> str:

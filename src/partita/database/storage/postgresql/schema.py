@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -38,17 +38,20 @@ TABLES: Final = (
     f"INSERT INTO partita_format VALUES ({SCHEMA_VERSION})",
 )
 
+_FIRST_ROW: Final = "INSERT INTO partita_rows (key, bucket, value, version) VALUES (%b, 0, %b, 1)"
 _EXISTS: Final = "SELECT to_regclass('partita_format') IS NOT NULL"
 
 
-async def init(connection: AsyncConnection[Any]) -> bool:
-    """Create the tables; whether there were none yet."""
+async def init(connection: AsyncConnection[Any], rows: Mapping[bytes, bytes]) -> bool:
+    """Create the tables, with some first rows; whether there were none yet."""
     async with connection.transaction():
         if await _value(connection, _EXISTS):
             await check(connection)
             return False
         for statement in TABLES:
             await connection.execute(statement)
+        for key, value in rows.items():
+            await connection.execute(_FIRST_ROW, [key, value])
     return True
 
 
