@@ -45,11 +45,20 @@ def main() -> None:
 LATE = {
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
-    "storage": "partita.storage_commands:storage",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
+    "storage": "partita.storage_commands:storage",
     "workflow": "partita.workflows.commands:workflow",
 }
 """Groups of commands whose modules are only loaded when they are asked for."""
+
+
+def _require_postgresql() -> None:
+    try:
+        import_module("psycopg_pool")
+    except ImportError as error:
+        raise PartitaError(
+            f"{error.name} is not installed; pip install 'partita[postgresql]' has it."
+        ) from error
 
 
 class Commands(click.Group):
@@ -60,6 +69,8 @@ class Commands(click.Group):
         if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
         module, _, name = LATE[cmd_name].partition(":")
+        if cmd_name == "storage":
+            _require_postgresql()
         group: click.Command = getattr(import_module(module), name)
         return group
 
@@ -337,6 +348,7 @@ def _serve(
 def _serve_shared(host: str, port: int, storage: str, **more: Any) -> None:
     from partita import assembly
 
+    _require_postgresql()
     assembly.serve_shared(host=host, port=port, storage=storage, say=click.echo, **more)
 
 

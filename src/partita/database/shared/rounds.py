@@ -377,6 +377,11 @@ class Rounds:
                     await self._commit_alone(connection, version, one)
                 else:
                     await connection.execute("ROLLBACK")
+            except LeaseLost:
+                await connection.execute("ROLLBACK")
+                requests.clear()
+                request.done(False)
+                return
             except BaseException:
                 if not (connection.closed or connection.broken):
                     await connection.execute("ROLLBACK")
