@@ -52,21 +52,21 @@ class RequestLedger(Ledger):
         self._position = 0
 
     def admit(self, charges: Sequence[Charge]) -> Refusal | None:
-        refusal: Refusal | None = self._once(lambda: super(RequestLedger, self).admit(charges))
+        if self.is_lacking():
+            return None
+        if self._position == len(self._payments):
+            self._payments.append(super().admit(charges))
+        refusal: Refusal | None = self._next_payment()
         return refusal
 
     def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[Refusal | None]:
         if self.is_lacking():
             return [None] * len(groups)
-        paid: list[Refusal | None] = self._once(
-            lambda: super(RequestLedger, self).admit_all(groups)
-        )
+        if self._position == len(self._payments):
+            self._payments.append(super().admit_all(groups))
+        paid: list[Refusal | None] = self._next_payment()
         return paid
 
-    def _once(self, pay: Callable[[], Any]) -> Any:
-        if self.is_lacking():
-            return None
-        if self._position == len(self._payments):
-            self._payments.append(pay())
+    def _next_payment(self) -> Any:
         self._position += 1
         return self._payments[self._position - 1]
