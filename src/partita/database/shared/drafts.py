@@ -8,25 +8,15 @@ compared: only by how much it moves them is kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from typing import Final
 
 from partita.clock import Clock
 from partita.database.changes import layout as change_layout
-from partita.database.events import layout as event_layout
-from partita.database.shared.known import Known
+from partita.database.shared.known import CATALOG_SPACES, UNSHARED, Known
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.commit import CommitPlan, LogEntry
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.statistics import statistics_delta
-
-CATALOG_SPACES: Final = (
-    layout.FORMAT_KEY[:1],
-    layout.CATALOG,
-    change_layout.STREAMS,
-    event_layout.STREAMS,
-)
-"""What every server keeps in memory, or decides with: changed under an exclusive lock."""
 
 
 class Draft:
@@ -96,9 +86,6 @@ class RoundState(LatestState):
 
     def is_held(self, key: bytes) -> bool:
         return key in self._held
-
-
-UNSHARED: Final = (layout.STATISTICS, change_layout.SEQUENCES, change_layout.CHANGES)
 
 
 def overtaken(drafts: Iterable[Draft], keys: set[bytes]) -> set[Draft]:

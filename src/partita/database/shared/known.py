@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from partita.database.changes import layout as change_layout
+from partita.database.events import layout as event_layout
 from partita.database.item.keys import PARTITION_HASH_BYTES
 from partita.database.storage.postgresql.commit import ABSENT
 from partita.database.storage.postgresql.fetch import (
@@ -144,6 +145,17 @@ class Known:
 
 
 FIGURES: Final = (layout.STATISTICS, change_layout.SEQUENCES)
+
+
+CATALOG_SPACES: Final = (
+    layout.FORMAT_KEY[:1],
+    layout.CATALOG,
+    change_layout.STREAMS,
+    event_layout.STREAMS,
+)
+"""What every server keeps in memory, or decides with: changed under an exclusive lock."""
+UNSHARED: Final = (layout.STATISTICS, change_layout.SEQUENCES, change_layout.CHANGES)
+"""What a draft leaves to its commit: those behind it do not see it."""
 
 
 class CurrentView:
