@@ -15,6 +15,7 @@ from benchmarks import (
     kept,
     large_requests,
     machine,
+    metric_data,
     metrics,
     mixed,
     pagehits,
@@ -129,6 +130,7 @@ def _write_page() -> None:
         *large_requests.section(kept.read(kept.LARGE_REQUESTS)),
         *suite.section(kept.read(kept.SUITE)),
         *metrics.section(kept.read(kept.METRICS)),
+        *metric_data.section(kept.read(kept.METRIC_DATA)),
         *pagehits.section(kept.read(kept.PAGEHITS)),
     ]
     report = Report(latest, others)

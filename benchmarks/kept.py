@@ -16,8 +16,10 @@ SUITE = RESULTS / "suite.json"
 SCALING = RESULTS / "scaling.json"
 WATCHED = RESULTS / "watched.json"
 MIXED = RESULTS / "mixed.json"
+PROTECTED = RESULTS / "protected.json"
 LARGE_REQUESTS = RESULTS / "large_requests.json"
 METRICS = RESULTS / "metrics.json"
+METRIC_DATA = RESULTS / "metric_data.json"
 PAGEHITS = RESULTS / "pagehits.json"
 
 

@@ -85,22 +85,22 @@ def measure() -> dict[str, Any]:
         mariadb = stack.enter_context(TunedMariaDB())
         mysql, endpoint = mariadb.create(DATABASE), f"http://127.0.0.1:{partita.port}"
         os.environ["PARTITA_METRICS_PASSWORD"] = mariadb.password
-        asyncio.run(_fill(mariadb, mysql, endpoint))
+        asyncio.run(fill_both(mariadb, mysql, endpoint))
         where = {"legacy": ["--mysql", mysql], "dynamodb": ["--endpoint", endpoint]}
-        urls = {mode: stack.enter_context(_served(mode, where[mode])) for mode in MODES}
+        urls = {mode: stack.enter_context(served(mode, where[mode])) for mode in MODES}
         script = folder / "reads.lua"
         script.write_text(SCRIPT % METRICS)
         rounds: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
         for seconds in [WARM_UP_SECONDS, *[SECONDS] * ROUNDS]:
             for mode in MODES:
-                answer = _drive(path, script, urls[mode], seconds)
+                answer = drive(path, script, urls[mode], seconds)
                 if seconds == SECONDS:
                     rounds[mode].append(answer)
                     say(f"{mode}: {answer['requests'] / answer['seconds']:,.0f} reads/s")
     return {"machine": described, "rounds": rounds}
 
 
-async def _fill(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
+async def fill_both(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
     """The same catalogue on both sides."""
     say(f"{METRICS:,} metrics into both databases")
     async with service.opened(mysql, endpoint, Tables()) as stores:
@@ -118,7 +118,8 @@ async def _fill(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
 
 
 @contextmanager
-def _served(mode: str, where: list[str]) -> Iterator[str]:
+def served(mode: str, where: list[str]) -> Iterator[str]:
+    """A server of the catalogue, with more options; its URL."""
     command = [sys.executable, "-m", "partita.cli", "metrics", "serve", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--mode", mode, *where], stdout=subprocess.PIPE, text=True, cwd=ROOT
@@ -133,8 +134,10 @@ def _served(mode: str, where: list[str]) -> Iterator[str]:
         process.wait()
 
 
-def _drive(path: str, script: Path, url: str, seconds: int) -> dict[str, float]:
-    options = ["--threads=1", f"--connections={CONNECTIONS}", f"--duration={seconds}s"]
+def drive(
+    path: str, script: Path, url: str, seconds: int, connections: int = CONNECTIONS
+) -> dict[str, float]:
+    options = ["--threads=1", f"--connections={connections}", f"--duration={seconds}s"]
     said = subprocess.run(
         [path, *options, f"--script={script}", url], capture_output=True, text=True, check=True
     ).stdout

@@ -43,10 +43,14 @@ def main() -> None:
 
 
 LATE = {
+    "audit": "partita.server.security.commands.audit:audit",
+    "console": "partita.console.commands:console",
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
+    "policies": "partita.server.security.commands.policies:policies",
     "storage": "partita.storage_commands:storage",
+    "users": "partita.server.security.commands.users:users",
     "workflow": "partita.workflows.commands:workflow",
 }
 """Groups of commands whose modules are only loaded when they are asked for."""
@@ -187,6 +191,63 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     metavar="NAME",
     help="A name that is answered to besides localhost, or * for all.",
 )
+@click.option(
+    "--auth",
+    is_flag=True,
+    help="Verify signatures and policies: who is known is for `partita users`.",
+)
+@click.option(
+    "--users",
+    type=click.Path(path_type=Path),
+    help="A file of users that is not in the data folder; implies --auth.",
+)
+@click.option(
+    "--audit-data",
+    multiple=True,
+    metavar="TABLE[:SHARE]",
+    help="Whose requests for data the audit log has, all or a share; * is every table.",
+)
+@click.option(
+    "--limit-failures",
+    type=click.IntRange(1),
+    default=60,
+    show_default=True,
+    help="With --auth: wrong signatures a minute, of one address.",
+)
+@click.option(
+    "--limit-requests",
+    type=click.IntRange(0),
+    default=0,
+    help="With --auth: requests a second that one key may send; 0 is without limit.",
+)
+@click.option(
+    "--limit-connections",
+    type=click.IntRange(0),
+    default=0,
+    help="With --auth: connections that one address may have; 0 is without limit.",
+)
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM): HTTPS, TLS 1.2+."
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), help="The key of the certificate.")
+@click.option(
+    "--tls-client-ca",
+    type=click.Path(path_type=Path),
+    help="Whose certificates clients must have, for mutual TLS.",
+)
+@click.option("--tls-self-signed", is_flag=True, help="HTTPS with a certificate made for it.")
+@click.option(
+    "--allow-function-uploads/--no-function-uploads",
+    default=None,
+    help="Whether clients may bring code that the server runs.  [default: on loopback only]",
+)
+@click.option(
+    "--console",
+    type=click.Choice(["on", "read-only", "off"]),
+    default="on",
+    show_default=True,
+    help="The pages at /console: read-only lets nobody change anything there.",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -200,6 +261,18 @@ def serve(
     time_scale: float | None,
     allow_origin: tuple[str, ...],
     allow_host: tuple[str, ...],
+    auth: bool,
+    users: Path | None,
+    audit_data: tuple[str, ...],
+    limit_failures: int,
+    limit_requests: int,
+    limit_connections: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    tls_self_signed: bool,
+    allow_function_uploads: bool | None,
+    console: str,
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -208,27 +281,34 @@ def serve(
     from partita import settings
     from partita.database.capacity.schedules import scheduled_changes
 
-    loaded = settings.Settings() if config is None else settings.load(config)
-    both: dict[str, Any] = {
-        "capacity": capacity,
-        "schedules": scheduled_changes(loaded.capacity),
-        "triggers": loaded.triggers,
-        "functions": loaded.functions,
-        "time_scale": loaded.workflows.time_scale if time_scale is None else time_scale,
-        "settings_folder": Path() if config is None else config.absolute().parent,
-        "allowed_origins": allow_origin,
-        "allowed_hosts": allow_host,
-    }
     if storage is not None:
-        _serve_shared(host, port, storage, **both)
-        return
+        _require_postgresql()
+    loaded = settings.Settings() if config is None else settings.load(config)
+    kept = None if in_memory else data
     _serve(
         host,
         port,
-        None if in_memory else data,
+        kept,
         durable=durability == DURABLE,
+        storage=storage,
+        capacity=capacity,
         response_cache_bytes=response_cache,
-        **both,
+        schedules=scheduled_changes(loaded.capacity),
+        settings=loaded,
+        may_upload=allow_function_uploads,
+        time_scale=loaded.workflows.time_scale if time_scale is None else time_scale,
+        settings_folder=Path() if config is None else config.absolute().parent,
+        allowed_origins=allow_origin,
+        allowed_hosts=allow_host,
+        console=console,
+        auth=auth or users is not None,
+        users=users,
+        audit_data=_sampled(audit_data),
+        limits=_limits(
+            auth or users is not None, limit_failures, limit_requests, limit_connections
+        ),
+        tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
+        warn=_warn,
     )
 
 
@@ -326,7 +406,54 @@ def local(flags: tuple[str, ...]) -> None:
         allowed_hosts=os.environ.get(ALLOW_HOST, "").split(),
         origin_setting="-cors",
         host_remedy=f"set {ALLOW_HOST}={{name}}",
+        warn=_warn,
     )
+
+
+def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:
+    if not texts:
+        return ()
+    from partita.server.security.audit.events import parse_sampled
+
+    return tuple(map(parse_sampled, texts))
+
+
+def _limits(auth: bool, failures: int, requests: int, connections: int) -> Any:
+    if not auth:
+        return None
+    from partita.server.security.limits import LimitSettings
+
+    return LimitSettings(failures, requests, connections)
+
+
+def _tls(
+    certificate: Path | None,
+    key: Path | None,
+    client_ca: Path | None,
+    is_self_signed: bool,
+    data: Path | None,
+    host: str,
+) -> Any:
+    """The certificate that options ask for, if they do."""
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--tls-cert and --tls-key are given together.")
+    if certificate is not None and is_self_signed:
+        raise click.UsageError("Give --tls-cert and --tls-key, or --tls-self-signed.")
+    if certificate is None and not is_self_signed:
+        if client_ca is not None:
+            raise click.UsageError("--tls-client-ca needs --tls-cert, or --tls-self-signed.")
+        return None
+    from partita.server.security import tls
+
+    if certificate is not None and key is not None:
+        return tls.Certificate(certificate, key, client_ca)
+    files = tls.self_signed(tls.folder_for(data), host, client_ca)
+    click.echo(f"To trust it: export AWS_CA_BUNDLE={files.certificate.absolute()}", err=True)
+    return files
+
+
+def _warn(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _serve(
@@ -343,13 +470,6 @@ def _serve(
         say=click.echo,
         **more,
     )
-
-
-def _serve_shared(host: str, port: int, storage: str, **more: Any) -> None:
-    from partita import assembly
-
-    _require_postgresql()
-    assembly.serve_shared(host=host, port=port, storage=storage, say=click.echo, **more)
 
 
 # DynamoDB Local's flags

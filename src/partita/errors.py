@@ -104,7 +104,19 @@ class InvalidSignatureException(ProtocolError):
     pass
 
 
+class UnrecognizedClientException(ProtocolError):
+    """Of a key that nobody has, or that may not be used any more."""
+
+
+class ExpiredTokenException(ProtocolError):
+    pass
+
+
 class ResourceNotFoundException(DynamoDBError):
+    pass
+
+
+class PolicyNotFoundException(DynamoDBError):
     pass
 
 
@@ -274,3 +286,91 @@ class TooManyTags(StepFunctionsError):
 
 class ResourceNotFound(StepFunctionsError):
     pass
+
+
+class RestError(DynamoDBError):
+    """What clients of Lambda and EventBridge Scheduler receive, whose protocol is REST."""
+
+    namespace = ""
+
+
+class FunctionNotFound(RestError):
+    """Of Lambda and the scheduler; DynamoDB has the same code with another status."""
+
+    code = "ResourceNotFoundException"
+    status = 404
+
+
+class ResourceConflictException(RestError):
+    status = 409
+
+
+class MappingInUse(RestError):
+    code = "ResourceInUseException"
+
+
+class ScheduleConflict(RestError):
+    code = "ConflictException"
+    status = 409
+
+
+class PreconditionFailedException(RestError):
+    status = 412
+
+
+class InvalidParameterValueException(RestError):
+    pass
+
+
+class InvalidRequestContentException(RestError):
+    pass
+
+
+class RequestTooLargeException(RestError):
+    status = 413
+
+
+class TooManyRequestsException(RestError):
+    status = 429
+
+
+class CodeStorageExceededException(RestError):
+    pass
+
+
+class UploadsNotAllowed(RestError):
+    code = "AccessDeniedException"
+    status = 403
+
+
+class RoleNotAssumed(RestError):
+    code = "AccessDeniedException"
+    status = 403
+
+
+class Forbidden(RestError):
+    """The refusal of one who may not, with the status that it has in this protocol."""
+
+    status = 403
+
+    def __init__(self, refusal: DynamoDBError) -> None:
+        super().__init__(refusal.message)
+        self._wire_code = refusal.wire_code
+
+    @property
+    def wire_code(self) -> str:
+        return self._wire_code
+
+
+class MissingToken(RestError):
+    code = "MissingAuthenticationTokenException"
+    status = 403
+
+
+class UnknownRoute(RestError):
+    code = "UnknownOperationException"
+    status = 404
+
+
+class ServiceException(RestError):
+    status = 500

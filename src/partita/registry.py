@@ -1,15 +1,42 @@
-"""Which function answers which operation, of every service that one server speaks.
+"""Which function answers which operation, of every service that one server speaks, and which
+rights each needs.
 
-What is not here is refused as unknown.
+What is not here is refused as unknown; what has no rights here is refused where rights count.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from partita.database.operations import registry as dynamodb
 from partita.database.operations.context import ReadHandler, WriteHandler
+from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.streams.kinesis import registry as kinesis
+
+if TYPE_CHECKING:
+    from partita.server.security.rights.needs import Rights
 
 READS: dict[str, ReadHandler] = {**dynamodb.READS, **kinesis.READS}
 WRITES: dict[str, WriteHandler] = {**dynamodb.WRITES, **kinesis.WRITES}
 ONLY_READS = dynamodb.ONLY_READS
 PLAIN_READS = dynamodb.PLAIN_READS
+
+
+def rights() -> dict[str, Rights]:
+    """Which rights operations need. Imported when it is asked for: most servers start without."""
+    from partita.server.security.rights import items, statements, tables
+    from partita.streams.kinesis import rights as kinesis_rights
+
+    return {**items.RIGHTS, **statements.RIGHTS, **tables.RIGHTS, **kinesis_rights.RIGHTS}
+
+
+def forwarded_rights() -> dict[str, dict[str, Rights]]:
+    """Of operations that a companion answers, by how their targets begin, or by the service whose
+    protocol is REST."""
+    from partita.server.security.rights import functions, schedules, states
+
+    return {
+        "AWSStepFunctions": states.RIGHTS,
+        LAMBDA: functions.RIGHTS,
+        SCHEDULER: schedules.RIGHTS,
+    }

@@ -1,4 +1,4 @@
-"""The one settings file, `partita.toml`: options of `serve`, triggers, functions.
+"""The one settings file, `partita.toml`: options of `serve`, functions and what calls them.
 
 Options of the command line go before environment variables, and these before the file.
 """
@@ -20,16 +20,21 @@ Kind = TypeVar("Kind")
 
 
 class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A function that is called with the changes of a table. Limits are those of AWS Lambda."""
+    """A function that is called with the changes of a table or the records of a stream: an event
+    source mapping in short. Limits are those of AWS Lambda."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
-    table: str
-    function: Annotated[str, Meta(pattern=r"^[\w.]+:[\w.]+$")] | None = None
-    """module:callable"""
+    table: str | None = None
+    stream: str | None = None
+    """A Kinesis stream."""
+    function: Annotated[str, Meta(pattern=r"^([\w.]+:[\w.]+|[\w-]+)$")] | None = None
+    """module:callable, or the name of a function"""
     endpoint: Annotated[str, Meta(pattern=r"^https?://")] | None = None
     starting_position: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
     batch_size: Annotated[int, Meta(ge=1, le=10_000)] = 100
     batching_window_seconds: Annotated[float, Meta(ge=0, le=300)] = 0.0
+    parallelization_factor: Annotated[int, Meta(ge=1, le=10)] = 1
+    tumbling_window_seconds: Annotated[int, Meta(ge=0, le=900)] = 0
     maximum_retries: Annotated[int, Meta(ge=FOR_EVER, le=10_000)] = FOR_EVER
     maximum_record_age_seconds: Annotated[int, Meta(ge=FOR_EVER, le=604_800)] = FOR_EVER
     bisect_on_error: bool = False
@@ -41,7 +46,7 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A function that workflows call. Limits are those of AWS Lambda."""
+    """A function that lies in a folder. Limits are those of AWS Lambda."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     handler: Annotated[str, Meta(pattern=r"^[\w.]+:[\w.]+$")]
@@ -50,6 +55,49 @@ class Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrency: Annotated[int, Meta(ge=0)] | None = None
     """How many calls may run at once; one more is refused. Without it, calls wait their turn."""
     environment: dict[str, str] = {}
+    folder: str = "."
+    """Where its module is looked for, seen from the folder of the settings."""
+
+
+class Sink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where messages for a topic, a queue, an event bus or a bucket go: there is none of them here.
+    One of file, url, function and stream says it."""
+
+    arn: Annotated[str, Meta(pattern=r"^arn:aws[\w-]*:(sns|sqs|events|s3):")]
+    file: Annotated[str, Meta(min_length=1)] | None = None
+    """A line of JSON is added for each message."""
+    url: Annotated[str, Meta(pattern=r"^https?://")] | None = None
+    function: str | None = None
+    stream: str | None = None
+    """A Kinesis stream."""
+
+
+class StandIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A function that does a workflow's tasks in place of a service that this server lacks."""
+
+    resource: Annotated[str, Meta(pattern=r"^[\w-]+:[\w:.-]+$")]
+    """Such as bedrock:invokeModel, or glue:startJobRun.sync"""
+    function: str
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A folder that stands for a bucket in workflows; its files are the objects."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+    folder: Annotated[str, Meta(min_length=1)]
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schedule that calls a function or starts a machine."""
+
+    name: Annotated[str, Meta(pattern=r"^[0-9A-Za-z_.-]{1,64}$")]
+    expression: str
+    """rate(...), cron(...) or at(...)"""
+    function: str | None = None
+    machine: str | None = None
+    input: dict[str, Any] = {}
+    timezone: str = "UTC"
+    maximum_retries: Annotated[int, Meta(ge=0, le=185)] = 185
 
 
 class Workflows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +112,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """`[[capacity.schedule]]`, which `database/capacity/schedules.py` reads."""
     triggers: tuple[Trigger, ...] = ()
     functions: tuple[Function, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+    sinks: tuple[Sink, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
+    stand_ins: tuple[StandIn, ...] = ()
     workflows: Workflows = Workflows()
 
 
@@ -71,6 +123,8 @@ def load(path: Path) -> Settings:
     settings = read(path, Settings)
     _check_triggers(path, settings.triggers)
     _check_functions(path, settings.functions)
+    _check_schedules(path, settings.schedules)
+    _check_sinks(path, settings.sinks)
     return settings
 
 
@@ -88,6 +142,10 @@ def read(path: Path, kind: type[Kind]) -> Kind:
 def _check_triggers(path: Path, triggers: tuple[Trigger, ...]) -> None:
     names = [trigger.name for trigger in triggers]
     for trigger in triggers:
+        if (trigger.table is None) == (trigger.stream is None):
+            raise PartitaError(
+                f"The trigger {trigger.name} in {path} needs a table or a stream, and not both."
+            )
         if (trigger.function is None) == (trigger.endpoint is None):
             raise PartitaError(
                 f"The trigger {trigger.name} in {path} needs a function or an endpoint, and not "
@@ -102,3 +160,26 @@ def _check_functions(path: Path, functions: tuple[Function, ...]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise PartitaError(f"There are two functions with the name {name} in {path}.")
+
+
+def _check_schedules(path: Path, schedules: tuple[Schedule, ...]) -> None:
+    names = [schedule.name for schedule in schedules]
+    for schedule in schedules:
+        if (schedule.function is None) == (schedule.machine is None):
+            raise PartitaError(
+                f"The schedule {schedule.name} in {path} needs a function or a machine, and not "
+                "both."
+            )
+        if names.count(schedule.name) > 1:
+            raise PartitaError(f"There are two schedules with the name {schedule.name} in {path}.")
+
+
+def _check_sinks(path: Path, sinks: tuple[Sink, ...]) -> None:
+    arns = [sink.arn for sink in sinks]
+    for sink in sinks:
+        if [sink.file, sink.url, sink.function, sink.stream].count(None) != 3:
+            raise PartitaError(
+                f"The sink of {sink.arn} in {path} needs one of file, url, function and stream."
+            )
+        if arns.count(sink.arn) > 1:
+            raise PartitaError(f"There are two sinks for {sink.arn} in {path}.")

@@ -1,26 +1,19 @@
-"""The AWS SDK for JavaScript v3: the document client over every kind of operation.
-
-It is installed with npm into a folder that is kept between runs. Without npm, or without its
-registry, there is nothing to test with, and the test says so.
-"""
+"""The AWS SDK for JavaScript v3: the document client over every kind of operation."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import pytest
 
-PACKAGES = ("@aws-sdk/client-dynamodb", "@aws-sdk/lib-dynamodb")
-INSTALL_SECONDS_MAX = 50
+from tests.javascript_sdk import installed
+
 SCRIPT_SECONDS_MAX = 120
-FOLDER = Path(os.environ.get("PARTITA_NODE_MODULES", Path(gettempdir()) / "partita-javascript-sdk"))
 
 SCRIPT = """
 import { DynamoDBClient, CreateTableCommand, DeleteTableCommand, DescribeTableCommand,
@@ -121,19 +114,7 @@ console.log(JSON.stringify(say));
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    npm, node = shutil.which("npm"), shutil.which("node")
-    if npm is None or node is None:
-        pytest.skip("no npm and node here")
-    if not all((FOLDER / "node_modules" / package).is_dir() for package in PACKAGES):
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        install = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(FOLDER)]
-        try:
-            subprocess.run(
-                [*install, *PACKAGES], capture_output=True, timeout=INSTALL_SECONDS_MAX, check=True
-            )
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-            pytest.skip("npm could not install the SDK: is its registry reachable?")
-    return FOLDER
+    return installed()
 
 
 def test_the_document_client(

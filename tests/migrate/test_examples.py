@@ -245,6 +245,10 @@ def test_metrics_have_the_attributes_of_figure_5_3(metrics: Models) -> None:
         "consumedMetrics",
         "relatedDimensions",
         "latestVersion",
+        # Beside the figure: what an item is, and the columns that names stand for.
+        "entityType",
+        "metricId",
+        "chainedMetricId",
     }
     assert latest["chainedMetric"].column == latest["name"].column == "metrics.name"
     assert latest["consumedMetrics"].type == "SS"
@@ -297,9 +301,15 @@ def test_page_hits_are_those_of_table_6_1(
         "resourceType",
         "paidType",
         "expirationTime",
+        # Beside the table of the thesis: what an item is, and what its keys are made of.
+        "entityType",
+        "id",
+        "hitStmp",
+        "hitAmount",
+        "assetId",
     }
     assert found["hashKey"].template == f"abc#{period}#{{hit_stmp:%Y-%m-%dT%H:%M}}"
-    assert found["rangeKey"].template == "{hit_amount:08}#{asset_id}"
+    assert found["rangeKey"].template == "{hit_amount:n20.0}#{asset_id:n20.0}"
     assert found["sectionId"].column == f"{source}.section_id"
     assert (found["expirationTime"].expires, found["expirationTime"].after_seconds) == (
         f"{source}.hit_stmp",

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from partita.functions.mappings.filters import compile_filters
 from partita.settings import load
-from partita.streams.triggers.filters import compile_filters
 
 PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
 SECONDS_MAX = 120

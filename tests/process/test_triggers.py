@@ -104,6 +104,18 @@ def test_a_function_gets_the_event_that_lambda_gets(
     }
 
 
+def test_a_trigger_is_an_event_source_mapping_of_the_settings(serve: Any, settings: Any) -> None:
+    functions = serve(*settings(WRITE_DOWN, batch_size=7)).client("lambda")
+    (mapping,) = functions.list_event_source_mappings()["EventSourceMappings"]
+    assert (mapping["BatchSize"], mapping["State"]) == (7, "Enabled")
+    assert mapping["EventSourceArn"].endswith(f":table/{TABLE}")
+    assert mapping["FunctionArn"].endswith(":function:trigger")
+    got = functions.get_event_source_mapping(UUID=mapping["UUID"])
+    assert got["LastProcessingResult"] == "No records processed"
+    with pytest.raises(functions.exceptions.ResourceConflictException, match="settings"):
+        functions.delete_event_source_mapping(UUID=mapping["UUID"])
+
+
 def test_time_to_live_signs_what_it_removes(serve: Any, settings: Any, tmp_path: Path) -> None:
     client = serve(*settings(WRITE_DOWN)).client()
     create_table(client)

@@ -73,7 +73,7 @@ def test_all_of_it(tmp_path: Path) -> None:
             '[[triggers]]\nname = "a"\ntable = "t"\nfunction = "m:f"\nendpoint = "http://x"',
             "and not both",
         ),
-        ('[[triggers]]\nname = "a"\ntable = "t"\nfunction = "m"', "function"),
+        ('[[triggers]]\nname = "a"\ntable = "t"\nfunction = "m n"', "function"),
         ('[[triggers]]\nname = "a"\ntable = "t"\nfunction = "m:f"\nbatch_size = 0', "batch_size"),
         ('[[triggers]]\nname = "a"\ntable = "t"\nfunction = "m:f"\non_failure = ""', "on_failure"),
         ('[[triggers]]\nname = "a"\ntable = "t"\nfunction = "m:f"\nbatch = 5', "batch"),

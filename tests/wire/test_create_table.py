@@ -889,7 +889,6 @@ def test_a_key_name_of_255_characters_is_accepted(create: Create) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"ResourcePolicy": "{}"},
         {"GlobalTableSourceArn": "arn:aws:dynamodb:us-east-1:123456789012:table/other"},
     ],
     ids=lambda changes: next(iter(changes)),

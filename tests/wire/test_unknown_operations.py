@@ -12,6 +12,7 @@ BUILT = {
     *("DescribeLimits", "DescribeEndpoints"),
     *("TagResource", "UntagResource", "ListTagsOfResource"),
     *("UpdateTimeToLive", "DescribeTimeToLive"),
+    *("PutResourcePolicy", "GetResourcePolicy", "DeleteResourcePolicy"),
     *("PutItem", "GetItem", "UpdateItem", "DeleteItem"),
     *("BatchGetItem", "BatchWriteItem", "Query", "Scan"),
     *("TransactGetItems", "TransactWriteItems"),

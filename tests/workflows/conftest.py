@@ -93,6 +93,20 @@ def forbidden(event, context):
     return object()
 
 
+def write_down(event, context):
+    import json
+
+    with open("written.part", "w") as file:
+        json.dump(event, file)
+    os.rename("written.part", "written")
+
+
+def double(event, context):
+    if event["n"] < 0:
+        raise OutOfStock("negative")
+    return {"n": 2 * event["n"]}
+
+
 def hand_over(event, context):
     with open(event["file"], "w") as file:
         file.write(event["token"])
@@ -122,10 +136,38 @@ handler = "handlers:not_there"
 [[functions]]
 name = "nowhere"
 handler = "no_such_module:handle"
+
+[[sinks]]
+arn = "arn:aws:sns:us-east-1:123456789012:news"
+file = "news"
+
+[[sinks]]
+arn = "arn:aws:sqs:us-east-1:123456789012:orders"
+file = "orders"
+
+[[sinks]]
+arn = "arn:aws:sqs:us-east-1:123456789012:called"
+function = "write_down"
+
+[[sinks]]
+arn = "arn:aws:sqs:us-east-1:123456789012:streamed"
+stream = "messages"
+
+[[sinks]]
+arn = "arn:aws:events:us-east-1:123456789012:event-bus/default"
+file = "bus"
+
+[[stand_ins]]
+resource = "glue:startJobRun.sync"
+function = "echo"
+
+[[buckets]]
+name = "reports"
+folder = "reports"
 """
 PLAIN = (
     *("echo", "add_one", "refuse", "end", "await_death", "count", "forbidden", "hand_over"),
-    "random_text",
+    *("random_text", "write_down", "double"),
 )
 
 Serve = Callable[..., processes.Server]
@@ -200,8 +242,14 @@ def serve() -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[processes.Server]:
-    settings = write_functions(tmp_path_factory.mktemp("functions"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That of the settings, with the files of sinks and buckets."""
+    return tmp_path_factory.mktemp("functions")
+
+
+@pytest.fixture(scope="session")
+def server(folder: Path) -> Iterator[processes.Server]:
+    settings = write_functions(folder)
     options = ("--port", "0", "--in-memory", "--time-scale", TIME_SCALE, "--config", settings)
     with processes.starting() as start:
         yield start("serve", *options, stderr=None)

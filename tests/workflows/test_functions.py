@@ -147,8 +147,7 @@ def test_an_error_of_an_invoked_function_is_the_error_of_the_task(run: Run) -> N
     assert execution["error"] == "OutOfStock"
 
 
-def test_invoking_without_waiting_is_refused(run: Run) -> None:
-    parameters = {"FunctionName": "echo", "Payload": {}, "InvocationType": "Event"}
-    execution = run(one_task("arn:aws:states:::lambda:invoke", Parameters=parameters))
-    assert execution["error"] == "States.Runtime"
-    assert "always waits" in execution["cause"]
+def test_an_event_is_handed_over_without_waiting_for_the_function(output: Run) -> None:
+    parameters = {"FunctionName": "refuse", "Payload": {}, "InvocationType": "Event"}
+    result = output(one_task("arn:aws:states:::lambda:invoke", Parameters=parameters))
+    assert result["StatusCode"] == 202

@@ -10,12 +10,22 @@ from uuid import uuid4
 
 import pytest
 
+from partita.registry import READS, WRITES
+from partita.server.protocol import model
+
 from .conftest import ROLE, SECONDS_MAX, Json, finished, function, one_task, states_client
 
 Create = Callable[..., str]
 
 PASS: Json = {"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}}
 WAIT: Json = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 9999, "End": True}}}
+
+NOT_BUILT = [
+    name[0].lower() + name[1:]
+    for name in model.load(model.DYNAMODB).inputs
+    if name not in {**READS, **WRITES}
+][:3]
+"""Operations of DynamoDB's description that this server does not have."""
 
 
 def refused(states: Any, call: Callable[..., Any], code: str, **parameters: Any) -> str:
@@ -85,13 +95,21 @@ def test_a_name_with_strange_characters_is_refused(states: Any, name: str) -> No
             "MISSING_TRANSITION_TARGET",
         ),
         (
-            json.dumps(one_task("arn:aws:states:::sqs:sendMessage")),
+            json.dumps(one_task("arn:aws:states:::sqs:receiveMessage")),
             "is not supported by this server at /States/Only/Resource",
         ),
         (json.dumps(one_task("arn:aws:states:::dynamodb:scan")), "not supported by this"),
         (json.dumps(one_task("arn:aws:states:::aws-sdk:sfn:dance")), "not supported by this"),
         (
-            json.dumps(one_task("arn:aws:states:::glue:startJobRun.sync")),
+            json.dumps(one_task("arn:aws:states:::aws-sdk:kinesis:subscribeToShard")),
+            "not supported by this",
+        ),
+        *(
+            (json.dumps(one_task(f"arn:aws:states:::aws-sdk:dynamodb:{name}")), "not supported by")
+            for name in NOT_BUILT
+        ),
+        (
+            json.dumps(one_task("arn:aws:states:::glue:startCrawler")),
             "not supported by this",
         ),
         (json.dumps(one_task("https://example.com")), "SCHEMA_VALIDATION_FAILED"),

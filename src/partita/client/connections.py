@@ -22,11 +22,13 @@ PORTS = {"http": 80, "https": 443}
 
 
 class Answer:
-    __slots__ = ("content", "status")
+    __slots__ = ("content", "headers", "status")
 
-    def __init__(self, status: int, content: bytes) -> None:
+    def __init__(self, status: int, content: bytes, headers: dict[bytes, bytes]) -> None:
         self.status = status
         self.content = content
+        self.headers = headers
+        """Those of AWS, in lower case."""
 
 
 class Connection(asyncio.Protocol):
@@ -37,6 +39,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser = httptools.HttpResponseParser(self)
         self._parts: list[bytes] = []
+        self._headers: dict[bytes, bytes] = {}
         self._waiting: asyncio.Future[Answer] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -53,6 +56,11 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self.abort(ConnectionResetError(f"what came is no HTTP ({error})"))
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name.startswith(b"x-amz"):
+            self._headers[name] = value
+
     def on_body(self, part: bytes) -> None:
         self._parts.append(part)
 
@@ -61,11 +69,12 @@ class Connection(asyncio.Protocol):
         if status < 200:
             return
         content = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts = []
+        headers = self._headers
+        self._parts, self._headers = [], {}
         self.is_open = self.is_open and self._parser.should_keep_alive()
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
-            waiting.set_result(Answer(status, content))
+            waiting.set_result(Answer(status, content, headers))
 
     async def send(self, request: bytes, seconds_max: float) -> Answer:
         if not self.is_open:
@@ -102,7 +111,13 @@ class Connection(asyncio.Protocol):
 class Pool:
     """The connections to one endpoint."""
 
-    def __init__(self, endpoint: str, connections_max: int) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        connections_max: int,
+        certificate: str = "",
+        client_certificate: str = "",
+    ) -> None:
         address = urlsplit(endpoint)
         if address.scheme not in PORTS or address.hostname is None:
             raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
@@ -111,7 +126,9 @@ class Pool:
         """As it stands in the Host header."""
         self._hostname = address.hostname
         self._port = address.port or PORTS[address.scheme]
-        self._tls = ssl.create_default_context() if address.scheme == "https" else None
+        self._tls: ssl.SSLContext | None = None
+        if address.scheme == "https":
+            self._tls = _tls(certificate, client_certificate)
         self._idle: list[Connection] = []
         self._may_open = connections_max
         self._queue: deque[asyncio.Future[Connection | None]] = deque()
@@ -183,3 +200,15 @@ class Pool:
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+
+def _tls(certificate: str, client_certificate: str) -> ssl.SSLContext:
+    """Trusts what everybody trusts, or that one certificate, whatever name it is for."""
+    if not certificate:
+        return ssl.create_default_context()
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if client_certificate:
+        context.load_cert_chain(client_certificate)
+    return context

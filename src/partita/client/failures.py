@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -49,15 +50,18 @@ class Unreachable(ClientError):
         return True
 
 
-def refusal(status: int, content: bytes) -> ClientError:
-    """The error that an answer other than 200 stands for."""
+def refusal(
+    status: int, content: bytes, headers: Mapping[bytes, bytes] | None = None
+) -> ClientError:
+    """The error that an answer other than 200 stands for. REST services name it in a header."""
+    named = (headers or {}).get(b"x-amzn-errortype", b"").decode("latin-1").partition(":")[0]
     try:
         body = orjson.loads(content)
     except ValueError:
         body = None
     if not isinstance(body, dict):
         text = content[:200].decode("utf-8", "replace")
-        return ClientError(f"Http{status}", text, status, {})
-    code = str(body.get("__type", f"Http{status}")).rpartition("#")[2]
+        return ClientError(named or f"Http{status}", text, status, {})
+    code = named or str(body.get("__type", f"Http{status}")).rpartition("#")[2]
     message = body.get("message") or body.get("Message") or ""
     return ClientError(code, str(message), status, body)

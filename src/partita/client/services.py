@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 class Service(NamedTuple):
     target: str
-    """What goes before the operation's name in X-Amz-Target."""
+    """What goes before the operation's name in X-Amz-Target; nothing where the protocol is REST."""
     content_type: str
     host: str
     """Of Amazon's endpoint in a region."""
@@ -23,8 +23,16 @@ SERVICES = {
         "DynamoDBStreams_20120810", JSON_1_0, "streams.dynamodb.{}.amazonaws.com", "dynamodb"
     ),
     "kinesis": Service("Kinesis_20131202", JSON_1_1, "kinesis.{}.amazonaws.com", "kinesis"),
+    "partita": Service("PartitaRights", JSON_1_0, "", "partita"),
     "states": Service("AWSStepFunctions", JSON_1_0, "states.{}.amazonaws.com", "states"),
+    "lambda": Service("", "application/json", "lambda.{}.amazonaws.com", "lambda"),
+    "scheduler": Service("", "application/json", "scheduler.{}.amazonaws.com", "scheduler"),
 }
+
+ROLE_HEADER = "X-Partita-Role"
+"""For which role a part of our own server sends a request."""
+RIGHTS = "partita"
+"""Our own server's service to its parts, which says whether a role may do something."""
 
 REQUEST_TOKENS = {
     ("dynamodb", "TransactWriteItems"): "ClientRequestToken",

@@ -1,4 +1,4 @@
-"""Signature Version 4, as AWS's documentation gives it for a POST with a JSON body."""
+"""Signature Version 4, as AWS's documentation gives it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import parse_qsl, quote
 
 from partita.client.services import Service
 from partita.errors import PartitaError
@@ -82,8 +83,14 @@ def signed_headers(
     headers: Mapping[str, str],
     body: bytes,
     now: float,
+    method: str = "POST",
+    path: str = "/",
+    query: str = "",
 ) -> dict[str, str]:
-    """What to send besides `headers`, all of which are signed."""
+    """What to send besides `headers`, all of which are signed.
+
+    `path` and `query` are encoded already; the query has one parameter, or sorted ones.
+    """
     date = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     added = {"X-Amz-Date": date}
     if credentials.session_token:
@@ -91,7 +98,9 @@ def signed_headers(
     signed = sorted((name.lower(), value) for name, value in {**headers, **added}.items())
     names = ";".join(name for name, _ in signed)
     lines = "".join(f"{name}:{value}\n" for name, value in signed)
-    request = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    # Of all services but S3, what is in the path already is encoded once more.
+    shown = f"{method}\n{quote(path)}\n{query}\n"
+    request = f"{shown}{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
     scope = f"{date[:8]}/{region}/{service.signing_name}/aws4_request"
     digest = hashlib.sha256(request.encode()).hexdigest()
     key = _signing_key(credentials.secret_access_key, date[:8], region, service.signing_name)
@@ -101,6 +110,16 @@ def signed_headers(
         f"SignedHeaders={names}, Signature={signature}"
     )
     return added
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """The path of a target, and its query as it is signed: encoded anew and sorted."""
+    path, _, text = target.partition("?")
+    pairs = sorted(
+        (quote(name, safe=""), quote(value, safe=""))
+        for name, value in parse_qsl(text, keep_blank_values=True)
+    )
+    return path, "&".join(f"{name}={value}" for name, value in pairs)
 
 
 @lru_cache(maxsize=16)

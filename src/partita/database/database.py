@@ -12,6 +12,7 @@ from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
 from partita.database.operations.context import (
     PlainHandler,
     ReadContext,
@@ -95,6 +96,7 @@ class Database:
             transient_seconds,
             ledger,
             event_streams,
+            Throughput(clock),
             is_lenient=is_lenient,
         )
         self.service.meter()

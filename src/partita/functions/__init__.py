@@ -1,1 +1,2 @@
-"""Functions: Python callables `handler(event, context)`, called as AWS Lambda calls them."""
+"""Functions: Python callables `handler(event, context)` behind AWS Lambda's API, and what calls
+them: event source mappings, asynchronous invocations, schedules."""

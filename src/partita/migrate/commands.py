@@ -43,6 +43,12 @@ def _stage(command: Callable[..., None]) -> Callable[..., None]:
     return folder(as_json(command))
 
 
+def _checked_url(ctx: click.Context, option: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{url!r} is not a URL such as http://127.0.0.1:8000.")
+    return url
+
+
 @migrate.command()
 @_stage
 def plan(path: Path, as_json: bool) -> None:
@@ -132,6 +138,46 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
 
 @migrate.command()
 @_stage
+@click.option("--model", "name", default="model.toml", help="The model file that is tested.")
+@click.option("--endpoint", default=None, help="A server to test on instead of a private one.")
+@click.option("--all", "is_all", is_flag=True, help="Load every row, however many there are.")
+@click.option(
+    "--sample", default=None, type=click.IntRange(1), help="Rows of each table to load at most."
+)
+def test(
+    path: Path,
+    as_json: bool,
+    name: str,
+    endpoint: str | None,
+    is_all: bool,
+    sample: int | None,
+) -> None:
+    """Proves a model on the source's own rows.
+
+    Loads them into a private server, runs every pattern on both sides and compares rows, order,
+    limit and paging. Writes test.json, and each run under its date in tests/. Exits with 1 when a
+    pattern differs or a key is wrong.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.proving.prove import test as run
+        from partita.migrate.report.terminal.test import summarize
+
+        tested = run(
+            folder,
+            name=name,
+            endpoint=endpoint,
+            is_all=is_all,
+            sample=sample,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, tested, lambda: summarize(tested))
+    if not tested.is_passed:
+        sys.exit(1)
+
+
+@migrate.command()
+@_stage
 def report(path: Path, as_json: bool) -> None:
     """All that is known, on one page for the people who decide.
 
@@ -144,6 +190,81 @@ def report(path: Path, as_json: bool) -> None:
 
         written = run(folder, progress=progress)
     _show(as_json, written, lambda: summarize(folder, written))
+
+
+@migrate.command()
+@_stage
+@click.option("--model", "name", default="model.toml", help="The model file to take.")
+@click.option(
+    "--endpoint",
+    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    metavar="URL",
+    callback=_checked_url,
+    help="Where to make the tables, such as http://127.0.0.1:8000.",
+)
+@click.option(
+    "--region",
+    envvar=["AWS_REGION", "AWS_DEFAULT_REGION"],
+    default="us-east-1",
+    show_default=True,
+    help="The region to sign for.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--update", is_flag=True, help="Change tables that differ, where that is possible.")
+@click.option(
+    "--emit",
+    "formats",
+    multiple=True,
+    type=click.Choice(["cloudformation", "terraform", "cdk", "boto3", "cli"]),
+    help="Write the tables for another tool instead; may be given several times.",
+)
+def create(
+    path: Path,
+    as_json: bool,
+    name: str,
+    endpoint: str | None,
+    region: str,
+    dry_run: bool,
+    update: bool,
+    formats: tuple[str, ...],
+) -> None:
+    """Make the tables of a design, or write them out.
+
+    Tables that are there are compared with the design and stay as they are; the exit code is 1 when
+    one differs. Capacity, class and recovery are those of the estimate; [create] says otherwise.
+    """
+    if formats:
+        _emit(path, as_json, name, formats)
+        return
+    if endpoint is None:
+        raise click.UsageError(
+            "Give --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or write with --emit."
+        )
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.handover.create import create as run
+        from partita.migrate.report.terminal.create import summarize
+
+        created = run(
+            folder,
+            endpoint,
+            name=name,
+            region=region,
+            is_dry_run=dry_run,
+            update=update,
+            progress=progress,
+        )
+    _show(as_json, created, lambda: summarize(created))
+    if created.differs:
+        sys.exit(1)
+
+
+def _emit(path: Path, as_json: bool, name: str, formats: tuple[str, ...]) -> None:
+    with _stage_run(path) as (folder, _):
+        from partita.migrate.handover.emit import emit as run
+        from partita.migrate.report.terminal.create import summarize_emitted
+
+        emitted = run(folder, formats, name)
+    _show(as_json, emitted, lambda: summarize_emitted(emitted))
 
 
 def _password_prompt() -> Callable[[str], str] | None:

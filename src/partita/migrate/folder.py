@@ -21,7 +21,7 @@ INVENTORY = "inventory.json"
 PLAN = "plan.json"
 ANALYSIS = "analysis.json"
 
-SECTIONS = ("source", "goals", "analyze", "expect", "model", "estimate")
+SECTIONS = ("source", "goals", "analyze", "expect", "model", "estimate", "create")
 """Of `migration.toml`; each stage reads its own with `Folder.section`."""
 
 WRITTEN_BY = {INVENTORY: "plan", PLAN: "plan", ANALYSIS: "analyze"}

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 REST_SECONDS, REST_SECONDS_MAX = 0.2, 30.0
 """Before a companion is started again that ended by itself: longer if it never answered."""
 STOP_SECONDS_MAX = 5.0
-GONE = b'{"__type":"InternalServerError","message":"The process that runs workflows has ended."}'
+GONE = b'{"__type":"InternalServerError","message":"The process that answers this has ended."}'
 
 
 class Companion:
@@ -102,7 +102,7 @@ class Companion:
                 self._has_answered = True
                 reply = self._replies.pop(frame.number, None)
                 if reply is not None:
-                    reply(HttpResponse(frame.code, frame.content, JSON_1_0))
+                    reply(frames.response_in(frame))
         finally:
             await self._end(process)
 

@@ -8,7 +8,7 @@ refuses it. (Order and texts: recorded by dynalite's tests against AWS.)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
@@ -25,18 +25,21 @@ from partita.errors import (
     InternalServerError,
     InvalidSignatureException,
     MissingAuthenticationTokenException,
+    MissingToken,
     SerializationException,
     UnknownOperationException,
 )
 from partita.limits import KB, MB
+from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
-from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
+from partita.server.http.messages import JSON, Handle, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
 from partita.server.protocol import codec
 from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.server.protocol.validation import Request, Validator, compile_validators
 from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
+from partita.server.rest import rest_error, service_at
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,7 @@ Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)`: the context is the database's own affair."""
 PlainRead = Callable[[bytes, ResponseCache | None], bytes | None]
 Done = Callable[[bytes | BaseException], None]
+CheckNeeds = Callable[[Sequence[Any]], None]
 
 
 class Database(Protocol):
@@ -66,8 +70,23 @@ class LargeRequests(Protocol):
     """Who decides what would keep all others waiting."""
 
     def forward(
-        self, operation: str, body: bytes, decide_here: Callable[[], None], done: Done
+        self,
+        operation: str,
+        body: bytes,
+        decide_here: Callable[[], None],
+        done: Done,
+        check_needs: CheckNeeds | None = None,
     ) -> None: ...
+
+
+class Admission(Protocol):
+    """One who was let in, and whose rights are still to be checked; both raise without them."""
+
+    def check_needs(self, needs: Sequence[Any]) -> None:
+        """Needs that were worked out elsewhere."""
+
+    def check_body(self, body: Request) -> None:
+        """What a decoded request needs."""
 
 
 class Companion(Protocol):
@@ -157,17 +176,23 @@ class Dispatcher:
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
         hosts: Hosts | None = None,
+        rest: Companion | None = None,
         large_requests: LargeRequests | None = None,
+        sites: Mapping[bytes, Handle] = {},
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
-        that begin with their names; pages with data are shown under names that `hosts` allows.
-        Without `large_requests`, requests of any size are decided at once."""
+        that begin with their names, and `rest` the services whose protocol is REST; pages with
+        data are shown under names that `hosts` allows. Without `large_requests`, requests of any
+        size are decided at once. `sites` answer what is asked below their first segment of a path,
+        in types of their own: none of an operation's."""
         self.metrics = Metrics(response_caches)
         self._database = database
         self._companions = companions
+        self._rest = rest
         self._hosts = hosts
         self._large_requests = large_requests
+        self._sites = sites
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
@@ -191,8 +216,13 @@ class Dispatcher:
         self._database_pages = {path.encode(): page for path, page in pages.items()}
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
+        if request.target != b"/" and self._rest is not None:
+            service = service_at(request.target)
+            if service is not None:
+                self._forward_rest(self._rest, service, request, reply)
+                return
         if request.method != b"POST":
-            reply(self._without_operation(request))
+            self.without_operation(request, reply)
             return
         content_type: bytes | None = request.headers.get(b"content-type", b"")
         if content_type != JSON_1_0:
@@ -210,7 +240,7 @@ class Dispatcher:
             if operation is not None and operation.cache is not None:
                 cached = operation.cache.get(request.body)
                 if cached is not None:
-                    check_credentials(request)
+                    self.admit_cached(request, operation)
                     response = HttpResponse(200, cached.body, content_type or JSON)
                     response.checksum = cached.checksum
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
@@ -222,13 +252,13 @@ class Dispatcher:
                 and operation.decoded_bytes_max != NO_LIMIT
                 and _has_many_values(request.body)
             ):
-                check_credentials(request)
-                self._decide_elsewhere(operation, request, content_type, started, reply)
+                admission = self.admit_large(request, operation)
+                self._decide_elsewhere(operation, request, content_type, started, reply, admission)
                 return
             if operation is not None and operation.read_plainly is not None:
                 plain = operation.read_plainly(request.body, operation.cache)
                 if plain is not None:
-                    check_credentials(request)
+                    self.admit_cached(request, operation)
                     response = HttpResponse(200, plain, content_type or JSON)
                     self.metrics.observe(operation.name, 200, perf_counter() - started)
                     reply(response)
@@ -237,10 +267,7 @@ class Dispatcher:
             if operation is None:
                 self._forward(asked, request, started, reply)
                 return
-            check_credentials(request)
-            if body is None:
-                raise SerializationException
-            operation.validate(body)
+            body = self.admit(request, operation, body)
             decoding_budget.bytes_left = operation.decoded_bytes_max
             if operation.write and not (operation.only_reads and operation.only_reads(body)):
                 done = self._answer_later(operation.name, content_type or JSON, started, reply)
@@ -254,10 +281,42 @@ class Dispatcher:
             self._decide_elsewhere(operation, request, content_type, started, reply)
             return
         except Exception as error:
-            response = _error_response(error, content_type or JSON)
+            response = error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
         self.metrics.observe(name, response.status, perf_counter() - started)
         reply(response)
+
+    # Who is let in: here, everybody who has signed a request with whatever key.
+
+    def admit(self, request: HttpRequest, operation: Operation, body: Request | None) -> Request:
+        """The body of a request that the operation may be given; raises otherwise."""
+        check_credentials(request)
+        if body is None:
+            raise SerializationException
+        operation.validate(body)
+        return body
+
+    def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
+        """The same for a request that is answered from its bytes: a plain one, or one that has been
+        answered before, to whomever."""
+        check_credentials(request)
+
+    def admit_large(self, request: HttpRequest, operation: Operation) -> Admission | None:
+        """The same for a request that is decoded elsewhere; what is asked for its rights there, if
+        there is anything to ask for."""
+        check_credentials(request)
+        return None
+
+    def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
+        """The same for a request that a companion answers."""
+        check_credentials(request)
+
+    def admit_rest(self, request: HttpRequest, service: str) -> None:
+        """The same for one whose protocol is REST."""
+        try:
+            check_credentials(request)
+        except DynamoDBError as error:
+            raise MissingToken(error.message) from None
 
     def _decide_elsewhere(
         self,
@@ -266,7 +325,9 @@ class Dispatcher:
         content_type: bytes | None,
         started: float,
         reply: Reply,
+        admission: Admission | None = None,
     ) -> None:
+        """Without an admission, the request has been admitted already."""
         assert self._large_requests is not None
         body = request.body
         done = self._answer_later(operation.name, content_type or JSON, started, reply)
@@ -275,6 +336,8 @@ class Dispatcher:
             try:
                 decoded = codec.decode(body)
                 operation.validate(decoded)
+                if admission is not None:
+                    admission.check_body(decoded)
                 decoding_budget.bytes_left = NO_LIMIT
                 if operation.write and not (operation.only_reads and operation.only_reads(decoded)):
                     self._database.write(operation.write, decoded, done)
@@ -284,11 +347,16 @@ class Dispatcher:
             except Exception as error:
                 done(error)
 
-        self._large_requests.forward(operation.name, body, decide_here, done)
+        check_needs = None if admission is None else admission.check_needs
+        self._large_requests.forward(operation.name, body, decide_here, done, check_needs)
 
     def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
         if request.headers.get(b"content-type") != CBOR_1_1:
-            reply(UNKNOWN_PATH)
+            site = self._site(request)
+            if site is None:
+                reply(UNKNOWN_PATH)
+            else:
+                site(request, reply)
             return
         # Imported with the first that needs it.
         from partita.server.cbor import answer_in_cbor
@@ -300,7 +368,7 @@ class Dispatcher:
         companion = self._companions.get(service)
         if companion is None:
             raise UnknownOperationException
-        check_credentials(request)
+        self.admit_forwarded(request, service, name)
 
         def answer(response: HttpResponse) -> None:
             self.metrics.observe(service.decode(), response.status, perf_counter() - started)
@@ -308,20 +376,41 @@ class Dispatcher:
 
         companion.forward(name, request.body, answer)
 
+    def _forward_rest(
+        self, companion: Companion, service: str, request: HttpRequest, reply: Reply
+    ) -> None:
+        started = perf_counter()
+
+        def answer(response: HttpResponse) -> None:
+            self.metrics.observe(service, response.status, perf_counter() - started)
+            reply(response)
+
+        try:
+            self.admit_rest(request, service)
+        except DynamoDBError as error:
+            answer(rest_error(error))
+        else:
+            companion.forward(rest_operation(request), request.body, answer)
+
     def _answer_later(self, name: str, content_type: bytes, started: float, reply: Reply) -> Done:
         def done(result: bytes | BaseException) -> None:
             if isinstance(result, bytes):
                 response = HttpResponse(200, result, content_type)
             else:
-                response = _error_response(result, content_type)
+                response = error_response(result, content_type)
             self.metrics.observe(name, response.status, perf_counter() - started)
             reply(response)
 
         return done
 
-    def _without_operation(self, request: HttpRequest) -> HttpResponse:
+    def _site(self, request: HttpRequest) -> Handle | None:
+        first = request.target.partition(b"?")[0].split(b"/", 2)[1:2]
+        return self._sites.get(first[0]) if first else None
+
+    def without_operation(self, request: HttpRequest, reply: Reply) -> None:
         if request.method not in (b"GET", b"HEAD"):
-            return UNKNOWN_PATH
+            reply(UNKNOWN_PATH)
+            return
         path = request.target.partition(b"?")[0]
         host = request.headers.get(b"host")
         if (
@@ -331,8 +420,13 @@ class Dispatcher:
             and not self._hosts.allows_data(host)
         ):
             error = AccessDeniedException(self._hosts.refusal(host))
-            return HttpResponse(HTTPStatus.MISDIRECTED_REQUEST, error_body(error), JSON)
-        return self._page(path, request.target)
+            reply(HttpResponse(HTTPStatus.MISDIRECTED_REQUEST, error_body(error), JSON))
+            return
+        site = self._site(request)
+        if site is None:
+            reply(self._page(path, request.target))
+        else:
+            site(request, reply)
 
     def _page(self, path: bytes, target: bytes) -> HttpResponse:
         own, of_database = self._pages.get(path), self._database_pages.get(path)
@@ -341,7 +435,7 @@ class Dispatcher:
         try:
             content = self._database.read(of_database, _query(target))
         except Exception as error:
-            return _error_response(error, JSON)
+            return error_response(error, JSON)
         if own is None:
             return HttpResponse(200, content, JSON)
         # What the database adds to a page of the server.
@@ -372,7 +466,7 @@ def _json_type(content_type: bytes) -> bytes | None:
     return media_type if media_type in (JSON, JSON_1_0, JSON_1_1) else None
 
 
-def _error_response(error: BaseException, content_type: bytes) -> HttpResponse:
+def error_response(error: BaseException, content_type: bytes) -> HttpResponse:
     if not isinstance(error, DynamoDBError):
         logger.error("An operation failed unexpectedly", exc_info=error)
         error = InternalServerError(INTERNAL_ERROR)

@@ -1,8 +1,10 @@
 """How a server and its companion speak: frames over a socket that only they have.
 
-A frame is its length, a number, a code, and the rest: of a request the code is the length of the
-operation's name, which comes before the body; of an answer it is the status. Answers have the
+A frame is its length, a number, a code, and the rest: of a request the code is the length of what
+names the operation, which comes before the body; of an answer it is the status. Answers have the
 number of their request and may come in any order.
+
+A REST request is named by its first line and its headers, as on the wire.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from partita.settings import Function
+from partita.server.http.messages import HttpRequest, HttpResponse
+from partita.settings import Settings
 
 _HEAD = struct.Struct(">IIH")
+_ANSWER = struct.Struct(">HH")
 
 
 class Start(msgspec.Struct):
@@ -24,8 +28,24 @@ class Start(msgspec.Struct):
     endpoint: str
     folder: str
     """Where functions are looked for."""
-    functions: tuple[Function, ...] = ()
+    settings: Settings = Settings()
     time_scale: float = 1.0
+    operations: tuple[str, ...] = ()
+    """Those that the server has built, by their names in its registry."""
+    since: float = 0.0
+    """When the server was ready."""
+    last_sequences: dict[str, str] = {}
+    """What the streams that triggers read had last, just then."""
+    may_upload: bool = False
+    """Whether clients may bring code of their own."""
+    credentials: tuple[str, ...] = ()
+    """An access key and its secret, where the server asks for signatures."""
+    scheduler_credentials: tuple[str, ...] = ()
+    """The same for what schedules call."""
+    certificate: str = ""
+    """The file of the server's own, where it speaks TLS."""
+    client_certificate: str = ""
+    """The file of one that the server takes, with its key, where it asks for one."""
 
 
 class Frame(NamedTuple):
@@ -53,3 +73,40 @@ def request(number: int, operation: bytes, body: bytes) -> bytes:
 
 def operation_and_body(frame: Frame) -> tuple[str, bytes]:
     return frame.content[: frame.code].decode("latin-1"), frame.content[frame.code :]
+
+
+def rest_operation(request: HttpRequest) -> bytes:
+    """What names the operation of a REST request: its line, and the headers that AWS's have."""
+    headers = [
+        b"%b: %b\n" % (name, value)
+        for name, value in request.headers.items()
+        if name.startswith(b"x-amz-")
+    ]
+    return b"%b %b\n%b" % (request.method, request.target, b"".join(headers))
+
+
+def rest_request(operation: str) -> tuple[str, str, dict[str, str]]:
+    """Method, target and headers of what `rest_operation` made."""
+    # Not splitlines: to Python, some bytes of a header end a line as well.
+    first, *lines = operation.rstrip("\n").split("\n")
+    method, _, target = first.partition(" ")
+    headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    return method, target, headers
+
+
+def answer(number: int, response: HttpResponse) -> bytes:
+    lengths = _ANSWER.pack(len(response.content_type), len(response.headers))
+    content = b"".join((lengths, response.content_type, response.headers, response.body))
+    return encode(Frame(number, response.status, content))
+
+
+def response_in(frame: Frame) -> HttpResponse:
+    type_bytes, header_bytes = _ANSWER.unpack_from(frame.content)
+    headers_at = _ANSWER.size + type_bytes
+    body_at = headers_at + header_bytes
+    return HttpResponse(
+        frame.code,
+        frame.content[body_at:],
+        frame.content[_ANSWER.size : headers_at],
+        frame.content[headers_at:body_at],
+    )

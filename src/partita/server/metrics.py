@@ -50,6 +50,8 @@ class Metrics:
         self._response_caches = response_caches
         self._started = monotonic()
         self._observed: dict[str, Observed] = {}
+        self.more: list[Callable[[], Iterator[str]]] = []
+        """Lines of others."""
 
     def count_connections(self, change: int) -> None:
         self.connections += change
@@ -83,6 +85,8 @@ class Metrics:
         yield "# HELP partita_uptime_seconds Time since the server started."
         yield "# TYPE partita_uptime_seconds gauge"
         yield f"partita_uptime_seconds {monotonic() - self._started:.3f}"
+        for lines in self.more:
+            yield from lines()
         if STATM.exists():
             yield "# HELP process_resident_memory_bytes Resident memory."
             yield "# TYPE process_resident_memory_bytes gauge"

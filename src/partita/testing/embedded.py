@@ -60,6 +60,7 @@ class Database:
             capacity=capacity,
             schedules=schedules,
         )
+        self._operations.service.check_policy = _policy_problem
         self._dispatcher = Dispatcher(
             self,
             READS,
@@ -200,3 +201,10 @@ def _do_nothing(context: WriteContext, request: Request) -> bytes:
 _NAMES: dict[Handler, str] = {
     handler: name for handlers in (READS, WRITES, PAGES) for name, handler in handlers.items()
 }
+
+
+def _policy_problem(document: str, arn: str) -> str:
+    # Imported with the first policy: few tests have one.
+    from partita.server.security.access import policy_problem
+
+    return policy_problem(document, arn)

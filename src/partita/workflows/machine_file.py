@@ -7,7 +7,7 @@ from pathlib import Path
 
 from partita.errors import PartitaError
 from partita.workflows.language import InvalidDefinition, StateMachine, parse, strip_comments
-from partita.workflows.running.tasks.integrations import check_resources
+from partita.workflows.running.tasks.integrations import Abilities, check_resources
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -25,7 +25,7 @@ def read(path: Path) -> str:
 def machine(path: Path, type: str) -> StateMachine:
     """The machine in a file. Raises InvalidDefinition."""
     parsed = parse(read(path))
-    check_resources(parsed, type)
+    check_resources(parsed, type, Abilities())
     return parsed
 
 

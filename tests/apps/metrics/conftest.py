@@ -48,6 +48,20 @@ class Api:
         body = {"name": name, "valueType": "SCALAR", "aggregationStyle": "SUM", **attributes}
         return self("POST", "/metrics", body)
 
+    def put_values(self, metric: str, values: dict[str, Any], **dimensions: str) -> Answer:
+        """Values by time."""
+        rows = [
+            {"metric": metric, "time": time, "value": value, "dimensions": dimensions}
+            for time, value in values.items()
+        ]
+        return self("POST", "/metric-data", {"values": rows})
+
+    def points(self, metric: str, query: str) -> list[tuple[str, str | None]]:
+        """Times and values."""
+        answer = self("GET", f"/metrics/{metric}/data?{query}")
+        assert answer.status == 200, answer.body
+        return [(point["time"], point["value"]) for point in answer.body["points"]]
+
     def add_hybrid(self, name: str, formula: str, **attributes: Any) -> Answer:
         return self("POST", "/metrics", {"name": name, **hybrid(formula), **attributes})
 
@@ -124,12 +138,14 @@ class Catalogue:
         groups = "DELETE FROM metric_groups WHERE name <> 'hybrid metrics'"
         self.mariadb.execute(deletions + groups, self.name)
         client = self.partita.client()
-        for table, key in ((self.name, "version"), (f"{self.name}-directory", "kind")):
-            for page in client.get_paginator("scan").paginate(TableName=table):
+        keys = {"": ("name", "version"), "-directory": ("kind", "name")}
+        for table, key in {**keys, "-values": ("metric", "place")}.items():
+            name = self.name + table
+            for page in client.get_paginator("scan").paginate(TableName=name):
                 for item in page["Items"]:
                     if item.get("kind", {}).get("S") not in ("mode", "server"):
-                        names = {"name": item["name"], key: item[key]}
-                        client.delete_item(TableName=table, Key=names)
+                        names = {attribute: item[attribute] for attribute in key}
+                        client.delete_item(TableName=name, Key=names)
 
 
 @pytest.fixture

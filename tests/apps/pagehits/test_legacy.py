@@ -171,6 +171,7 @@ def test_both_counters_have_the_same_lists_and_other_costs(url: str) -> None:
     result = asyncio.run(comparison.run(visits, url, read_prices("today")))
     assert result.visits == 5_000
     assert result.differences == {"justnow": 0, "day": 0, "week": 0}
+    assert result.empty_lists == []
     assert result.old.lists == result.new.lists
     assert sum(hits for _, hits in result.new.lists["day"]) > 500
     assert result.old.rows_written == 15_000
@@ -200,3 +201,13 @@ def test_visits_are_read_from_a_file_and_must_be_of_one_brand(tmp_path: Path, ur
     path.write_text("{}\n")
     with pytest.raises(PartitaError, match="assetId"):
         comparison.read_visits(path)
+
+
+def test_without_visits_nothing_is_called_the_same(tmp_path: Path, url: str) -> None:
+    path = tmp_path / "visits.jsonl"
+    uncatalogued = {"assetId": 1, "sectionId": 2, "paidType": "free", "brand": "a", "time": 9}
+    for content in ("", json.dumps(uncatalogued) + "\n"):
+        path.write_text(content)
+        done = processes.run("pagehits", "compare", path, "--postgresql", url)
+        assert (done.returncode, "nothing can be compared" in done.stderr) == (1, True)
+        assert "the same" not in done.stdout

@@ -111,6 +111,16 @@ def test_a_batch_that_is_repeated_with_its_key_counts_once(short: Pipeline) -> N
     assert hits_of(short, asset, "brand=def&period=day") == 1
 
 
+def test_a_key_that_was_used_with_another_body_is_refused(short: Pipeline) -> None:
+    key = {"Idempotency-Key": f"reused{time.time()}"}
+    first, other = ([{**VISIT, "assetId": asset_id(number)}] for number in (3, 4))
+    assert short.post(first, key)[0] == 200
+    status, answer = short.post(other, key)
+    assert (status, key["Idempotency-Key"] in answer["detail"]) == (409, True)
+    assert short.post(first, key)[0] == 200
+    assert short.post(other, {"Idempotency-Key": f"own{time.time()}"})[0] == 200
+
+
 def test_windows_equal_a_recount_and_are_served(short: Pipeline) -> None:
     chance = random.Random(7)
     visits = list(make_visits(chance, 1_500, 50, lambda number: 0))

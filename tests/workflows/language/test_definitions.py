@@ -10,6 +10,11 @@ from partita.workflows.language import InvalidDefinition, diagnose, parse, strip
 from tests.workflows.language.machines import machine_of, task
 
 PASS = {"Type": "Pass", "End": True}
+DISTRIBUTED = {
+    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+    "StartAt": "B",
+    "States": {"B": PASS},
+}
 SCHEMA = "SCHEMA_VALIDATION_FAILED: "
 
 
@@ -196,10 +201,31 @@ RETRY_ALL = {"ErrorEquals": ["States.ALL"]}
             {
                 "Type": "Map",
                 "ItemProcessor": {"StartAt": "B", "States": {"B": PASS}},
-                "ItemReader": {},
+                "ItemReader": {"Resource": "arn:aws:states:::s3:getObject"},
+            },
+            "only allowed in the mode DISTRIBUTED",
+            "",
+        ),
+        (
+            {
+                "Type": "Map",
+                "ItemProcessor": DISTRIBUTED,
+                "ItemReader": {"Resource": "arn:aws:states:::glue:getTable"},
             },
             "not supported",
-            "/ItemReader",
+            "/ItemReader/Resource",
+        ),
+        (
+            {
+                "Type": "Map",
+                "ItemProcessor": DISTRIBUTED,
+                "ItemReader": {
+                    "Resource": "arn:aws:states:::s3:getObject",
+                    "ReaderConfig": {"InputType": "MANIFEST"},
+                },
+            },
+            "['CSV', 'JSON', 'JSONL']",
+            "/ItemReader/ReaderConfig/InputType",
         ),
         (
             {
@@ -214,13 +240,13 @@ RETRY_ALL = {"ErrorEquals": ["States.ALL"]}
             {
                 "Type": "Map",
                 "ItemProcessor": {
-                    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+                    "ProcessorConfig": {"Mode": "DISTRIBUTED"},
                     "StartAt": "B",
                     "States": {"B": PASS},
                 },
             },
-            "DISTRIBUTED is not supported",
-            "/ItemProcessor/ProcessorConfig/Mode",
+            "[STANDARD, EXPRESS]",
+            "/ItemProcessor/ProcessorConfig/ExecutionType",
         ),
         ({"Type": "Pass", "QueryLanguage": "SQL"}, "[JSONPath, JSONata]", "/QueryLanguage"),
         ({"Type": "Pass", "QueryLanguage": "JSONata", "Output": "{% 1 + %}"}, "JSONata", "/Output"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from partita.apps.metrics.metric import Metric, NewDimension, NewGroup, NewMetric, Version
 from partita.apps.metrics.rules import Revision
@@ -23,6 +23,11 @@ class Catalogue(Protocol):
         """Add a version. Raises Changed when the latest is not the `expected` one, if given."""
         ...
 
+    async def delete(self, name: str, expected: int | None) -> None:
+        """With all its versions. Raises Conflict while other metrics depend on it, and Changed when
+        the latest version is not the `expected` one, if given."""
+        ...
+
     async def get(self, name: str) -> Metric: ...
 
     async def get_version(self, name: str, version: int) -> Version: ...
@@ -38,3 +43,10 @@ class Catalogue(Protocol):
     async def consumers(self, name: str) -> list[str]:
         """The hybrid metrics that consume a metric."""
         ...
+
+
+@runtime_checkable
+class CopiedCatalogue(Protocol):
+    """A store that has the catalogue from before the cutover."""
+
+    async def delete_copy(self, name: str) -> None: ...

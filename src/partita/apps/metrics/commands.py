@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -98,17 +99,48 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
     show_default=True,
     help="For a new catalogue; afterwards migrate, cutover and rollback change the mode.",
 )
+@click.option(
+    "--cache-seconds",
+    type=click.FloatRange(0, 3600),
+    default=5.0,
+    show_default=True,
+    help="How old what GetMetricData reads may be, if another server has written since; 0 reads "
+    "everything again.",
+)
+@click.option(
+    "--alarms",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A TOML file with [[alarms]].",
+)
 @_databases(are_required=False)
 def serve(
-    host: str, port: int, mode: str, mysql: str | None, endpoint: str | None, table: str
+    host: str,
+    port: int,
+    mode: str,
+    cache_seconds: float,
+    alarms: Path | None,
+    mysql: str | None,
+    endpoint: str | None,
+    table: str,
 ) -> None:
     """Serve the HTTP API of the catalogue until SIGTERM or Ctrl-C."""
     from partita.apps.metrics import service
+    from partita.apps.metrics.api.monitoring import MEASURES
+    from partita.apps.monitoring.alarms import load
     from partita.server.http.lifecycle import run
 
+    watched = load(alarms, MEASURES) if alarms is not None else ()
     run(
         lambda: service.serve(
-            host, port, Mode(mode), mysql, endpoint, Tables(table), say=click.echo
+            host,
+            port,
+            Mode(mode),
+            mysql,
+            endpoint,
+            Tables(table),
+            say=click.echo,
+            cache_seconds=cache_seconds,
+            alarms=watched,
         )
     )
 

@@ -8,6 +8,11 @@ factor     = { "-" | "+" } ( number | name | "(" expression ")" )
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from operator import add, mul, sub, truediv
 from typing import NamedTuple
 
 from partita.apps.metrics.failures import Refused
@@ -20,6 +25,9 @@ TOKEN = re.compile(
     re.ASCII,
 )
 OPERATORS = ("+-", "*/")
+EXPONENT_MAX = 1000
+"""Of a number in a formula. DynamoDB's numbers end at 1E+126, and a larger one costs memory."""
+PROGRAMS_MAX = 50_000
 
 
 class Token(NamedTuple):
@@ -32,19 +40,66 @@ class Token(NamedTuple):
 END = "end"
 
 
-def consumed_metrics(formula: str) -> tuple[str, ...]:
-    """The names of the metrics in a formula, sorted. Raises Refused."""
+class Instruction(NamedTuple):
+    """One of: push a constant, push the value of a metric, apply an operator."""
+
+    constant: Fraction | None = None
+    name: str | None = None
+    operator: str | None = None
+
+
+Program = tuple[Instruction, ...]
+"""A formula in postfix order: each instruction works on a stack."""
+ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": truediv,
+}
+NEGATE = "negate"
+
+
+@lru_cache(PROGRAMS_MAX)
+def compiled(formula: str) -> Program:
+    """Raises Refused."""
     reader = _Reader(formula)
     reader.read_expression(0)
     reader.expect(END)
-    if not reader.names:
+    return tuple(reader.program)
+
+
+def evaluate(program: Program, values: Mapping[str, Fraction]) -> Fraction:
+    """The exact result. Raises ZeroDivisionError."""
+    stack: list[Fraction] = []
+    for constant, name, operator in program:
+        if constant is not None:
+            stack.append(constant)
+        elif name is not None:
+            stack.append(values[name])
+        elif operator == NEGATE:
+            stack.append(-stack.pop())
+        else:
+            right, left = stack.pop(), stack.pop()
+            stack.append(ARITHMETIC[str(operator)](left, right))
+    return stack.pop()
+
+
+def names_in(program: Program) -> tuple[str, ...]:
+    """The metrics in a formula, sorted."""
+    return tuple(sorted({one.name for one in program if one.name is not None}))
+
+
+def consumed_metrics(formula: str) -> tuple[str, ...]:
+    """The names of the metrics in a formula, sorted. Raises Refused."""
+    names = names_in(compiled(formula))
+    if not names:
         raise Refused(f"The formula {formula!r} uses no metric.")
-    return tuple(sorted(reader.names))
+    return names
 
 
 class _Reader:
     def __init__(self, formula: str) -> None:
-        self.names: set[str] = set()
+        self.program: list[Instruction] = []
         self._formula = formula
         self._place = 0
         self._token = self._next()
@@ -54,8 +109,10 @@ class _Reader:
             raise Refused(f"Brackets in a formula may be nested at most {BRACKETS_MAX} deep.")
         self._read_operand(brackets, level)
         while self._token.kind == "sign" and self._token.text in OPERATORS[level]:
+            operator = self._token.text
             self._token = self._next()
             self._read_operand(brackets, level)
+            self.program.append(Instruction(operator=operator))
 
     def _read_operand(self, brackets: int, level: int) -> None:
         if level + 1 < len(OPERATORS):
@@ -64,18 +121,30 @@ class _Reader:
             self._read_factor(brackets)
 
     def _read_factor(self, brackets: int) -> None:
+        is_negative = False
         while self._token.text in ("-", "+"):
+            is_negative ^= self._token.text == "-"
             self._token = self._next()
         if self._token.kind == "name":
-            self.names.add(self._token.text)
+            self.program.append(Instruction(name=self._token.text))
         elif self._token.text == "(":
             self._token = self._next()
             self.read_expression(brackets + 1)
             if self._token.text != ")":
                 self.expect(")")
-        elif self._token.kind != "number":
+        elif self._token.kind == "number":
+            self.program.append(Instruction(constant=self._constant()))
+        else:
             self.expect("a metric, a number or a bracket")
+        if is_negative:
+            self.program.append(Instruction(operator=NEGATE))
         self._token = self._next()
+
+    def _constant(self) -> Fraction:
+        exponent = self._token.text.lower().partition("e")[2].lstrip("+-0")
+        if len(exponent) > len(str(EXPONENT_MAX)) or int(exponent or 0) > EXPONENT_MAX:
+            raise Refused(f"The number {self._token.text} in a formula is too large or too small.")
+        return Fraction(Decimal(self._token.text))
 
     def expect(self, wanted: str) -> None:
         if self._token.kind != wanted:

@@ -24,6 +24,7 @@ from partita.apps.metrics.metric import (
 
 PARAMETER_DECIMALS_MAX = 4
 REACHED_METRICS_MAX = 2000
+DEPENDANTS_SHOWN_MAX = 5
 HYBRID_GROUP = "hybrid metrics"
 """The group of all hybrid metrics; it has no dimensions, and no metric can have its name."""
 
@@ -170,6 +171,16 @@ def refuse_missing(kind: str, names: Iterable[str]) -> None:
     missing = sorted(names)
     if missing:
         raise Refused(f"There is no {kind} {', '.join(missing)}.")
+
+
+def refuse_dependants(name: str, consumers: Iterable[str], chained: Iterable[str]) -> None:
+    """A metric cannot be deleted while others need it."""
+    for verb, others in (("is consumed by", sorted(consumers)), ("is chained by", sorted(chained))):
+        if others:
+            shown = ", ".join(others[:DEPENDANTS_SHOWN_MAX])
+            more = len(others) - DEPENDANTS_SHOWN_MAX
+            rest = f" and {more} more" if more > 0 else ""
+            raise Conflict(f"{name} {verb} {shown}{rest}: change or delete those first.")
 
 
 def no_group(name: str) -> Refused:

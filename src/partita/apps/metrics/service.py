@@ -12,13 +12,16 @@ from time import monotonic
 from typing import TypedDict
 
 from partita.apps.metrics.api.handlers import Api
+from partita.apps.metrics.api.monitoring import Monitoring
 from partita.apps.metrics.catalogue import Catalogue
+from partita.apps.metrics.data.queries import CACHE_SECONDS, MetricDataService
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import Tables, create_tables
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_schema
 from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
 from partita.apps.metrics.migration.dual_writes import MigratingCatalogue, MirroredCatalogue
 from partita.apps.metrics.modes import Mode, Modes, ModeWatch
+from partita.apps.monitoring.alarms import Alarm, Alarms
 from partita.client import Client
 from partita.client.client import REGION
 from partita.errors import PartitaError
@@ -49,6 +52,8 @@ class Stores:
     hasty_dynamodb: DynamoDBCatalogue | None = None
     """The same catalogue, with short timeouts."""
     modes: Modes | None = None
+    client: Client | None = None
+    """Of DynamoDB, where the values are in every mode."""
 
     def catalogues(self) -> dict[Mode, Catalogue]:
         found: dict[Mode, Catalogue] = {}
@@ -88,6 +93,7 @@ async def opened(
             stores.dynamodb = DynamoDBCatalogue(client, tables)
             stores.hasty_dynamodb = DynamoDBCatalogue(hasty, tables)
             stores.modes = Modes(hasty, tables)
+            stores.client = client
         yield stores
 
 
@@ -99,6 +105,8 @@ async def serve(
     endpoint: str | None,
     tables: Tables,
     say: Callable[[str], None],
+    cache_seconds: float = CACHE_SECONDS,
+    alarms: tuple[Alarm, ...] = (),
 ) -> None:
     """Serve until SIGINT or SIGTERM."""
     async with opened(mysql, endpoint, tables) as stores:
@@ -113,13 +121,20 @@ async def serve(
         watch = ModeWatch(stores.modes, server, set(catalogues), mode, monotonic)
         await watch.begin()
         web = Web(origins=origins_from_environment())
-        Api(catalogues, watch).add_to(web)
-        following = asyncio.create_task(watch.follow())
+        data = None
+        if stores.client is not None:
+            data = MetricDataService(stores.client, tables, cache_seconds)
+        monitoring = Monitoring(watch, stores.mariadb, data)
+        Api(catalogues, watch, data, monitoring).add_to(web)
+        watched = Alarms(alarms, monitoring.readings)
+        web.add("GET", "/alarms", watched.show)
+        background = [asyncio.create_task(work) for work in (watch.follow(), watched.run())]
         try:
             await web.serve(
                 host, port, lambda url: say(f"The catalogue listens on {url} ({watch.mode})")
             )
         finally:
-            following.cancel()
-            with suppress(asyncio.CancelledError):
-                await following
+            for task in background:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task

@@ -2,7 +2,7 @@
 
     08 table name, label                             a stream and its shards
     09 stream                                        its last sequence number
-    0a stream, shard, trigger                        how far a trigger has come (shard 0: its start)
+    0a stream, shard, trigger                        positions of triggers of earlier releases
     12 stream, shard, sequence number                a change
 
 Spaces that are not here belong to `tables/layout.py` and `events/layout.py`. Streams take their
@@ -41,7 +41,8 @@ def sequence_key(stream: int) -> bytes:
 
 
 def changes_prefix(stream: int, shard: int | None = None) -> bytes:
-    """Of one shard, or of all of them."""
+    """Of one shard, or of all of them: triggers of earlier releases noted their positions there,
+    which go with their shards."""
     return CHANGES + (_STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard))
 
 
@@ -74,16 +75,7 @@ def change_sequence(change_storage_key: bytes) -> int:
 
 
 def checkpoints_prefix(stream: int, shard: int | None = None) -> bytes:
-    """Of one shard, or of all of them."""
+    """Of one shard, or of all of them: triggers of earlier releases noted their positions there,
+    which go with their shards."""
     number = _STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard)
     return CHECKPOINTS + number
-
-
-def checkpoint_key(stream: int, shard: int, trigger: str) -> bytes:
-    return checkpoints_prefix(stream, shard) + trigger.encode()
-
-
-def parse_checkpoint_key(checkpoint_storage_key: bytes) -> tuple[int, str]:
-    """The shard and the trigger."""
-    _, shard = _SHARD.unpack_from(checkpoint_storage_key, 1)
-    return shard, checkpoint_storage_key[1 + _SHARD.size :].decode(errors="replace")

@@ -252,21 +252,6 @@ def _digest(image: bytes) -> bytes:
     return blake2b(image, digest_size=16).digest()
 
 
-def checkpoints_belong_to_shards(folder: Folder) -> Iterator[Finding]:
-    """Triggers are somewhere in a shard that is there."""
-    for stream in folder.streams:
-        shards = {0, *(shard.number for shard in stream.shards)}
-        last = last_sequence(folder.snapshot, stream.number)
-        for key, value in folder.under(log_layout.checkpoints_prefix(stream.number)):
-            number, trigger = log_layout.parse_checkpoint_key(key)
-            position = int.from_bytes(value, "big")
-            where = f"{_of(stream)}, trigger {trigger}"
-            if number not in shards:
-                yield Finding(where, "it is in a shard that is not there", found=f"{number}")
-            elif len(value) != 8 or position > last + 1:
-                yield Finding(where, "its position is wrong", f"at most {last + 1}", f"{position}")
-
-
 def _in_order(folder: Folder, stream: Stream) -> Iterator[tuple[Shard, Change]]:
     """All changes of a stream, in the order of their sequence numbers."""
 

@@ -23,7 +23,6 @@ from partita.database.check.catalog import (
 from partita.database.check.changes import (
     changes_are_in_order,
     changes_lead_to_the_items,
-    checkpoints_belong_to_shards,
     open_streams_belong_to_tables,
     streams_are_readable,
 )
@@ -53,7 +52,6 @@ FOLDER_INVARIANTS = (
     open_streams_belong_to_tables,
     changes_are_in_order,
     changes_lead_to_the_items,
-    checkpoints_belong_to_shards,
     captures_belong_to_destinations,
     captured_changes_are_in_order,
     open_shards_share_all_hash_keys,

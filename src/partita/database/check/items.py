@@ -19,7 +19,7 @@ from partita.database.item.page_bytes import page_bytes
 from partita.database.item.sizes import item_size
 from partita.database.item.values import Item, normalize_item
 from partita.database.tables import layout
-from partita.database.tables.expiry import expires_at
+from partita.database.tables.expiry_time import expires_at
 from partita.database.tables.indexes import Entry, entry_of
 from partita.database.tables.keys import check_key
 from partita.database.tables.schema import CREATING, DELETING, Index, Table

@@ -131,6 +131,11 @@ def append_records(
     return receipts
 
 
+def shard_for(stream: EventStream, record: NewRecord) -> Shard:
+    """The open shard that a record belongs to."""
+    return stream.open_shards[bisect_right(stream.first_hashes, hash_of(record)) - 1]
+
+
 def hash_of(record: NewRecord) -> bytes:
     if record.explicit_hash_key is not None:
         return int(record.explicit_hash_key).to_bytes(HASH_KEY_BYTES, "big")

@@ -14,12 +14,20 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from partita.database.item import numbers
-from partita.database.item.values import AttributeValue, Item
+from partita.database.item.values import TOO_LARGE, AttributeValue, Item
+from partita.errors import ValidationException
+from partita.limits import ITEM_BYTES_MAX
 
 CONTAINER_BYTES: Final = 3
 MEMBER_BYTES: Final = 1
 PAGED_HEAD_BYTES: Final = 1
 """Of every value on a page."""
+
+
+def check_item_size(size: int, refusal: str = TOO_LARGE) -> None:
+    """An item has at most 400 KB; each operation has its own words for one that is larger."""
+    if size > ITEM_BYTES_MAX:
+        raise ValidationException(refusal)
 
 
 def item_size(item: Item) -> int:

@@ -1,1 +1,1 @@
-"""The operations of DynamoDB, one family per module: functions from a request to an answer."""
+"""The operations of DynamoDB, one family per module: functions from a request to a response."""

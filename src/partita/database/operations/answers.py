@@ -1,4 +1,4 @@
-"""Pieces of answers that several operations share: capacity, item collections, joined items."""
+"""Parts of responses that several operations share: capacity, item collections, joined items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partita.database.capacity.units import Consumed
 from partita.database.expressions.projection import Projection
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import Stored
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.limits import GB
 
 encode: Final = orjson.dumps
@@ -36,12 +36,12 @@ def answer(members: Sequence[bytes]) -> bytes:
 
 
 def projected(stored: Stored, projection: Projection | None) -> bytes:
-    """An item as JSON: whole, as storage has it, or what a projection leaves of it."""
+    """An item as JSON: its stored bytes, or what a projection keeps of it."""
     return encode(projection.project(stored.item)) if projection else stored.body
 
 
 def consumed_by_write(table: Table, written: Iterable[Written], factor: int = 1) -> Consumed:
-    """Units of some writes to one table; a transaction's count twice."""
+    """The units that writes to one table consume; `factor` is 2 in a transaction."""
     consumed = Consumed()
     for one in written:
         consumed.table += one.table_units * factor
@@ -53,7 +53,7 @@ def consumed_by_write(table: Table, written: Iterable[Written], factor: int = 1)
 
 
 def item_collections_metrics(table: Table, written: Iterable[Written]) -> list[dict[str, Any]]:
-    """The item collections that some writes to one table touched, each once, as they left it."""
+    """The item collections that writes to one table touched, each once, with their final sizes."""
     collections = {}
     for one in written:
         if metrics := item_collection_metrics(table, one):

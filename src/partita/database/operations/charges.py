@@ -1,8 +1,8 @@
-"""What requests consume, charged to the ledger: from tables, keys and writes to accounts and units.
+"""Charging requests to the ledger: which accounts pay how many units for a read or a write.
 
-Every operation comes here; while the ledger is off, nothing is worked out and nothing charged. A
-write is decided, charged, and rolled back when its table, an index or a partition cannot pay for
-it; a read is paid for when it is done, as in the service.
+Every operation passes through here; while the ledger is off, nothing is calculated or charged. A
+write is decided, then charged, and rolled back if its table, an index or a partition is throttled;
+a read is charged once it is done, as in the service.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from partita.database.tables.read import load
 from partita.database.tables.schema import Index, Table
 from partita.database.tables.stored import Stored
 from partita.database.tables.throughput import entitlement, partition_count
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
@@ -37,7 +37,7 @@ THROTTLED: Final = (ProvisionedThroughputExceededException, ThrottlingException)
 
 
 def carry_out(context: WriteContext, table: Table, action: Action) -> Written:
-    """Carry out one action, charged; a throttled one leaves nothing in the write batch."""
+    """Carry out one action and charge for it; if throttled, it leaves the write batch unchanged."""
     if not context.service.ledger.is_on:
         return actions.carry_out(context, table, action)
     return _carry_out_charged(context, table, action)
@@ -61,7 +61,7 @@ def _carry_out_charged(context: WriteContext, table: Table, action: Action) -> W
 
 
 def key_of(action: Action) -> Item:
-    """An item that has the key of the action's item."""
+    """The action's item, or its key alone."""
     if isinstance(action, Put):
         return action.item.item
     assert isinstance(action, KeyedAction)
@@ -71,7 +71,7 @@ def key_of(action: Action) -> Item:
 def charge_read(
     service: Service, table: Table, key: Item, stored: Stored | None, request: Request
 ) -> None:
-    """Charge the reading of one item, whether it was there or not, as consistent as requested."""
+    """Charge for reading one item, whether it exists or not, at the requested consistency."""
     if service.ledger.is_on:
         consistent = request.get("ConsistentRead", False)
         units = read_units(stored.size if stored else 0, consistent=consistent)
@@ -81,7 +81,7 @@ def charge_read(
 def charge_transaction_reads(
     service: Service, tables: Sequence[Table], keys: Sequence[Item], units: Sequence[float]
 ) -> Sequence[Refusal | None]:
-    """Charge all reads of a transaction or none; says which of them are throttled, if any are."""
+    """Charge for all reads of a transaction or none; returns which were throttled, and why."""
     if not service.ledger.is_on:
         return ()
     return service.ledger.admit_all(
@@ -99,7 +99,7 @@ def charge_transaction_writes(
     written: Sequence[Written],
     factor: int,
 ) -> Sequence[Refusal | None]:
-    """Charge all writes of a transaction or none; says which of them are throttled, if any are."""
+    """Charge for all writes of a transaction or none; returns which were throttled, and why."""
     if not service.ledger.is_on:
         return ()
     return service.ledger.admit_all(
@@ -147,9 +147,9 @@ def page_charges(
     fetched_units: float,
     partition: Sequence[AttributeValue],
 ) -> list[Charge]:
-    """What a page of a Query or Scan costs: each partition that it visits, where that begins.
+    """What a page of a Query or Scan costs, one charge for each partition that it visits.
 
-    What is fetched from the table besides is charged where the page begins.
+    Items that an index read fetches from its table are charged where the page begins.
     """
     accounts = accounts_of(service, table)
     contents = [str(content) for value in partition for content in value.values()]
@@ -166,7 +166,7 @@ def page_charges(
 def partition_starts(
     service: Service, reader: Reader, table: Table, index: Index | None
 ) -> list[int]:
-    """The first hashes of the partitions of a table or an index; local ones lie in the table's."""
+    """The first hash of each partition; a local index shares the partitions of its table."""
     own = None if index is None or index.is_local else index
     if service.ledger.is_on:
         account = accounts_of(service, table).find(own.name if own else None)
@@ -176,7 +176,7 @@ def partition_starts(
 
 
 def accounts_of(service: Service, table: Table) -> TableAccounts:
-    """The accounts of a table, as the catalog has it now."""
+    """The accounts of a table, brought up to date with the catalog."""
     ledger = service.ledger
     found = ledger.tables.get(table.number)
     if found is not None and found.source is table:
@@ -218,7 +218,7 @@ def _bring_up_to_date(account: Account, table: Table, owner: Table | Index, now:
 
 
 def _indexed(index: Index, written: Written) -> Item:
-    """The item as it stands, or stood, in an index that a write changed."""
+    """The item that an index contains after a write changed it, or contained before."""
     names = {name for name, _ in index.key_attributes}
     if written.new and names <= written.new.item.keys():
         return written.new.item

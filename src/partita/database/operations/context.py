@@ -1,7 +1,7 @@
 """What an operation is given: the service around it, and a view of the data.
 
 A read sees a snapshot of what is committed. A write gets a write batch: it sees everything decided
-before it, and what it puts there is committed with the others that wait.
+before it, and its changes are part of the next group commit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from partita.clock import Clock, Stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
 from partita.database.storage.engine import Snapshot
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
@@ -26,6 +27,10 @@ def _random_id() -> str:
     return str(uuid.uuid4())
 
 
+def _allow_any_policy(document: str, arn: str) -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class Service:
     """One running database: what all of its requests share."""
@@ -36,22 +41,26 @@ class Service:
     region: str
     account_id: str
     transient_seconds: float
-    """How long a table shows CREATING, UPDATING or DELETING after the answer that says so."""
+    """How long a table shows CREATING, UPDATING or DELETING after the response that says so."""
     ledger: Ledger
     """Where requests are charged, while it is on."""
     event_streams: EventStreams
+    throughput: Throughput
+    """What shards of event streams have taken and given in this second."""
     new_id: Callable[[], str] = _random_id
     is_lenient: bool = False
     """Whether tables are created that the service refuses and clients of DynamoDB Local ask for."""
     address: str = "localhost:8000"
     """Where clients reach the database, once it listens."""
+    check_policy: Callable[[str, str], str] = _allow_any_policy
+    """What is wrong with a policy for the resource of an ARN, if anything is."""
 
     def table(self, name_or_arn: str) -> Table:
         """The table that items are read from or written to."""
         return self.catalog.table(table_name(name_or_arn), self.clock())
 
     def meter(self) -> None:
-        """Switch the ledger on or off, as the tables that there are now want it."""
+        """Turn the ledger on if capacity is, or if a table has to be metered; otherwise off."""
         self.ledger.is_on = self.ledger.mode != OFF or any(
             table.is_metered for table in self.catalog
         )
@@ -70,7 +79,7 @@ class ReadContext:
         self.snapshot = snapshot
         self.is_held = is_held
         self.partition: bytes | None = None
-        """Where everything lies that the operation reads, if that is one partition."""
+        """The partition that the operation reads, if it reads only one."""
 
     def take_partition(self) -> bytes | None:
         partition = self.partition
@@ -87,7 +96,7 @@ class WriteContext:
         write_batch: WriteBatch,
         is_held: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`is_held` is asked instead of the write batch, where it is given."""
+        """`is_held`, if given, is asked instead of the write batch."""
         self.service = service
         self.write_batch = write_batch
         self._is_held = is_held
@@ -101,10 +110,10 @@ class WriteContext:
 
 ReadHandler = Callable[[ReadContext, Request], bytes]
 PlainHandler = Callable[[ReadContext, bytes], bytes | None]
-"""Of the bytes of a request; None when they need more than a look."""
+"""From the bytes of a request; None if it needs the operation's ReadHandler."""
 WriteHandler = Callable[[WriteContext, Request], bytes]
 
 
 def table_name(name_or_arn: str) -> str:
-    """A table may be named by its ARN, of any account or region, wherever its name is taken."""
+    """Wherever a table name is accepted, so is its ARN, with any account and region."""
     return name_or_arn.rpartition(":table/")[2] if name_or_arn.startswith("arn:") else name_or_arn

@@ -1,8 +1,9 @@
-"""Drafts: writes that were decided elsewhere, on values that may have changed since.
+"""Drafts: optimistic concurrency control for writes that another process decides.
 
-Whoever decides elsewhere notes what was read; a draft counts only if all of that is still so when
-it is applied, absence included. What every write to a table moves, its counts and the sequence
-numbers of its change log, is not compared: a draft is carried over to where they stand now.
+A draft is a write set, together with the read set that it was decided on. It is applied only if
+everything that was read is still the same, including what did not exist; otherwise it is decided
+again. Counts and the sequence numbers of change logs are not compared, because every write to a
+table changes them: a draft is rebased onto their current values.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ CARRIED_OVER = (layout.STATISTICS, change_layout.SEQUENCES)
 
 
 class Overtaken(Exception):
-    """Something that a draft rests on has changed: it has to be decided again."""
+    """Something in a draft's read set has changed: it has to be decided again."""
 
 
 class ReadSet:
-    """What was read for a draft."""
+    """What a draft was decided on."""
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.free: set[bytes] = set()
-        """Items that no transaction held."""
+        """Items that no transaction held at that time."""
 
     def check(self, reader: Reader) -> None:
         for key, value in self.values.items():
@@ -37,7 +38,7 @@ class ReadSet:
 
 
 class Draft:
-    """The write set: what a write batch gathered."""
+    """The write set: the changes of a write batch."""
 
     def __init__(self) -> None:
         self.changes: dict[bytes, bytes | None] = {}
@@ -71,7 +72,7 @@ def apply_draft(draft: Draft, read_set: ReadSet, context: WriteContext) -> None:
 
 
 def _sequences_later(draft: Draft, read_set: ReadSet, write_batch: WriteBatch) -> dict[bytes, int]:
-    """By how much the sequence numbers of each stream have moved on since they were read."""
+    """How far the sequence numbers of each stream have advanced since they were read."""
     return {
         change_layout.stream_of(key): _sequence(write_batch.get(key))
         - _sequence(read_set.values[key])

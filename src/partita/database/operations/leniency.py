@@ -1,7 +1,7 @@
-"""What `partita local` takes and the service refuses: members of CreateTable that mean nothing.
+"""What `partita local` accepts and the service refuses: superfluous members of CreateTable.
 
-Whole test suites of clients that have only met DynamoDB Local, of one release or another, send
-them. They are left out, and the log says so.
+Test suites that have only ever run against DynamoDB Local, in one release or another, send them.
+They are ignored, with a warning in the log.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from partita.database.tables.schema import PAY_PER_REQUEST
 logger = logging.getLogger(__name__)
 
 Leave = Callable[[Request], Iterator[str]]
-"""Takes out what means nothing, and tells what that was."""
+"""Removes superfluous members, and yields a description of each."""
 
 
 def without_surplus(request: Request) -> Request:
-    """A CreateTable request as the service would take it."""
+    """A CreateTable request as the service would accept it."""
     kept = dict(request)
     for leave in _SURPLUS:
         for surplus in leave(kept):

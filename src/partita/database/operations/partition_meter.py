@@ -1,7 +1,7 @@
-"""What a Scan costs: each partition that it visits is read on its own, and costs a unit at least.
+"""What a Scan costs: every partition that it visits is charged separately, for at least 4 KB.
 
-Observed on the service: one tiny item in a new on-demand table, which has four partitions, takes 4
-units consistently and 2 eventually.
+Observed on the service: in a new on-demand table, which has four partitions, scanning one tiny item
+costs 4 units with consistent reads, and 2 with eventually consistent ones.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from partita.database.tables.stored import unpack_sizes
 
 
 class PartitionMeter:
-    """Watches the pairs of a range, which come in the order of their hashes."""
+    """Counts the bytes that are read of each partition, while a range is read in hash order."""
 
     __slots__ = ("_edges", "_start", "visited_bytes")
 
     def __init__(self, prefix: bytes, starts: Iterable[int], start: bytes, stop: bytes) -> None:
-        """`starts` are the first hashes of all partitions behind the prefix."""
+        """`starts` are the first hashes of all partitions under the prefix."""
         edges = (prefix + first.to_bytes(PARTITION_HASH_BYTES, "big") for first in starts)
         self._start = start
         self._edges = [edge for edge in edges if start < edge < stop]
         self.visited_bytes = [0]
-        """Of each partition that was visited, the bytes that were read."""
+        """The bytes that were read of each partition visited so far."""
 
     def watch(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         visited, edges = self.visited_bytes, self._edges
@@ -32,9 +32,9 @@ class PartitionMeter:
                 visited.append(0)
             visited[-1] += unpack_sizes(pair[1])[0]
             yield pair
-        # Nothing follows: the rest of the partitions were looked into.
+        # The range was read to its end, so the remaining partitions were visited too.
         visited += [0] * (len(edges) + 1 - len(visited))
 
     def visited_keys(self) -> list[bytes]:
-        """Where the reading of each partition began."""
+        """The key at which each visited partition was entered."""
         return [self._start, *self._edges][: len(self.visited_bytes)]

@@ -18,6 +18,7 @@ from partita.database.operations.control_plane import (
     autoscaling,
     contributor_insights,
     kinesis_destinations,
+    resource_policies,
     tables,
     tags,
     time_to_live,
@@ -34,7 +35,7 @@ from partita.database.operations.streams import streams
 
 
 def _partiql(module: str, name: str) -> Callable[..., Any]:
-    """Imported with the first statement: many servers never see one, and start sooner."""
+    """A handler that is imported with the first statement: servers without one start faster."""
 
     @cache
     def load() -> Callable[..., Any]:
@@ -63,6 +64,7 @@ READS: dict[str, ReadHandler] = {
     "ExecuteTransaction": _partiql("transactions", "execute_reads"),
     "GetItem": items.get_item,
     "GetRecords": streams.get_records,
+    "GetResourcePolicy": resource_policies.get_resource_policy,
     "GetShardIterator": streams.get_shard_iterator,
     "ListContributorInsights": contributor_insights.list_contributor_insights,
     "ListStreams": streams.list_streams,
@@ -74,13 +76,14 @@ READS: dict[str, ReadHandler] = {
 }
 
 PLAIN_READS: dict[str, PlainHandler] = {"GetItem": plain_get.get_plain_item}
-"""The plainest form of an operation, from the bytes of its request."""
+"""Fast paths: answer the simplest form of a request straight from its bytes."""
 
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_writes"),
     "BatchWriteItem": batches.batch_write_item,
     "CreateTable": tables.create_table,
     "DeleteItem": items.delete_item,
+    "DeleteResourcePolicy": resource_policies.delete_resource_policy,
     "DeleteTable": tables.delete_table,
     "DisableKinesisStreamingDestination": (
         kinesis_destinations.disable_kinesis_streaming_destination
@@ -89,6 +92,7 @@ WRITES: dict[str, WriteHandler] = {
     "ExecuteStatement": _partiql("statements", "execute_write"),
     "ExecuteTransaction": _partiql("transactions", "execute_writes"),
     "PutItem": items.put_item,
+    "PutResourcePolicy": resource_policies.put_resource_policy,
     "TagResource": tags.tag_resource,
     "TransactWriteItems": transactions.transact_write_items,
     "UntagResource": tags.untag_resource,
@@ -105,4 +109,4 @@ ONLY_READS: dict[str, Callable[[Request], bool]] = {
     "ExecuteStatement": _partiql("statements", "only_reads"),
     "ExecuteTransaction": _partiql("transactions", "only_reads"),
 }
-"""Operations that are in both tables: whether a request is to be answered by the first."""
+"""For operations that are in both READS and WRITES: whether a request only reads."""

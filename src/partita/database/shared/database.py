@@ -13,6 +13,7 @@ from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
 from partita.database.operations.context import (
     ReadContext,
     ReadHandler,
@@ -88,6 +89,7 @@ class SharedDatabase:
             transient_seconds,
             ledger,
             event_streams,
+            Throughput(now),
             is_lenient=is_lenient,
         )
         self.reads = ReadContext(self.service, view, _never_held)

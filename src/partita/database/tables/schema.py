@@ -83,6 +83,13 @@ class Index(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.status in (ACTIVE, UPDATING)
 
 
+class ResourcePolicy(msgspec.Struct, frozen=True):
+    """Who may do what with a table or stream, as it was written."""
+
+    document: str
+    revision_id: str
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     name: str
     number: int
@@ -122,6 +129,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ttl_changes: int = 0
     """How often TTL was switched on or off: tells one such period from another."""
     tags: dict[str, str] = {}
+    resource_policy: ResourcePolicy | None = None
+    stream_policies: dict[str, ResourcePolicy] = {}
+    """By the labels of the streams."""
 
     @cached_property
     def key_attributes(self) -> tuple[KeyAttribute, ...]:

@@ -1,1 +1,1 @@
-"""Background work: filling new indexes, removing what was deleted, expiring items."""
+"""Background jobs: backfilling indexes, deleting expired items (TTL), removing leftover data."""

@@ -1,8 +1,9 @@
-"""The background jobs: each does a piece of its work in one write batch, and says if there was any.
+"""Background jobs of tables: backfilling indexes, deleting expired items (TTL), removing old data.
 
-Jobs keep no position in storage: an index that is being filled, or data that is being removed, is
-found again after a restart, and doing a piece twice does no harm. A job over a whole table starts
-when the change that requires it is committed: by then the snapshot has every item that was decided
+Each does a piece of its work in one write batch, and says whether there was any. Jobs keep no
+position in storage: an index that is being backfilled, or data that is being removed, is found
+again after a restart, and doing a piece twice does no harm. A job over a whole table starts when
+the change that requires it is committed: by then the snapshot has every item that was decided
 before, and the write path takes care of all that come after.
 """
 
@@ -21,18 +22,19 @@ from partita.database.storage.engine import Snapshot, prefix_end
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.catalog import Catalog
-from partita.database.tables.expiry import expires_at
+from partita.database.tables.expiry_time import expires_at
 from partita.database.tables.indexes import entry_of
 from partita.database.tables.read import load
 from partita.database.tables.schema import ACTIVE, CREATING, DELETING, Index, Table
 from partita.database.tables.stored import Stored
 from partita.database.tables.throughput import partition_count
-from partita.database.tables.write import replace_entry, write_item
-from partita.limits import CLIENT_TOKEN_SECONDS, EXPIRED_SECONDS_MAX
+from partita.database.tables.write_path import replace_entry
+from partita.database.upkeep.expiry import expire_items
+from partita.limits import CLIENT_TOKEN_SECONDS
 
 PIECE_KEYS = 200
 PIECE_SECONDS = 0.02
-"""A piece of work ends after so many keys or so long, whatever comes first."""
+"""A piece of work ends after this many keys or this long, whichever comes first."""
 
 
 class Jobs:
@@ -155,33 +157,7 @@ class Jobs:
             self._catalog.save(write_batch, replace(table, ttl_is_indexed=True))
 
     def _expire_items(self, write_batch: WriteBatch) -> bool:
-        now = int(self._clock())
-        for table in self._catalog:
-            if table.ttl_attribute is None or not table.ttl_is_indexed:
-                continue
-            start = layout.expiry_key(table, max(0, now - EXPIRED_SECONDS_MAX), b"")
-            stop = layout.expiry_key(table, now, b"")
-            expired = [key for key, _ in islice(self._snapshot.range(start, stop), PIECE_KEYS)]
-            attribute = table.ttl_attribute
-            if sum(self._expire(write_batch, table, attribute, key) for key in expired):
-                return True
-        return False
-
-    def _expire(
-        self, write_batch: WriteBatch, table: Table, attribute: str, expiry_key: bytes
-    ) -> bool:
-        """Delete one item through the write path, unless it has changed or is being written."""
-        place = layout.expiry_place(expiry_key)
-        key = layout.item_key_at(table, place)
-        if write_batch.get(expiry_key) is None or write_batch.is_held(key):
-            return False
-        stored = load(write_batch, key)
-        when = expires_at(attribute, stored.item) if stored else None
-        if when is not None and layout.expiry_key(table, when, place) == expiry_key:
-            write_item(write_batch, table, key, stored, None, expired=True)
-        else:
-            write_batch.delete(expiry_key)
-        return True
+        return expire_items(write_batch, self._catalog, self._snapshot, self._clock(), PIECE_KEYS)
 
     def _forget_tokens(self, write_batch: WriteBatch) -> bool:
         """Forget the client request tokens that are older than their ten minutes."""

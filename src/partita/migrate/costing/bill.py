@@ -106,7 +106,7 @@ def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
     )
 
 
-def _whole_units(resource: ResourceUnits, amount: float) -> int:
+def whole_units(resource: ResourceUnits, amount: float) -> int:
     """What is provisioned has at least one unit; a local index uses those of its table."""
     return max(math.ceil(round(amount, 9)), 0 if resource.is_local else 1)
 
@@ -145,8 +145,8 @@ class _BillWriter:
 
     def _capacity(self, share: float) -> tuple[int, int]:
         """Read and write units to provision, whole ones for each table and index."""
-        read = sum(_whole_units(one, one.read_units * share) for one in self.units.resources)
-        write = sum(_whole_units(one, one.write_units * share) for one in self.units.resources)
+        read = sum(whole_units(one, one.read_units * share) for one in self.units.resources)
+        write = sum(whole_units(one, one.write_units * share) for one in self.units.resources)
         return read, write
 
     def _hourly(self, prices: ClassPrices, read: float, write: float) -> float:
@@ -167,11 +167,19 @@ class _BillWriter:
 
     def _reserved(self, term: str, reserved: ReservedPrices) -> Option:
         read, write = self._capacity(1)
-        reads, writes = read // RESERVED_BLOCK, write // RESERVED_BLOCK
+        prices = self.prices.standard
+        reads = self._blocks(
+            read, prices.read_unit_hour, reserved.read_upfront_100, reserved.read_hour_100, term
+        )
+        writes = self._blocks(
+            write, prices.write_unit_hour, reserved.write_upfront_100, reserved.write_hour_100, term
+        )
         upfront = reads * reserved.read_upfront_100 + writes * reserved.write_upfront_100
         hourly = (reads * reserved.read_hour_100 + writes * reserved.write_hour_100) * self.hours
         rest = self._hourly(
-            self.prices.standard, read - reads * RESERVED_BLOCK, write - writes * RESERVED_BLOCK
+            prices,
+            max(read - reads * RESERVED_BLOCK, 0),
+            max(write - writes * RESERVED_BLOCK, 0),
         )
         throughput = upfront / MONTHS[term] + hourly + rest
         storage = self.gb * self.prices.standard.storage_gb_month
@@ -182,6 +190,17 @@ class _BillWriter:
             monthly=throughput + storage,
             upfront=upfront,
         )
+
+    def _blocks(self, units: int, unit_hour: float, upfront: float, hour: float, term: str) -> int:
+        """As many as cost least: the last one may be cheaper than the units that it would hold."""
+        block = upfront / MONTHS[term] + hour * self.hours
+
+        def monthly(blocks: int) -> float:
+            rest = max(units - blocks * RESERVED_BLOCK, 0)
+            return blocks * block + rest * unit_hour * self.hours
+
+        whole = units // RESERVED_BLOCK
+        return min((whole, whole + 1, 0), key=monthly)
 
     # Beside throughput and storage.
 

@@ -56,6 +56,11 @@ class Estimate(Struct, frozen=True, kw_only=True):
     doubled: list[Doubled]
 
 
+def monthly(estimate: Estimate) -> float:
+    """By the cheapest way to pay that binds nobody, with all that comes on top."""
+    return estimate.bill.cheapest.monthly + estimate.bill.extras_monthly
+
+
 class Estimates(Struct, frozen=True, kw_only=True):
     prices_of: str
     sources: list[PriceSource]

@@ -211,14 +211,17 @@ class _Counter:
     def collection_rows(
         self, table: TableDesign, index: SecondaryIndex | None, entity: Entity
     ) -> float:
-        """Items of an entity under one partition key."""
+        """Items of an entity under one partition key, as a call finds them: large collections are
+        asked for more often than small ones."""
         key = (index or table).partition_key
         attribute = entity.attribute(key.name)
         refs = columns_of(entity, attribute) if attribute else []
         columns = [ref.column for ref in refs if ref.table == entity.source]
-        if refs and len(columns) == len(refs):
-            return self.volumes.rows_per_value(entity.source, columns)
-        return 1.0
+        if not refs or len(columns) != len(refs):
+            return 1.0
+        skew = self.volumes.skew(entity.source, columns)
+        found = skew.rows_per_call if skew else 0.0
+        return found or self.volumes.rows_per_value(entity.source, columns)
 
     # Writes.
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.costing.bill import EstimateSettings
 from partita.migrate.costing.comparison import ComparedDesigns, compare
@@ -17,6 +18,7 @@ from partita.migrate.folder import Folder, to_json
 from partita.migrate.model.design import DESIGN_KINDS, Design, DesignKind
 from partita.migrate.model.files import CHOSEN, file_name, read_design, to_toml
 from partita.migrate.model.findings import Finding
+from partita.migrate.model.proofs import Proof, proofs
 from partita.migrate.model.volumes import Volumes, read_volumes
 from partita.migrate.model.workbench import to_workbench
 from partita.migrate.progress import Progress, silent
@@ -46,6 +48,8 @@ class Proposed(Struct, frozen=True, kw_only=True):
     file: str
     design: Design
     findings: list[Finding]
+    proof: list[Proof]
+    """Of each pattern: served only counts what a test has proven."""
 
 
 class Models(Struct, frozen=True, kw_only=True):
@@ -61,7 +65,7 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
     patterns = read_patterns(folder, volumes.inventory).patterns
     settings = folder.section("model", ModelSettings)
     _refuse_unknown(settings, volumes, folder)
-    proposals = _propose(volumes, patterns, settings, progress)
+    proposals = _propose(folder, volumes, patterns, settings, progress)
     compared = compare(
         [one.design for one in proposals],
         patterns,
@@ -69,7 +73,7 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
         read_prices(),
         folder.section("estimate", EstimateSettings),
     )
-    _write(folder, proposals, workbench)
+    _write(folder, proposals, volumes.analysis.examples if workbench else None)
     folder.write_json(COMPARISON, compared)
     return Models(
         proposals=proposals,
@@ -79,23 +83,38 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
 
 
 def _propose(
-    volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings, progress: Progress
+    folder: Folder,
+    volumes: Volumes,
+    patterns: list[AccessPattern],
+    settings: ModelSettings,
+    progress: Progress,
 ) -> list[Proposed]:
     found = []
     for number, kind in enumerate(DESIGN_KINDS):
         progress("Designs", number, len(DESIGN_KINDS))
         design = PROPOSALS[kind](volumes, patterns, settings)
         findings = check_design(design, patterns, volumes)
-        found.append(Proposed(kind=kind, file=file_name(kind), design=design, findings=findings))
+        found.append(
+            Proposed(
+                kind=kind,
+                file=file_name(kind),
+                design=design,
+                findings=findings,
+                proof=proofs(folder, design, [pattern.name for pattern in patterns]),
+            )
+        )
     progress("Designs", len(DESIGN_KINDS), len(DESIGN_KINDS))
     return found
 
 
-def _write(folder: Folder, proposals: list[Proposed], workbench: bool) -> None:
+def _write(
+    folder: Folder, proposals: list[Proposed], examples: dict[str, list[Item]] | None
+) -> None:
+    """With examples, for NoSQL Workbench too."""
     for one in proposals:
         folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
-        if workbench:
-            content = to_workbench(one.design, now=datetime.now(UTC))
+        if examples is not None:
+            content = to_workbench(one.design, now=datetime.now(UTC), examples=examples)
             folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
 
 

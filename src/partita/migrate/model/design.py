@@ -28,7 +28,10 @@ DESIGN_KINDS: tuple[DesignKind, ...] = get_args(DesignKind)
 RequestName = Literal[
     "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL", "none"
 ]
-Comparison = Literal["=", "<", "<=", ">", ">=", "between", "begins_with"]
+Comparison = Literal[
+    "=", "<", "<=", ">", ">=", "between", "begins_with", "<>", "in", "not in", "exists",
+    "not_exists",
+]  # fmt: skip
 
 
 class KeyAttribute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,7 +120,8 @@ class Condition(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     attribute: str
     comparison: Comparison = "="
     value: str = ""
-    """A template over what the caller passes, or the text itself."""
+    """A template over what the caller passes, or the text itself; "A and B" of between, "A or B"
+    of in."""
 
 
 class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -131,8 +135,18 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     key: list[Condition] = field(default_factory=list)
     filter: list[Condition] = field(default_factory=list)
     """Applied after reading: what is filtered out is paid for."""
+    tested: list[Condition] = field(default_factory=list)
+    """What the application tests itself, where neither keys nor filters can."""
     is_descending: bool = False
     limit: int | None = None
+    first: int | None = None
+    """Rows that the application takes: it reads pages until it has them."""
+    skips: int = 0
+    """Rows that it skips before them."""
+    for_each: bool = False
+    """Sent for each item that the pattern's first request brings: what that one lacks."""
+    sorts: list[str] = field(default_factory=list)
+    """Attributes that the application sorts by once it has all rows, "name desc" backwards."""
     requests: float = 1
     why: str = ""
 
@@ -144,6 +158,13 @@ class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     columns: list[str]
     kept_by: Literal["key", "item", "generated", "application"]
     why: str = ""
+
+
+class Unserved(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A pattern that no request of the design answers."""
+
+    pattern: str
+    why: str
 
 
 class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -162,6 +183,7 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     access: list[Access] = field(default_factory=list)
     unique: list[Unique] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    unserved: list[Unserved] = field(default_factory=list)
 
     def table(self, name: str) -> TableDesign | None:
         return next((one for one in self.tables if one.name == name), None)
@@ -170,6 +192,15 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
         for table in self.tables:
             for entity in table.entities:
                 yield table, entity
+
+
+def type_attribute(table: TableDesign) -> str | None:
+    """The attribute of all items of a table that says what they are."""
+    found: set[str] | None = None
+    for entity in table.entities:
+        own = {one.name for one in entity.attributes if one.constant == entity.name}
+        found = own if found is None else found & own
+    return min(found, default=None) if found else None
 
 
 def template_shape(attribute: Attribute) -> str:

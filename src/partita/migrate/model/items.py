@@ -5,36 +5,34 @@ What the examples cannot tell, because no row of a table was kept, is made up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.design import Attribute, Entity
+from partita.migrate.model.making import ItemMaker, order
 from partita.migrate.model.sample_items import sample_item
-from partita.migrate.model.templates import (
-    NULL_IN_TEMPLATE,
-    PATH,
-    ROOT,
-    SEPARATOR,
-    SHARD,
-    TemplateField,
-    escaped,
-    filled,
-    template_fields,
-)
-from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join, qualified
+from partita.migrate.model.templates import PATH, ROOT, template_fields
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+
+__all__ = ["MADE_UP_ITEMS", "ExampleItems", "order"]
 
 MADE_UP_ITEMS = 2
-
-Chain = dict[str, Item]
-"""Rows that foreign keys lead to one after the other, by table; of one met twice, the last."""
 
 
 class ExampleItems:
     def __init__(self, examples: dict[str, list[Item]]) -> None:
         self.examples = examples
+        self._maker = ItemMaker(self, {})
+
+    def matching(
+        self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
+    ) -> Iterable[Item]:
+        wanted = list(values)
+        return [
+            row
+            for row in self.examples.get(table, [])
+            if [row.get(column) for column in columns] == wanted
+        ]
 
     def of(self, entity: Entity) -> list[Item]:
         rows = self._rows(entity)
@@ -67,126 +65,13 @@ class ExampleItems:
         if attribute.constant is not None:
             return made
         if any(part.format in (PATH, ROOT) for part in template_fields(attribute.template or "")):
-            return {"S": self._of_tree(attribute, row)}
-        chains = self._chains(entity, attribute, row)
-        if not chains:
+            return self._maker.value(entity, attribute, row)
+        if not self._maker.chains(entity, attribute, row):
             return made if self._has_first_key(attribute, row) else None
-        if attribute.template is not None:
-            text = self._filled(entity, attribute.template, chains[0])
-            return {"S": text} if text is not None else None
-        if attribute.collect:
-            return _collected(attribute, chains)
-        if attribute.expires is not None:
-            return _expiry(attribute, chains[0]) or made
-        value = _cell(chains[0], Ref.parse(attribute.column or ""))
-        return _of_type(attribute.type, value) if value else None
-
-    def _of_tree(self, attribute: Attribute, row: Item) -> str:
-        """The path to a row, as far up as rows were kept."""
-        join = parse_join(attribute.through[0]) if attribute.through else None
-        rows = [row]
-        while join is not None:
-            above = next(self._matching({join.before[0].table: rows[-1]}, join), None)
-            if above is None or above in rows:
-                break
-            rows.append(above)
-        key = join.after[0].column if join else ""
-        keys = [escaped(str(next(iter(one[key].values())))) for one in rows[::-1] if key in one]
-        path = "".join(f"{one}{SEPARATOR}" for one in keys)
-        return filled(
-            attribute.template or "",
-            lambda part: path if part.format == PATH else "".join(keys[:1]),
-        )
-
-    def _chains(self, entity: Entity, attribute: Attribute, row: Item) -> list[Chain]:
-        """The row itself, and those that the foreign keys of an attribute lead to."""
-        chains: list[Chain] = [{entity.source: row}]
-        for text in attribute.through:
-            join = parse_join(text)
-            if join is None:
-                return []
-            chains = [
-                {**chain, join.after[0].table: other}
-                for chain in chains
-                for other in self._matching(chain, join)
-            ]
-        return chains
-
-    def _matching(self, chain: Chain, join: Join) -> Iterator[Item]:
-        wanted = [_cell(chain, ref) for ref in join.before]
-        for other in self.examples.get(join.after[0].table, []):
-            if None not in wanted and [other.get(ref.column) for ref in join.after] == wanted:
-                yield other
+        found = self._maker.value(entity, attribute, row)
+        return made if found is None and attribute.expires is not None else found
 
     def _has_first_key(self, attribute: Attribute, row: Item) -> bool:
         """A row that refers to nothing has nothing to show; one whose parent was not kept has."""
         join = parse_join(attribute.through[0])
         return join is not None and all(ref.column in row for ref in join.before)
-
-    def _filled(self, entity: Entity, template: str, chain: Chain) -> str | None:
-        """None when all its columns are NULL."""
-        refs = [
-            qualified(entity.source, part.name)
-            for part in template_fields(template)
-            if part.name != SHARD
-        ]
-        if refs and all(_cell(chain, ref) is None for ref in refs):
-            return None
-        return filled(template, lambda part: _field(entity, part, chain))
-
-
-def _field(entity: Entity, part: TemplateField, chain: Chain) -> str:
-    if part.name == SHARD:
-        return "0"
-    value = _cell(chain, qualified(entity.source, part.name))
-    if value is None:
-        return NULL_IN_TEMPLATE
-    text = str(next(iter(value.values())))
-    if part.format.startswith("0"):
-        return text.zfill(int(part.format))
-    moment = _moment(text) if part.format else None
-    return escaped(moment.strftime(part.format) if moment else text)
-
-
-def _cell(chain: Chain, ref: Ref) -> AttributeValue | None:
-    return chain.get(ref.table, {}).get(ref.column)
-
-
-def _collected(attribute: Attribute, chains: list[Chain]) -> AttributeValue | None:
-    refs = [Ref.parse(name) for name in attribute.collect]
-    members = [
-        {ref.column: value for ref in refs if (value := _cell(chain, ref)) is not None}
-        for chain in chains
-    ]
-    if attribute.type in ("SS", "NS", "BS"):
-        texts = [str(next(iter(value.values()))) for one in members for value in one.values()]
-        return {attribute.type: list(dict.fromkeys(texts))} if texts else None
-    return {"L": [{"M": member} for member in members]}
-
-
-def _expiry(attribute: Attribute, chain: Chain) -> AttributeValue | None:
-    value = _cell(chain, Ref.parse(attribute.expires or ""))
-    moment = _moment(str(next(iter(value.values())))) if value else None
-    if moment is None:
-        return None
-    end = moment + timedelta(seconds=attribute.after_seconds)
-    return {"N": str(int(end.replace(tzinfo=end.tzinfo or UTC).timestamp()))}
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _of_type(kind: str, value: AttributeValue) -> AttributeValue:
-    """A number that the model keeps as text."""
-    return {"S": value["N"]} if kind == "S" and "N" in value else value
-
-
-def order(value: AttributeValue) -> tuple[int, Any]:
-    """As a sort key orders its values: numbers by size, the others by their bytes."""
-    if "N" in value:
-        return 0, Decimal(value["N"])
-    return 1, str(next(iter(value.values()), "")).encode()

@@ -12,10 +12,6 @@ from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.words import singular
 
 
-def sample_items(entity: Entity, count: int = 3) -> list[Item]:
-    return [sample_item(entity, number) for number in range(1, count + 1)]
-
-
 def sample_item(entity: Entity, number: int) -> Item:
     """The `number`-th item: the same number gives the same row everywhere, so that items join."""
     return {one.name: _value(one, number) for one in entity.attributes}

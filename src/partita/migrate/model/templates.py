@@ -1,7 +1,8 @@
 """Templates: the texts of keys that are made of several columns.
 
-Inside a template a value is escaped, so that two rows never have one key: # is written %23, %
-is %25, and a NULL beside other values is a lone %.
+Inside a template a value is escaped, so that two rows never have one key and texts keep their
+order: every character before & is written as in a URL (# is %23, a blank is %20), and a NULL beside
+other values is a lone %.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class TemplateField(NamedTuple):
     format: str
 
 
+_BEFORE_AMPERSAND = re.compile(r"[\x00-\x25]")
 _FIELD = re.compile(rf'\{{((?:{QUOTED}|[^{{}}:"])+)(?::([^{{}}]*))?\}}')
 
 
@@ -42,8 +44,9 @@ def filled(template: str, value: Callable[[TemplateField], str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """A value inside a template: it holds no separator, and other values give other texts."""
-    return text.replace("%", "%25").replace(SEPARATOR, "%23")
+    """A value inside a template: it holds no separator, other values give other texts, and they
+    sort as before: % comes after the separator and before all that is not escaped."""
+    return _BEFORE_AMPERSAND.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def template_text(template: str, mark: str = "") -> str:

@@ -23,7 +23,7 @@ from partita.migrate.model.design import (
     SecondaryIndex,
     TableDesign,
 )
-from partita.migrate.model.sample_items import sample_items
+from partita.migrate.model.items import ExampleItems
 
 DATE = "%b %d, %Y, %I:%M %p"
 MINIMUM_UNITS = 1
@@ -32,9 +32,17 @@ SCALING_ROLE = "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable"
 
 
 def to_workbench(
-    design: Design, *, author: str = "Partita", now: datetime, items: int = 3
+    design: Design,
+    *,
+    author: str = "Partita",
+    now: datetime,
+    examples: dict[str, list[Item]] | None = None,
 ) -> dict[str, Any]:
-    """The content of a file that Workbench imports, with sample items of every type."""
+    """The content of a file that Workbench imports, with items made of the source's example rows.
+
+    Where no rows were kept, items of every type are made up.
+    """
+    items = ExampleItems(examples or {})
     date = now.strftime(DATE)
     return {
         "ModelName": f"{design.name} {design.kind}",
@@ -50,7 +58,7 @@ def to_workbench(
     }
 
 
-def _table(table: TableDesign, items: int) -> dict[str, Any]:
+def _table(table: TableDesign, items: ExampleItems) -> dict[str, Any]:
     content: dict[str, Any] = {
         "TableName": table.name,
         "KeyAttributes": _keys(table),
@@ -64,9 +72,7 @@ def _table(table: TableDesign, items: int) -> dict[str, Any]:
     globals_ = [index for index in table.indexes if index.kind == "global"]
     if globals_:
         content["GlobalSecondaryIndexes"] = [_index(index) for index in globals_]
-    content["TableData"] = [
-        item for entity in table.entities for item in sample_items(entity, items)
-    ]
+    content["TableData"] = [item for entity in table.entities for item in items.of(entity)]
     content["DataAccess"] = {"MySql": {}}
     content["BillingMode"] = "PROVISIONED"
     content["ProvisionedCapacitySettings"] = _capacity()

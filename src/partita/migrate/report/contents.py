@@ -18,10 +18,12 @@ from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
 from partita.migrate.model.design import DESIGN_KINDS, Design
 from partita.migrate.model.files import CHOSEN, file_name, read_design
 from partita.migrate.model.findings import Finding
+from partita.migrate.model.proofs import Verdict, proofs
 from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import Patterns
 from partita.migrate.understanding.patterns.file import read_patterns
+from partita.migrate.understanding.planning.goals import Goals
 from partita.migrate.understanding.planning.plan import Plan
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 
@@ -64,6 +66,10 @@ class Contents:
     """The chosen one first."""
     comparison: ComparedDesigns | None = None
     estimates: Estimates | None = None
+    proofs: dict[str, Verdict] = field(default_factory=dict)
+    """Of the patterns, by the last test of the chosen design as it is now."""
+    goals: Goals = field(default_factory=Goals)
+    """As migration.toml has them now."""
     missing: list[Missing] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Files that are there and cannot be read, a sentence each."""
@@ -71,6 +77,9 @@ class Contents:
     @property
     def chosen(self) -> Model | None:
         return self.models[0] if self.models else None
+
+    def proof(self, pattern: str) -> Verdict:
+        return self.proofs.get(pattern, "unproven")
 
     def lacks(self, stage: str) -> Missing | None:
         return next((one for one in self.missing if one.stage == stage), None)
@@ -84,12 +93,17 @@ def read_contents(folder: Folder) -> Contents:
     contents.analysis = reader.json(ANALYSIS, Analysis)
     contents.comparison = reader.json(COMPARISON, ComparedDesigns)
     contents.estimates = reader.json(ESTIMATE_JSON, Estimates)
+    contents.goals = folder.section("goals", Goals)
     contents.expect = folder.section("expect", dict[str, Expectation])
     if contents.inventory is not None:
         found = reader.attempt(lambda: read_patterns(folder, read_inventory(folder)))
         contents.patterns = found or Patterns()
         contents.name = contents.inventory.database
     contents.models = list(reader.models())
+    if contents.chosen is not None:
+        names = [one.name for one in contents.patterns.patterns]
+        found_proofs = proofs(folder, contents.chosen.design, names)
+        contents.proofs = {one.pattern: one.verdict for one in found_proofs}
     contents.missing = list(_missing(contents))
     return contents
 

@@ -14,7 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
+from partita.migrate.costing.estimate import monthly
 from partita.migrate.folder import Folder
+from partita.migrate.handover.requests import REQUESTS, PatternRequests, requests_of, to_page
 from partita.migrate.model.design import Access, Condition
 from partita.migrate.model.items import ExampleItems
 from partita.migrate.progress import Progress, silent
@@ -24,7 +26,7 @@ from partita.migrate.report.drawings import charts
 from partita.migrate.report.drawings.diagram import draw_figures
 from partita.migrate.report.drawings.views import draw_tables
 from partita.migrate.report.risks import Risk, find_risks
-from partita.migrate.report.summary import Summary, monthly, summarize
+from partita.migrate.report.summary import Summary, summarize
 from partita.migrate.report.terminal.model import COMPARED
 from partita.migrate.report.unknowns import find_unknowns
 from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
@@ -53,6 +55,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """What the page says first, for programs."""
 
     file: str
+    requests: str | None
+    """The file with the requests of every pattern; None without a model."""
     bytes: int
     summary: Summary
     missing: list[Missing]
@@ -67,12 +71,16 @@ def report(folder: Folder, *, progress: Progress = silent) -> Report:
     risks = find_risks(contents)
     summary = summarize(contents, risks)
     unknowns = find_unknowns(contents)
-    text = render(contents, summary, risks, unknowns)
+    requests = _requests(contents)
+    text = render(contents, summary, risks, unknowns, requests)
     progress("Report", 2, 3)
     folder.write_text(PAGE, text)
+    if contents.chosen:
+        folder.write_text(REQUESTS, to_page(contents.chosen.design, requests))
     progress("Report", 3, 3)
     return Report(
         file=PAGE,
+        requests=REQUESTS if contents.chosen else None,
         bytes=len(text.encode()),
         summary=summary,
         missing=contents.missing,
@@ -80,7 +88,21 @@ def report(folder: Folder, *, progress: Progress = silent) -> Report:
     )
 
 
-def render(contents: Contents, summary: Summary, risks: list[Risk], unknowns: list[str]) -> str:
+def _requests(contents: Contents) -> list[PatternRequests]:
+    """Of the chosen design."""
+    if contents.chosen is None:
+        return []
+    examples = contents.analysis.examples if contents.analysis else {}
+    return requests_of(contents.chosen.design, contents.patterns.patterns, examples)
+
+
+def render(
+    contents: Contents,
+    summary: Summary,
+    risks: list[Risk],
+    unknowns: list[str],
+    requests: list[PatternRequests],
+) -> str:
     environment = _environment()
     assert environment.loader is not None
     script, _, _ = environment.loader.get_source(environment, SCRIPT)
@@ -92,6 +114,7 @@ def render(contents: Contents, summary: Summary, risks: list[Risk], unknowns: li
         summary=summary,
         risks=risks,
         unknowns=unknowns,
+        requests=requests,
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         figures=draw_figures(contents.inventory) if contents.inventory else [],

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from partita.limits import GB
-from partita.migrate.costing.estimate import Estimate
+from partita.migrate.costing.estimate import monthly
 from partita.migrate.report.amounts import amount, money
 from partita.migrate.report.contents import Contents, Model
 from partita.migrate.report.risks import Risk
+from partita.migrate.report.verdict import Verdict, decide
 from partita.migrate.understanding.planning.difficulties.difficulty import number_of
 from partita.migrate.understanding.planning.page import bytes_text
-from partita.migrate.understanding.planning.suitability import Verdict
+from partita.migrate.understanding.planning.suitability import Verdict as Suits
 
 RISKS_MAX = 5
-VERDICTS: dict[Verdict, str] = {
+VERDICTS: dict[Suits, str] = {
     "good candidate": "suit well",
     "possible": "are possible",
     "poor candidate": "suit badly",
@@ -32,6 +33,7 @@ class Headline(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
+    verdict: Verdict
     headlines: list[Headline]
     moves: list[str]
     costs: list[str]
@@ -40,16 +42,12 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 def summarize(contents: Contents, risks: list[Risk]) -> Summary:
     return Summary(
+        verdict=decide(contents),
         headlines=list(_headlines(contents, risks)),
         moves=list(_moves(contents)),
         costs=list(_costs(contents)),
         risks=[risk for risk in risks if risk.severity != "note"][:RISKS_MAX],
     )
-
-
-def monthly(estimate: Estimate) -> float:
-    """By the cheapest way to pay that binds nobody, with all that comes on top."""
-    return estimate.bill.cheapest.monthly + estimate.bill.extras_monthly
 
 
 def _headlines(contents: Contents, risks: list[Risk]) -> Iterator[Headline]:
@@ -94,13 +92,19 @@ def _indexes(count: int) -> str:
 
 
 def _served(contents: Contents, model: Model) -> str:
+    """A pattern counts as served with its proof only."""
     patterns = {pattern.name for pattern in contents.patterns.patterns}
-    served = len(patterns & {access.pattern for access in model.design.access})
     if not patterns:
         return "no patterns known"
-    if served == len(patterns):
-        return f"all {len(patterns)} patterns served" if served > 1 else "its pattern served"
-    return f"{served} of {len(patterns)} patterns served"
+    asked = patterns & {access.pattern for access in model.design.access}
+    lacking = len(patterns) - len(asked)
+    proven = sum(contents.proof(name) == "proven" for name in asked)
+    parts = [f"{proven} of {len(patterns)} patterns proven"]
+    if unproven := len(asked) - proven:
+        parts.append(f"{unproven} unproven")
+    if lacking:
+        parts.append(f"{lacking} without a request")
+    return ", ".join(parts)
 
 
 def _moves(contents: Contents) -> Iterator[str]:

@@ -13,7 +13,7 @@ NAMES_MAX = 8
 
 def find_unknowns(contents: Contents) -> list[str]:
     """A sentence each."""
-    looks = (_files, _rows, _samples, _expectations, _patterns, _prices)
+    looks = (_files, _rows, _samples, _expectations, _patterns, _statistics, _prices)
     return [sentence for look in looks for sentence in look(contents)]
 
 
@@ -101,6 +101,43 @@ def _patterns(contents: Contents) -> Iterator[str]:
         )
 
 
+def _statistics(contents: Contents) -> Iterator[str]:
+    """What mined rates count too often, or not at all."""
+    mined = [one for one in contents.patterns.patterns if one.source == "mined"]
+    if not mined or contents.inventory is None:
+        return
+    asked = {one.table for one in mined}
+    rewritten = [one.name for one in contents.inventory.tables if one.rules and one.name in asked]
+    if rewritten:
+        yield (
+            "Calls may be counted too often: rules turn one statement into several, and the server"
+            f" counts each of them. That concerns {_some(rewritten)}."
+        )
+    triggered = [one.name for one in contents.inventory.tables if one.triggers]
+    if triggered:
+        yield (
+            "Calls may be counted too often: what triggers and functions run is counted like the"
+            f" statements of the application. Triggers are on {_some(triggered)}."
+        )
+    read = {one.table for one in mined if one.operation in ("read", "aggregate")}
+    joined = sorted({name for one in mined for name in one.joins} - read)
+    if joined:
+        yield (
+            "Read through joins only, and so without a rate of reads of their own (these are in the"
+            f" patterns that join them): {_some(joined)}."
+        )
+    filled = [one.table for one in mined if one.operation == "insert" and not one.calls_per_second]
+    if filled:
+        yield (
+            "Inserts are reckoned with a rate of 0, because the statements that were counted filled"
+            f" the table: {_some(filled)}. Put the rates that you expect into {WRITTEN}; until then"
+            " their writes cost nothing in the bill."
+        )
+    never = [one.name for one in mined if one.operation != "insert" and not one.calls_per_second]
+    if never:
+        yield f"Without a rate, and so without a cost: {_some(never, '; ')}."
+
+
 def _prices(contents: Contents) -> Iterator[str]:
     if contents.estimates is not None:
         yield (
@@ -109,6 +146,7 @@ def _prices(contents: Contents) -> Iterator[str]:
         )
 
 
-def _some(names: list[str]) -> str:
+def _some(names: list[str], between: str = ", ") -> str:
+    """Names of patterns hold commas."""
     more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

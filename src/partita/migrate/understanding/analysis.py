@@ -30,6 +30,9 @@ class KeySkew(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Estimated for the whole table."""
     rows_per_value: float
     rows_per_value_max: int
+    rows_per_call: float = 0.0
+    """What a call finds on average when calls spread over the values as rows do: frequent values
+    are asked for more often, and have more rows."""
     top_share: float
     """Of the rows, those with the most frequent value."""
     entropy_bits: float

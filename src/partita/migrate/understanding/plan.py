@@ -10,6 +10,7 @@ from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.planning.goals import Goals
 from partita.migrate.understanding.planning.page import plan_page
 from partita.migrate.understanding.planning.plan import Plan, plan_inventory
+from partita.migrate.understanding.planning.readiness.server import check_server
 from partita.migrate.understanding.schema.inventory import Inventory
 from partita.migrate.understanding.schema.relationships import relate
 from partita.migrate.understanding.sources import connect, reflect
@@ -23,11 +24,12 @@ def plan(folder: Folder, *, ask: Ask | None = None, progress: Progress = silent)
     goals = folder.section("goals", Goals)
     with connect(folder, ask) as source:
         found = reflect(source, progress)
+        checks = check_server(source, found)
     if not found.tables:
         raise PartitaError(_nothing(found))
     inventory = replace(found, relationships=relate(found.tables))
     folder.write_json(INVENTORY, inventory)
-    planned = plan_inventory(inventory, goals)
+    planned = plan_inventory(inventory, goals, checks)
     folder.write_json(PLAN, planned)
     folder.write_text(PAGE, plan_page(inventory, planned))
     return planned

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from partita.limits import KB, MB
 from partita.server.http.encodings import TooLarge, WrongEncoding, unpack
-from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse
+from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse, Peer
 from partita.server.http.reading import LARGE_BODY_BYTES, TOO_MANY_LARGE, RequestReader
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Connection:
         self.responses = listener.responses
         self._reader = RequestReader(self, listener)
         self._transport: asyncio.Transport
+        self.peer: Peer | None = None
         # What is being answered.
         self._exchanges: deque[Exchange] = deque()
         self._unhandled: deque[Exchange] = deque()
@@ -79,6 +80,8 @@ class Connection:
         # uvloop's transports are not registered as asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BYTES_MAX)
+        if self.listener.is_guarded:
+            self.peer = _peer(self._transport)
         self.listener.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -195,6 +198,7 @@ class Connection:
                 return response
         # What a GET carries means nothing, and is not looked at.
         if b"content-encoding" in headers and request.method not in (b"GET", b"HEAD"):
+            request.packed_body = request.body
             try:
                 request.body = unpack(
                     headers[b"content-encoding"], request.body, self._limits.body_bytes_max
@@ -357,3 +361,21 @@ class Connection:
 
     def abort(self) -> None:
         self._transport.abort()
+
+
+def _peer(transport: asyncio.Transport) -> Peer:
+    address = transport.get_extra_info("peername")
+    certificate = transport.get_extra_info("peercert")
+    is_secure = transport.get_extra_info("ssl_object") is not None
+    return Peer(
+        address[0] if isinstance(address, tuple) else "", is_secure, subject_of(certificate)
+    )
+
+
+def subject_of(certificate: dict[str, Any] | None) -> str:
+    """The common name of a certificate, as Python's ssl shows it."""
+    for relative in (certificate or {}).get("subject", ()):
+        for name, value in relative:
+            if name == "commonName":
+                return str(value)
+    return ""

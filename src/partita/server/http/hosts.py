@@ -55,6 +55,11 @@ class Hosts:
         self._is_local = all(_is_loopback(address) for address in addresses)
         self._are_checked = (self._is_local or bool(self._allowed)) and ALL not in self._allowed
 
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing but loopback addresses is listened on."""
+        return self._is_local
+
     def allows(self, host: bytes | None) -> bool:
         """Whether a request with that Host is answered; browsers always send one."""
         if host is None or not self._are_checked:
@@ -110,6 +115,11 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
+
+
+def is_local(host: str) -> bool:
+    """Whether what listens there can be reached from this machine only."""
+    return host == "localhost" or _is_loopback(host)
 
 
 def _is_loopback(name: str) -> bool:

@@ -7,6 +7,7 @@ import gc
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Any, TypeVar
 
 from partita.server.http.listener import Listener
@@ -37,22 +38,23 @@ async def serve(
     port: int,
     ready: Callable[[str], None],
     before_stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    tls: SSLContext | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted.
 
-    `before_stop` ends those who need the server for their own end.
+    `before_stop` ends those who need the server for their own end. With `tls`, it is HTTPS.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    chosen = await listener.start(host, port)
+    chosen = await listener.start(host, port, tls)
     _allow_many_connections()
     # What there is by now stays: the collector of cycles need not look at it again. Requests leave
     # none behind, so it may come less often than it would.
     gc.freeze()
     gc.set_threshold(GC_OBJECTS)
-    ready(f"http://{_shown_host(host)}:{chosen}")
+    ready(f"{'https' if tls else 'http'}://{_shown_host(host)}:{chosen}")
     await stop.wait()
     if before_stop is not None:
         await before_stop()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import deque
+import ssl
+from collections import Counter, deque
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final, cast
@@ -38,6 +39,10 @@ UNFINISHED_SECONDS_MAX: Final = 1
 """How long a shutdown waits for requests that are not wholly there."""
 
 
+HANDSHAKE_SECONDS_MAX: Final = 10.0
+"""A client that never ends its handshake, or its goodbye, is given up."""
+
+
 def _not_started(function: Callable[[], None]) -> None:
     raise AssertionError("The listener has not been started.")
 
@@ -49,7 +54,8 @@ def _count_nothing(change: int) -> None:
 class Listener:
     """`responses` says how answers look, `hosts` which names are answered to, `origins` whose pages
     may send requests: without it, that is for `handle` to say. `count` is given how the number of
-    open connections changes."""
+    open connections changes. A guarded listener notes who its clients are, and joins headers that
+    are repeated instead of taking the first; it may limit the connections of one address."""
 
     def __init__(
         self,
@@ -60,6 +66,8 @@ class Listener:
         hosts: Hosts | None = None,
         origins: Origins | None = None,
         count: Count = _count_nothing,
+        is_guarded: bool = False,
+        connections_per_address_max: int = 0,
         call_soon: CallSoon = _not_started,
     ) -> None:
         self.handle = handle
@@ -70,6 +78,9 @@ class Listener:
         self.now = 0.0
         self.bodies_bytes = 0
         self.is_stopping = False
+        self.is_guarded = is_guarded
+        self._connections_per_address_max = connections_per_address_max
+        self._addresses: Counter[str] = Counter()
         self._count = count
         self._queue: deque[Connection] = deque()
         self.is_in_round = False
@@ -84,14 +95,22 @@ class Listener:
     def are_bodies_too_large(self) -> bool:
         return self.bodies_bytes > self.limits.bodies_bytes_max
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""
         loop = asyncio.get_running_loop()
         self._call_soon = loop.call_soon
         # A protocol in all but name: a class with a base of Python's own is slower when compiled.
         connect = cast("Callable[[], asyncio.Protocol]", lambda: Connection(self))
         try:
-            self._server = await loop.create_server(connect, host, port, backlog=BACKLOG)
+            self._server = await loop.create_server(
+                connect,
+                host,
+                port,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX if tls else None,
+                ssl_shutdown_timeout=HANDSHAKE_SECONDS_MAX if tls else None,
+            )
         except OSError as error:
             # Names that are not found have numbers of their own, below zero.
             number = error.errno or 0
@@ -177,11 +196,21 @@ class Listener:
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)
         self._count(1)
+        if self._connections_per_address_max and connection.peer is not None:
+            address = connection.peer.address
+            self._addresses[address] += 1
+            if self._addresses[address] > self._connections_per_address_max:
+                connection.abort()
 
     def remove(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
             self._count(-1)
+            if self._connections_per_address_max and connection.peer is not None:
+                address = connection.peer.address
+                self._addresses[address] -= 1
+                if not self._addresses[address]:
+                    del self._addresses[address]
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self.now = loop.time()

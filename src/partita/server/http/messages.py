@@ -28,10 +28,24 @@ CONNECTION_LINES: Final = {
 """By whether the connection is kept, and whether the client speaks HTTP/1.0."""
 
 
+class Peer:
+    """Who is at the other end of a connection."""
+
+    __slots__ = ("address", "certificate", "is_secure")
+
+    def __init__(self, address: str, is_secure: bool = False, certificate: str = "") -> None:
+        self.address = address
+        self.is_secure = is_secure
+        """Whether the connection is TLS."""
+        self.certificate = certificate
+        """The subject of its certificate, where one was asked for."""
+
+
 class HttpRequest:
     """Header names are in lower case; of a repeated header, the first counts.
 
-    `answer_headers` are complete header lines that go with the answer, whatever it is.
+    `answer_headers` are complete header lines that go with the answer, whatever it is. `peer` is
+    noted where the listener is told to; `packed_body` is what came, where that was unpacked.
     """
 
     __slots__ = (
@@ -41,6 +55,8 @@ class HttpRequest:
         "is_http_1_0",
         "keep_alive",
         "method",
+        "packed_body",
+        "peer",
         "target",
     )
 
@@ -58,6 +74,8 @@ class HttpRequest:
         self.keep_alive = True
         self.is_http_1_0 = False
         self.answer_headers = b""
+        self.packed_body: bytes | None = None
+        self.peer: Peer | None = None
 
 
 class HttpResponse:

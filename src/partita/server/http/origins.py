@@ -37,15 +37,18 @@ class Origins:
         allowed: Iterable[str] = (),
         exposed_headers: str = "",
         setting: str = ALLOW_ORIGIN,
+        own_pages: bytes = b"",
     ) -> None:
         """Each is an origin ("https://example.com"), a host with any scheme and port
         ("localhost"), "null", or "*" for all. Pages may read the exposed headers of answers.
-        Refusals name the setting that adds an origin."""
+        Refusals name the setting that adds an origin. The server's own pages, which begin with that
+        path, may send requests to where they are."""
         self._origins: set[str] = set()
         self._hosts: set[str] = set()
         self._are_all_allowed = False
         self._exposed = exposed_headers.encode()
         self._setting = setting
+        self._own_pages = own_pages
         self._logged: set[bytes] = set()
         for text in allowed:
             self._allow(text.strip().lower())
@@ -72,6 +75,9 @@ class Origins:
     def early_answer(self, request: HttpRequest, responses: Responses) -> HttpResponse | None:
         """To a request that comes from a page; None when it is to be handled."""
         origin = request.headers[b"origin"]
+        if self._own_pages and request.target.startswith(self._own_pages):
+            if is_same_origin(origin, request.headers.get(b"host")):
+                return None
         if not self.allows(origin):
             self._log(origin)
             shown = origin.decode("latin-1")
@@ -115,6 +121,12 @@ class Origins:
                 origin.decode("latin-1"),
                 self._setting,
             )
+
+
+def is_same_origin(origin: bytes, host: bytes | None) -> bool:
+    """Whether a page was loaded from the host that it asks; a proxy may have added encryption."""
+    scheme, separator, place = origin.partition(b"://")
+    return bool(separator) and scheme in (b"http", b"https") and place == host
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:

@@ -49,6 +49,9 @@ class RequestReader:
         # Headers are collected without a call into Python for each.
         self._headers: dict[bytes, bytes] = {}
         self.on_header: Callable[[bytes, bytes], object] = self._headers.setdefault
+        if listener.is_guarded:
+            # All that came is signed, so all of it counts.
+            self.on_header = self._join_header
         self._parser = httptools.HttpRequestParser(self)
         self.request: HttpRequest | None = None
         """What is being read."""
@@ -131,8 +134,15 @@ class RequestReader:
             b"".join(headers),
         )
 
+    def _join_header(self, name: bytes, value: bytes) -> None:
+        """As a signer writes a header that is repeated: its values in one line."""
+        name = name.lower()
+        before = self._headers.get(name)
+        self._headers[name] = value if before is None else b"%b,%b" % (before, value)
+
     def on_message_begin(self) -> None:
         self.request = HttpRequest()
+        self.request.peer = self._connection.peer
         self.is_header_read = False
         self._unfinished_bytes = 0
         self._connection.since = self._listener.now
@@ -145,7 +155,10 @@ class RequestReader:
         request = self.request
         assert request is not None
         # A copy: what follows a chunked body looks like headers too, and is not taken for them.
-        headers = {_lowered(name): self._headers[name] for name in self._headers}
+        if self._listener.is_guarded:
+            headers = dict(self._headers)
+        else:
+            headers = {_lowered(name): self._headers[name] for name in self._headers}
         if len(headers) < len(self._headers):
             headers = {_lowered(name): self._headers[name] for name in reversed(self._headers)}
         request.headers = headers

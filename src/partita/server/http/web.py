@@ -47,8 +47,9 @@ class Web:
         limits = limits or Limits(body_bytes_max=BODY_BYTES_MAX, pipelined_max=1)
         names = os.environ.get(ALLOW_HOST, "").split()
         hosts = Hosts(names, f"set {ALLOW_HOST}={{name}}")
+        self.hosts = hosts
         self._listener = Listener(
-            self._handle, Responses(), limits=limits, hosts=hosts, origins=origins
+            self.handle, Responses(), limits=limits, hosts=hosts, origins=origins
         )
         self._routes = Routes()
         self._tasks: dict[Reply, asyncio.Task[None]] = {}
@@ -73,7 +74,8 @@ class Web:
         """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted."""
         await lifecycle.serve(self._listener, host, port, ready)
 
-    def _handle(self, received: HttpRequest, reply: Reply) -> None:
+    def handle(self, received: HttpRequest, reply: Reply) -> None:
+        """For a listener: its own, or that of a server which has more than this to offer."""
         request = Request(received.method, received.target, received.headers)
         request.body = received.body
         handler = self._routes.find(request)

@@ -1,1 +1,1 @@
-"""Requests that would keep all others waiting: decided in a process of their own, as drafts."""
+"""Requests that would keep all others waiting: `worker.py` decides them in a process of its own."""

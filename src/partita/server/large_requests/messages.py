@@ -1,7 +1,7 @@
 """What the server and the process for large requests say to each other, over a socket of theirs.
 
-The server sends a job. The process asks for values, holds and payments, one at a time and each
-answered at once, then sends what it has decided. A message is its length and MessagePack.
+The server sends a job. The process asks for rights, values, holds and payments, one at a time and
+each answered at once, then sends what it has decided. A message is its length and MessagePack.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 
 import msgspec
+
+from partita.database.tables.schema import ResourcePolicy
 
 LENGTH = struct.Struct(">I")
 
@@ -23,6 +25,8 @@ class Job(msgspec.Struct, tag=True):
     region: str
     account_id: str
     is_lenient: bool
+    is_guarded: bool
+    """Whether the rights that the request needs are asked for first."""
     tables: list[bytes] | None
     """The catalog, when it is another than that of the job before."""
 
@@ -57,6 +61,21 @@ class Pay(msgspec.Struct, tag=True):
     is_transaction: bool
 
 
+class Needed(msgspec.Struct, array_like=True):
+    """A need, with its condition keys worked out."""
+
+    action: str
+    resource: str
+    keys: dict[str, list[str]]
+    policy: ResourcePolicy | None
+
+
+class Authorize(msgspec.Struct, tag=True):
+    """Before anything is read; the answer is why not, or None."""
+
+    needs: list[Needed]
+
+
 class Refused(msgspec.Struct, tag=True):
     """An error of the error tree, by its class."""
 
@@ -84,7 +103,7 @@ class Declined(msgspec.Struct, tag=True):
     """What has to be decided by the server itself."""
 
 
-Question = Get | IsHeld | Pay
+Question = Get | IsHeld | Pay | Authorize
 Message = Question | Change | Outcome | Declined
 
 encode = msgspec.msgpack.encode

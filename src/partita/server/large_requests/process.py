@@ -1,7 +1,8 @@
-"""Large requests on the server's side: one after the other, each decided by the process as a draft.
+"""The server's side of large requests: forwards them one at a time to the process that decides.
 
-While the process decides, which may take seconds, the server goes on with other requests; it only
-answers the process's questions. A draft that was overtaken meanwhile is decided again.
+While that process (`worker.py`) decides, which may take seconds, the server continues with other
+requests and only answers the process's questions. The result is a draft: it is applied if what it
+read is still the same, and otherwise decided again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -21,10 +22,16 @@ from partita.database.database import Database
 from partita.database.operations import charges
 from partita.database.operations.context import Request, WriteContext
 from partita.database.operations.drafts import Draft, Overtaken, ReadSet, apply_draft
-from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
+from partita.errors import (
+    AccessDeniedException,
+    DynamoDBError,
+    InternalServerError,
+    ThrottlingException,
+)
 from partita.limits import MB
 from partita.server.large_requests.messages import (
     LENGTH,
+    Authorize,
     Change,
     Charged,
     Declined,
@@ -43,6 +50,7 @@ from partita.server.large_requests.messages import (
 logger = logging.getLogger(__name__)
 
 Done = Callable[[bytes | BaseException], None]
+CheckNeeds = Callable[[Sequence[Any]], None]
 
 MODULE = "partita.server.large_requests.worker"
 WAITING_BYTES_MAX = 256 * MB
@@ -60,6 +68,7 @@ class LargeRequest(NamedTuple):
     body: bytes
     decide_here: Callable[[], None]
     done: Done
+    check_needs: CheckNeeds | None
 
 
 class LargeRequests:
@@ -70,15 +79,21 @@ class LargeRequests:
         self._running: asyncio.Task[None] | None = None
 
     def forward(
-        self, operation: str, body: bytes, decide_here: Callable[[], None], done: Done
+        self,
+        operation: str,
+        body: bytes,
+        decide_here: Callable[[], None],
+        done: Done,
+        check_needs: CheckNeeds | None = None,
     ) -> None:
         """Decide a request when its turn comes; `decide_here` is called where that is impossible,
-        `done` with the answer or the error."""
+        `done` with the answer or the error. `check_needs` raises unless the rights that it needs
+        are there."""
         if self._waiting_bytes + len(body) > WAITING_BYTES_MAX:
             done(ThrottlingException(BUSY))
             return
         self._waiting_bytes += len(body)
-        self._waiting.put_nowait(LargeRequest(operation, body, decide_here, done))
+        self._waiting.put_nowait(LargeRequest(operation, body, decide_here, done, check_needs))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
 
@@ -128,11 +143,12 @@ class LargeRequests:
                 service.region,
                 service.account_id,
                 service.is_lenient,
+                request.check_needs is not None,
                 None if process.catalog_version == version else service.catalog.encoded(),
             )
             process.catalog_version = version
             paid.start_again()
-            answers = _Answers(self._database, read_set, paid)
+            answers = _Answers(self._database, read_set, paid, request.check_needs)
             outcome = await process.decide(job, answers, draft)
             with suppress(Overtaken):
                 if isinstance(outcome, Declined):
@@ -203,17 +219,34 @@ class Payments:
 class _Answers:
     """To the process's questions, noted in the read set."""
 
-    def __init__(self, database: Database, read_set: ReadSet, payments: Payments) -> None:
+    def __init__(
+        self,
+        database: Database,
+        read_set: ReadSet,
+        payments: Payments,
+        check_needs: CheckNeeds | None,
+    ) -> None:
         self._database = database
         self._read_set = read_set
         self._payments = payments
+        self._check_needs = check_needs
 
     def __call__(self, question: Question) -> Any:
         if isinstance(question, Get):
             return self._get(question)
         if isinstance(question, IsHeld):
             return self._is_held(question)
+        if isinstance(question, Authorize):
+            return self._denial(question)
         return self._payments.make(question)
+
+    def _denial(self, question: Authorize) -> str | None:
+        assert self._check_needs is not None
+        try:
+            self._check_needs(question.needs)
+        except AccessDeniedException as error:
+            return error.message
+        return None
 
     def _get(self, question: Get) -> bytes | None:
         database, values = self._database, self._read_set.values

@@ -1,4 +1,4 @@
-"""The process for large requests: it decides one at a time and never writes anything.
+"""The process that decides large requests, one at a time; it never writes anything.
 
 `python -m partita.server.large_requests.worker` is started by the server, with a socket as its
 standard input, and ends when that does.
@@ -9,24 +9,27 @@ from __future__ import annotations
 import gc
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from partita.clock import system_stopwatch
 from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
 from partita.database.operations.context import ReadContext, Service, WriteContext
 from partita.database.operations.registry import ONLY_READS, READS, WRITES
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
-from partita.errors import DynamoDBError
+from partita.errors import AccessDeniedException, DynamoDBError
 from partita.server.large_requests.messages import (
     LENGTH,
+    Authorize,
     Change,
     Declined,
     Job,
     Message,
+    Needed,
     Outcome,
     Question,
     Refused,
@@ -59,6 +62,8 @@ class Worker:
         try:
             request = codec.decode(job.body)
             self._validator(job.operation)(request)
+            if job.is_guarded:
+                self._authorize(job, request)
             only_reads = ONLY_READS.get(job.operation)
             if job.operation not in WRITES or (only_reads and only_reads(request)):
                 return Outcome(self._read_items(job, request), None)
@@ -67,6 +72,19 @@ class Worker:
             return Outcome(_refused(error), None)
         except RangeNeeded:
             return Declined()
+
+    def _authorize(self, job: Job, request: dict[str, Any]) -> None:
+        # Most servers ask nobody for rights.
+        from partita.server.security.rights import items, statements
+
+        rights = {**items.RIGHTS, **statements.RIGHTS}[job.operation]
+        needs = [
+            Needed(need.action, need.resource, _listed(need.keys()), need.policy)
+            for need in rights(self._service(job), request)
+        ]
+        denial = self._ask(Authorize(needs))
+        if denial is not None:
+            raise AccessDeniedException(denial)
 
     def _read_items(self, job: Job, request: dict[str, Any]) -> bytes:
         state = RemoteState(self._ask, self._clock, is_latest=False)
@@ -96,6 +114,7 @@ class Worker:
             0.0,
             ledger,
             EventStreams(TableList([])),
+            Throughput(self._clock),
             is_lenient=job.is_lenient,
         )
 
@@ -146,6 +165,10 @@ class TableList:
         self, start: bytes, stop: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         return ((start, table) for table in self._tables)
+
+
+def _listed(keys: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {name: list(values) for name, values in keys.items()}
 
 
 def _refused(error: DynamoDBError) -> Refused:

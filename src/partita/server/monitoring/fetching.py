@@ -1,16 +1,24 @@
-"""The pages of a running server, fetched over HTTP."""
+"""The pages of a running server, fetched over HTTP.
+
+Where there are credentials in the environment, requests are signed with them: a server that asks
+who wants to see its pages is told.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
-from urllib.request import urlopen
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, urlopen
 
+from partita.client.services import SERVICES
+from partita.client.signing import find_credentials, signed_headers
+from partita.clock import system_clock
 from partita.errors import PartitaError
 
 TIMEOUT_SECONDS = 10
+REGION = "us-east-1"
 
 
 def fetch(endpoint: str, path: str, **query: str) -> bytes:
@@ -18,7 +26,8 @@ def fetch(endpoint: str, path: str, **query: str) -> bytes:
     if not url.startswith(("http://", "https://")):
         raise PartitaError(f"An endpoint begins with http://, not {endpoint!r}.")
     try:
-        with urlopen(url, timeout=TIMEOUT_SECONDS) as response:
+        request = Request(url, headers=_signed(url))
+        with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
             content: bytes = response.read()
     except HTTPError as error:
         raise PartitaError(_told(error)) from error
@@ -40,10 +49,23 @@ def fetch_json(endpoint: str, path: str, **query: str) -> dict[str, Any]:
     return answer
 
 
+def _signed(url: str) -> dict[str, str]:
+    credentials = find_credentials(is_local=True)
+    if credentials is None:
+        return {}
+    parts = urlsplit(url)
+    headers = {"Host": parts.netloc}
+    service, now = SERVICES["partita"], system_clock()
+    return headers | signed_headers(
+        service, REGION, credentials(), headers, b"", now, "GET", parts.path, parts.query
+    )
+
+
 def _told(error: HTTPError) -> str:
     """What a refusal says, in a sentence."""
     try:
-        text = str(json.loads(error.read())["message"])
-    except (ValueError, KeyError, TypeError):
+        content = json.loads(error.read())
+        text = str(content.get("message", content.get("Message")))
+    except (ValueError, AttributeError, TypeError):
         text = f"The server answered with status {error.code}"
     return text if text.endswith(".") else f"{text}."

@@ -106,6 +106,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _JAVA_PATTERNS: Final = {
     r"\p{Print}": r"[ -~]",
     r"\p{ASCII}": r"[\x00-\x7F]",
+    # Inside of classes only.
+    r"\p{L}": r"\w",
+    r"\p{Z}": r"\s",
+    r"\p{N}": r"\d",
     r"\uD800\uDC00-\uDBFF\uDFFF": r"\U00010000-\U0010FFFF",
 }
 

@@ -21,6 +21,7 @@ from partita.errors import PartitaError
 
 DYNAMODB, STREAMS, KINESIS = "dynamodb", "dynamodbstreams", "kinesis"
 STEP_FUNCTIONS = "stepfunctions"
+LAMBDA, SCHEDULER = "lambda", "scheduler"
 TARGET_PREFIXES = {
     DYNAMODB: "DynamoDB_20120810.",
     STREAMS: "DynamoDBStreams_20120810.",
@@ -31,6 +32,8 @@ API_VERSIONS = {
     STREAMS: "2012-08-10",
     KINESIS: "2013-12-02",
     STEP_FUNCTIONS: "2016-11-23",
+    LAMBDA: "2015-03-31",
+    SCHEDULER: "2021-06-30",
 }
 KINESIS_NAMES = "Kinesis."
 
@@ -50,6 +53,20 @@ class Shape:
     member: str = ""
     key: str = ""
     value: str = ""
+    places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Members that are not in the body of a REST request: "uri", "querystring" or "header", and
+    their name there."""
+    payload: str = ""
+    """The member that is the whole body, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """How a REST request asks for an operation, and the status of its answer."""
+
+    method: str
+    path: str
+    status: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,8 @@ class Model:
     shapes: dict[str, Shape]
     inputs: dict[str, str | None]
     """Operation to its input shape; None where an operation takes nothing."""
+    outputs: dict[str, str | None]
+    https: dict[str, Http]
 
 
 @cache
@@ -67,6 +86,15 @@ def load(service: str = DYNAMODB) -> Model:
         inputs={
             name: operation["input"]["shape"] if "input" in operation else None
             for name, operation in description["operations"].items()
+        },
+        outputs={
+            name: operation["output"]["shape"] if "output" in operation else None
+            for name, operation in description["operations"].items()
+        },
+        https={
+            name: Http(http["method"], http["requestUri"], http.get("responseCode", 200))
+            for name, operation in description["operations"].items()
+            if (http := operation["http"])
         },
     )
 
@@ -115,4 +143,10 @@ def _shape(name: str, shape: dict[str, Any]) -> Shape:
         member=shape.get("member", {}).get("shape", ""),
         key=shape.get("key", {}).get("shape", ""),
         value=shape.get("value", {}).get("shape", ""),
+        places={
+            member: (target["location"], target.get("locationName", member))
+            for member, target in shape.get("members", {}).items()
+            if "location" in target
+        },
+        payload=shape.get("payload", ""),
     )

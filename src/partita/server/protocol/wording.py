@@ -93,7 +93,7 @@ def amend(model: Model) -> Model:
         shapes[name] = replace(shapes[name], **amendment)
     for (name, member), target in _RETARGETED.items():
         shapes[name] = replace(shapes[name], members={**shapes[name].members, member: target})
-    return Model(shapes, model.inputs)
+    return replace(model, shapes=shapes)
 
 
 def amend_kinesis(model: Model) -> Model:
@@ -101,7 +101,7 @@ def amend_kinesis(model: Model) -> Model:
     shapes = {**model.shapes}
     for name in ("PutRecordInput", "PutRecordsRequestEntry"):
         shapes[name] = replace(shapes[name], required=("Data", "PartitionKey"))
-    return Model(shapes, model.inputs)
+    return replace(model, shapes=shapes)
 
 
 _AMENDMENTS: dict[str, dict[str, Any]] = {

@@ -15,6 +15,7 @@ from partita.database.events.log import (
     read_batches,
     read_page,
     read_tail,
+    shard_for,
 )
 from partita.database.events.sequence_numbers import (
     LAST_SEQUENCE,
@@ -22,14 +23,15 @@ from partita.database.events.sequence_numbers import (
     parse_sequence_number,
 )
 from partita.database.events.shards import HASH_KEYS, Shard, shard_id
-from partita.database.events.streams import EventStream, name_in_arn
-from partita.database.operations.answers import answer, member, raw_list, raw_member
+from partita.database.events.streams import ON_DEMAND, EventStream, name_in_arn
+from partita.database.operations.answers import answer, encode, member, raw_list, raw_member
 from partita.database.operations.context import ReadContext, Request, Service, WriteContext
 from partita.errors import (
     DryRunOperationException,
     DynamoDBError,
     ExpiredIteratorException,
     InvalidArgumentException,
+    ProvisionedThroughputExceededException,
     ResourceNotFoundException,
     ValidationException,
 )
@@ -47,6 +49,7 @@ from partita.streams.kinesis.resources import (
     stream_name,
     stream_phrase,
 )
+from partita.streams.kinesis.shards import grown
 from partita.streams.kinesis.streams import described_hash_keys
 
 INVALID_ITERATOR = "Invalid ShardIterator."
@@ -66,22 +69,63 @@ def put_record(context: WriteContext, request: Request) -> bytes:
     record = _new_record(stream, request, _record_bytes(request), "data")
     _check_ordering(service, stream, request)
     _refuse_dry_run(request)
+    stream, [refusal] = _paid(context, stream, [record], [_record_bytes(request)])
+    if refusal is not None:
+        raise ProvisionedThroughputExceededException(refusal)
     [receipt] = append_records(context.write_batch, stream, [record])
     return _RECEIPT % receipt
 
 
 def put_records(context: WriteContext, request: Request) -> bytes:
     stream = readable_stream(context.service, request)
-    records, total_bytes = [], 0
+    records, sizes = [], []
     for position, entry in enumerate(request["Records"], 1):
         size = _record_bytes(entry)
-        total_bytes += size
+        sizes.append(size)
         records.append(_new_record(stream, entry, size, f"records.{position}.member.data"))
-    if total_bytes > PUT_RECORDS_BYTES_MAX:
+    if sum(sizes) > PUT_RECORDS_BYTES_MAX:
         raise InvalidArgumentException(RECORDS_TOO_LARGE)
     _refuse_dry_run(request)
-    receipts = map(_RECEIPT.__mod__, append_records(context.write_batch, stream, records))
-    return b'{"FailedRecordCount":0,"Records":[%b]}' % b",".join(receipts)
+    stream, refusals = _paid(context, stream, records, sizes)
+    paid = [record for record, refusal in zip(records, refusals, strict=True) if refusal is None]
+    receipts = map(_RECEIPT.__mod__, append_records(context.write_batch, stream, paid))
+    answers = (next(receipts) if refusal is None else _failed(refusal) for refusal in refusals)
+    failed = len(records) - len(paid)
+    return b'{"FailedRecordCount":%d,"Records":[%b]}' % (failed, b",".join(answers))
+
+
+def _paid(
+    context: WriteContext, stream: EventStream, records: list[NewRecord], sizes: list[int]
+) -> tuple[EventStream, list[str | None]]:
+    """Why records are more than their shards take in this second; None for those that are not.
+
+    A stream on demand grows before that: its hot shards are split, and it is returned as it is
+    then.
+    """
+    service = context.service
+    if not service.ledger.is_enforced:
+        return stream, [None] * len(records)
+    now, refusals = service.clock(), list[str | None]()
+    hot: dict[int, Shard] = {}
+    for record, size in zip(records, sizes, strict=True):
+        shard = shard_for(stream, record)
+        meter = service.throughput.meter(stream.number, shard.number)
+        is_paid = meter.take_record(size, now)
+        refusals.append(None if is_paid else _rate_exceeded(service, stream, shard))
+        if stream.mode == ON_DEMAND and meter.is_hot():
+            hot[shard.number] = shard
+    return grown(context, stream, list(hot.values())) if hot else stream, refusals
+
+
+def _rate_exceeded(service: Service, stream: EventStream, shard: Shard) -> str:
+    return (
+        f"Rate exceeded for shard {shard.shard_id} in stream {stream.name} under account "
+        f"{service.account_id}."
+    )
+
+
+def _failed(refusal: str) -> bytes:
+    return encode({"ErrorCode": "ProvisionedThroughputExceededException", "ErrorMessage": refusal})
 
 
 def _new_record(stream: EventStream, entry: Request, size: int, path: str) -> NewRecord:
@@ -256,9 +300,15 @@ def get_records(context: ReadContext, request: Request) -> bytes:
         raise InvalidArgumentException(INVALID_ITERATOR)
     stream, shard = _place(service, position)
     _refuse_dry_run(request)
+    is_enforced = service.ledger.is_enforced
+    meter = service.throughput.meter(stream.number, shard.number) if is_enforced else None
+    if meter is not None and not meter.take_read(now):
+        raise ProvisionedThroughputExceededException(_rate_exceeded(service, stream, shard))
     limit = request.get("Limit", GET_RECORDS_MAX)
     sequence = max(position.sequence, shard.trimmed + 1)
     page = read_page(context.snapshot, stream, shard, sequence, limit, GET_RECORDS_BYTES_MAX)
+    if meter is not None:
+        meter.read_bytes.take(sum(map(len, page.bodies)))
     members = [raw_member("Records", raw_list(page.bodies))]
     behind_ms = 0
     if page.arrived_at is not None:
@@ -309,6 +359,11 @@ def _parse_iterator(iterator: str) -> Position:
     if version != ITERATOR_VERSION or not name or sequence > LAST_SEQUENCE + 1:
         raise InvalidArgumentException(INVALID_ITERATOR)
     return Position(stream, shard, sequence, made_at_ms / 1000, name)
+
+
+def iterator_stream(iterator: str) -> str:
+    """The stream that an iterator stands in."""
+    return _parse_iterator(iterator).stream_name
 
 
 def _expired(made_at: float, now: float) -> str:

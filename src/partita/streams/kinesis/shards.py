@@ -49,6 +49,9 @@ NOT_WITH_TOKEN = (
     *("StreamName", "StreamARN", "ExclusiveStartShardId", "StreamCreationTimestamp"),
     "ShardFilter",
 )
+GROWTH_SECONDS = 10.0
+ON_DEMAND_SHARDS_MAX = 200
+"""(Kinesis guide, "On-demand mode": 200 MB a second)"""
 FILTER_MEMBERS = {
     "AFTER_SHARD_ID": "ShardId",
     "AT_TIMESTAMP": "Timestamp",
@@ -101,10 +104,7 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
     for member in NOT_WITH_TOKEN:
         if member in request:
             raise InvalidArgumentException(TOKEN_ALONE.format(member))
-    try:
-        token = msgspec.json.decode(urlsafe_b64decode(request["NextToken"]), type=_Token)
-    except ValueError:
-        raise InvalidArgumentException(INVALID_TOKEN) from None
+    token = _token(request["NextToken"])
     if service.clock() > token.made_at + EVENT_TOKEN_SECONDS:
         raise ExpiredNextTokenException(
             f"The NextToken has expired: it is good for {EVENT_TOKEN_SECONDS} seconds."
@@ -113,6 +113,18 @@ def _asked(service: Service, request: Request) -> tuple[_Token, EventStream]:
     if stream.number != token.number:
         raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
     return token, stream
+
+
+def _token(text: str) -> _Token:
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(text), type=_Token)
+    except ValueError:
+        raise InvalidArgumentException(INVALID_TOKEN) from None
+
+
+def token_stream(text: str) -> str:
+    """The stream whose shards a token goes on to list."""
+    return _token(text).stream
 
 
 def _filter(
@@ -224,7 +236,37 @@ def _provisioned_stream(service: Service, request: Request) -> EventStream:
     return stream
 
 
+def grown(context: WriteContext, stream: EventStream, hot: list[Shard]) -> EventStream:
+    """A stream on demand whose hot shards are split in their middle, as far as it may grow.
+
+    It does not grow again before its shards have had a while to show what they take.
+    """
+    now = context.service.clock()
+    room = ON_DEMAND_SHARDS_MAX - len(stream.open_shards)
+    due = [
+        shard
+        for shard in hot
+        if now - shard.opened_at >= GROWTH_SECONDS
+        and shard.last_hash_key - shard.first_hash_key > 2
+    ][: max(0, room)]
+    if not due:
+        return stream
+
+    def split(cut: Cut) -> None:
+        for shard in due:
+            cut.split(shard, (shard.first_hash_key + shard.last_hash_key) // 2 + 1)
+
+    return _resharded(context, stream, split)
+
+
 def _reshard(context: WriteContext, stream: EventStream, change: Callable[[Cut], None]) -> bytes:
+    _resharded(context, stream, change)
+    return NO_BODY
+
+
+def _resharded(
+    context: WriteContext, stream: EventStream, change: Callable[[Cut], None]
+) -> EventStream:
     lasts = {
         one.number: read_tail(context.write_batch, stream, one).last for one in stream.open_shards
     }
@@ -233,4 +275,4 @@ def _reshard(context: WriteContext, stream: EventStream, change: Callable[[Cut],
     changed = replace(stream, shards=cut.shards, next_shard_number=cut.next_number)
     changed = in_transition(context.service, changed, UPDATING)
     context.service.event_streams.save(context.write_batch, changed)
-    return NO_BODY
+    return changed

@@ -46,7 +46,7 @@ async def create_state_machine(service: Service, request: Request) -> Answer:
         tracing=request.get("tracingConfiguration"),
         tags=tags.given(request),
     )
-    _check_definition(machine.definition, machine.type)
+    _check_definition(service, machine.definition, machine.type)
     version = versions.next_version(machine, request, now)
     try:
         await service.store.put_machine(machine, is_new=True, version=version)
@@ -87,7 +87,7 @@ async def update_state_machine(service: Service, request: Request) -> Answer:
         if machine.status == DELETING:
             raise StateMachineDeleting(f"State Machine Deleting: '{request['stateMachineArn']}'")
         if "definition" in request:
-            _check_definition(request["definition"], machine.type)
+            _check_definition(service, request["definition"], machine.type)
         for name in changed:
             setattr(machine, _CHANGES[name], request[name])
         machine.updated_at, machine.revision_id = service.clock(), str(uuid.uuid4())
@@ -162,7 +162,8 @@ async def validate_state_machine_definition(service: Service, request: Request) 
     found = diagnose(request["definition"])
     if all(one.severity != "ERROR" for one in found):
         try:
-            check_resources(parse(request["definition"]), request.get("type", STANDARD))
+            machine = parse(request["definition"])
+            check_resources(machine, request.get("type", STANDARD), service.abilities)
         except InvalidDefinition as error:
             found += error.diagnostics
     if request.get("severity", "ERROR") == "ERROR":
@@ -196,9 +197,9 @@ def _described(machine: Machine) -> Answer:
     return described
 
 
-def _check_definition(definition: str, type: str) -> None:
+def _check_definition(service: Service, definition: str, type: str) -> None:
     try:
-        check_resources(parse(definition), type)
+        check_resources(parse(definition), type, service.abilities)
     except InvalidDefinition as error:
         raise InvalidStateMachineDefinition(str(error)) from error
 

@@ -18,7 +18,12 @@ from partita.workflows.running import arns
 from partita.workflows.running.executions import check_input
 from partita.workflows.running.storage.records import STANDARD
 from partita.workflows.running.tasks import integrations
-from partita.workflows.running.tasks.integrations import check_resources, integration_of
+from partita.workflows.running.tasks.integrations import (
+    Abilities,
+    check_resources,
+    integration_of,
+    stand_in,
+)
 from partita.workflows.running.tasks.mocks import STRICT, check_mock
 
 STATE_NAME = "StateName"
@@ -39,7 +44,7 @@ async def test_state(service: Service, request: Request) -> Answer:
     machine = _machine(request)
     state = machine.states[machine.start_at]
     if mock is None:
-        _check_without_mock(machine, state, request)
+        _check_without_mock(machine, state, request, service.abilities)
     else:
         _check_with_mock(state, request.get("stateConfiguration", {}))
     text = request.get("input", "{}")
@@ -77,7 +82,9 @@ def _check_combination(request: Request, mock: Request | None) -> None:
         raise ValidationException("The errorOutput of a mock needs an error.")
 
 
-def _check_without_mock(machine: StateMachine, state: State, request: Request) -> None:
+def _check_without_mock(
+    machine: StateMachine, state: State, request: Request, abilities: Abilities
+) -> None:
     if state.type in ("Map", "Parallel"):
         raise InvalidStateMachineDefinition(
             "TestState API does not support Map or Parallel states. Supported state types include: "
@@ -88,10 +95,11 @@ def _check_without_mock(machine: StateMachine, state: State, request: Request) -
     if "roleArn" not in request:
         raise ValidationException("RoleArn must be specified when testing a Task state")
     try:
-        check_resources(machine, STANDARD)
+        check_resources(machine, STANDARD, abilities)
     except InvalidDefinition as error:
         raise InvalidStateMachineDefinition(str(error)) from error
-    integration = integration_of(state.fields["Resource"])
+    resource = state.fields["Resource"]
+    integration = stand_in(resource, abilities.stand_ins) or integration_of(resource)
     assert integration is not None
     if integration.pattern or integration.kind == integrations.ACTIVITY:
         raise InvalidStateMachineDefinition(

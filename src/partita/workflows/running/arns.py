@@ -82,9 +82,12 @@ def kind_of(arn: str) -> str:
 
 
 def function_name(resource: str) -> str | None:
-    """The function that an ARN, a name, or a template's `${NameArn}` stands for."""
-    match = _SUBSTITUTION.fullmatch(resource) or _FUNCTION.fullmatch(resource)
-    return match[1] if match else None
+    """The function that an ARN, a name, or a template's `${NameArn}` stands for, with the version
+    or alias that an ARN names."""
+    if match := _SUBSTITUTION.fullmatch(resource):
+        return match[1]
+    match = _FUNCTION.fullmatch(resource)
+    return None if match is None else match[1] + (match[2] or "")
 
 
 def check_name(name: str) -> None:

@@ -86,6 +86,7 @@ class Engine:
         self._chance = chance or random.SystemRandom()
         self._live: dict[str, LiveExecution] = {}
         self._machines: dict[str, StateMachine] = {}
+        self._is_closing = False
 
     # For the API
 
@@ -163,7 +164,13 @@ class Engine:
         for live in filter(None, loaded):
             self._go_on(live)
 
+    def abort(self, live: LiveExecution) -> None:
+        """Stop an execution that nobody waits for any more; not when all of them will go on."""
+        if not self._is_closing and live.execution.arn in self._live:
+            self._post(live, (Stopped(),))
+
     async def close(self) -> None:
+        self._is_closing = True
         for live in self._live.values():
             live.stop_waiting()
             if live.draining is not None:
@@ -333,7 +340,8 @@ class Engine:
             await done
 
         try:
-            await self._tasks.run_task(command, live.execution.arn, report, note)
+            execution = live.execution
+            await self._tasks.run_task(command, execution.arn, execution.role_arn, report, note)
         except errors.StateError as error:
             report(TaskFailed(command.id, error.error, error.cause))
         except Exception as error:

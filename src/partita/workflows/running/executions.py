@@ -17,6 +17,7 @@ from partita.errors import (
     StateMachineDeleting,
     StateMachineDoesNotExist,
 )
+from partita.workflows.language import StateMachine
 from partita.workflows.language.limits import DATA_BYTES_MAX
 from partita.workflows.language.values import parse_json
 from partita.workflows.running import arns
@@ -115,6 +116,29 @@ class Executions:
         """Run a synchronous execution, which is not stored."""
         execution = self._new(chosen, name, input, trace)
         return await self._engine.start(execution, chosen.machine.definition, is_kept=False)
+
+    def running(self, arn: str) -> tuple[Execution, StateMachine]:
+        """An execution under way, and its machine."""
+        live = self._engine.live(arn)
+        assert live is not None
+        return live.execution, live.machine
+
+    async def run_child(
+        self, machine: Machine, name: str, input: str, *, is_kept: bool
+    ) -> Execution:
+        """The end of an execution of a map run. One that was kept is found again by its name."""
+        execution = self._new(Chosen(machine), name, input, None)
+        if is_kept:
+            await self._store.put_definition(machine)
+        try:
+            live = await self._engine.start(execution, machine.definition, is_kept=is_kept)
+        except Conflict:
+            return await self.finished(execution.arn)
+        try:
+            return await asyncio.shield(live.finished)
+        except asyncio.CancelledError:
+            self._engine.abort(live)
+            raise
 
     async def finished(self, arn: str) -> Execution:
         live = self._engine.live(arn)

@@ -39,9 +39,11 @@ class Trials:
             else:
                 trial.go_on(TimerFired(command.id))
         elif isinstance(command, StartTask):
-            trial.go_on(await self._outcome(command, trial.run.context["Execution"]["Id"]))
+            execution = trial.run.context["Execution"]
+            role = execution.get("RoleArn") or ""
+            trial.go_on(await self._outcome(command, execution["Id"], role))
 
-    async def _outcome(self, task: StartTask, arn: str) -> TaskHappening:
+    async def _outcome(self, task: StartTask, arn: str, role: str) -> TaskHappening:
         reported: list[TaskHappening] = []
 
         async def note(*happenings: Happening) -> None:
@@ -50,7 +52,7 @@ class Trials:
         seconds = min(task.timeout_seconds or SECONDS_MAX, SECONDS_MAX)
         try:
             async with asyncio.timeout(seconds / self._time_scale):
-                await self._tasks.run_task(task, arn, lambda *all: reported.extend(all), note)
+                await self._tasks.run_task(task, arn, role, lambda *all: reported.extend(all), note)
         except TimeoutError:
             return TaskTimedOut(task.id)
         except StateError as error:

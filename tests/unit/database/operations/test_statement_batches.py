@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partita import testing
-from partita.database.tables import write
+from partita.database.tables import write_path
 
 
 def test_a_member_that_fails_while_it_is_written_changes_nothing(
@@ -16,7 +16,7 @@ def test_a_member_that_fails_while_it_is_written_changes_nothing(
     with testing.database() as database:
         client = database.client()
         _create_table(client)
-        monkeypatch.setattr(write, "ITEM_COLLECTION_BYTES_MAX", 1000)
+        monkeypatch.setattr(write_path, "ITEM_COLLECTION_BYTES_MAX", 1000)
         statements = [
             {
                 "Statement": "INSERT INTO Things VALUE {'pk': 'a', 'sk': ?, 'v': ?}",

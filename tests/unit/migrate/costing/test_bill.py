@@ -60,10 +60,34 @@ def test_on_demand_is_paid_by_the_request() -> None:
 
 
 def test_reserved_capacity_comes_in_blocks_of_a_hundred() -> None:
-    option = made_out(need(250, 130)).option("reserved, one year")
+    option = made_out(need(230, 130)).option("reserved, one year")
     assert option.upfront == pytest.approx(2 * 30 + 1 * 150)
-    hourly = 2 * 0.0025 + 1 * 0.0128 + 50 * 0.00013 + 30 * 0.00065
+    hourly = 2 * 0.0025 + 1 * 0.0128 + 30 * 0.00013 + 30 * 0.00065
     assert option.throughput == pytest.approx(option.upfront / 12 + hourly * HOURS)
+
+
+def test_a_block_that_is_not_used_up_may_cost_less_than_single_units() -> None:
+    """A month of a block of reads is 4.33, of 50 units 4.75; of writes 21.84, of 60 units 28.47."""
+    option = made_out(need(250, 160)).option("reserved, one year")
+    assert option.upfront == pytest.approx(3 * 30 + 2 * 150)
+    assert option.throughput == pytest.approx(
+        option.upfront / 12 + (3 * 0.0025 + 2 * 0.0128) * HOURS
+    )
+
+
+@pytest.mark.parametrize("term", ["one year", "three years"])
+def test_no_other_number_of_blocks_costs_less(term: str) -> None:
+    reserved = read_prices().reserved
+    prices = reserved.one_year if term == "one year" else reserved.three_years
+    months = 12 if term == "one year" else 36
+    for needed in (1, 45, 46, 99, 100, 101, 146, 1987, 2000):
+        option = made_out(need(needed, 1)).option(f"reserved, {term}")
+        choices = [
+            blocks * (prices.read_upfront_100 / months + prices.read_hour_100 * HOURS)
+            + max(needed - 100 * blocks, 0) * 0.00013 * HOURS
+            for blocks in range(needed // 100 + 3)
+        ]
+        assert option.throughput - 0.00065 * HOURS == pytest.approx(min(choices))
 
 
 def test_reserved_prices_agree_with_what_aws_promises() -> None:

@@ -55,6 +55,7 @@ def test_the_denormalised_design_is_one_table_with_a_reversed_index_and_one_by_d
 def test_the_denormalised_items_hold_what_the_figure_shows(first: Design) -> None:
     (entity,) = first.tables[0].entities
     assert {one.name for one in entity.attributes} == {
+        "entity_type",
         "GameId",
         "PlayerId",
         "RegistrationDate",
@@ -90,38 +91,61 @@ def test_the_single_table_has_root_items_and_sparse_indexes(second: Design) -> N
     assert table.name == "Games_alternative"
     assert [key.name for key in table.keys] == ["PK", "SK"]
     assert {index.name: key_names(index) for index in table.indexes} == {
-        "GSI1": ("PlayerId", "PK"),
-        "GSI2": ("PlayerId", "RegistrationDate"),
+        "GSI1": ("GSI1PK", "GSI1SK"),
+        "GSI2": ("GSI2PK", "GSI2SK"),
     }
     items = {
         entity.name: {one.name: one.template or one.constant or "" for one in entity.attributes}
         for entity in table.entities
     }
     assert items == {
-        "Games": {"PK": "G#{GameId}", "SK": "root", "GameName": "", "GameType": ""},
-        "Players": {"PK": "P#{PlayerId}", "SK": "root", "PlayerName": ""},
+        "Games": {
+            "PK": "G#{GameId}",
+            "SK": "root",
+            "entity_type": "Games",
+            "GameId": "",
+            "GameName": "",
+            "GameType": "",
+        },
+        "Players": {
+            "PK": "P#{PlayerId}",
+            "SK": "root",
+            "entity_type": "Players",
+            "PlayerId": "",
+            "PlayerName": "",
+        },
         ASSOCIATIONS: {
             "PK": "G#{GameId}",
             "SK": "P#{PlayerId}",
-            "PlayerId": "P#{PlayerId}",
+            "entity_type": ASSOCIATIONS,
+            "GameId": "",
+            "PlayerId": "",
             "RegistrationDate": "",
             "Score": "",
+            "GSI1PK": "P#{PlayerId}",
+            "GSI1SK": "G#{GameId}",
+            "GSI2PK": "P#{PlayerId}",
+            "GSI2SK": "PL#{RegistrationDate}",
         },
     }
 
 
 def test_table_6(second: Design) -> None:
-    game, player = ("PK", "=", "G#{GameId}"), ("PlayerId", "=", "P#{PlayerId}")
-    between = "{RegistrationDate.from} and {RegistrationDate.to}"
+    game, player = ("PK", "=", "G#{GameId}"), "P#{PlayerId}"
+    between = "PL#{RegistrationDate.from} and PL#{RegistrationDate.to}"
     both = [game, ("SK", "=", "P#{PlayerId}")]
     assert served(second) == {
         "game": ("Table", [game, ("SK", "=", "root")], None),
         "player": ("Table", [("PK", "=", "P#{PlayerId}"), ("SK", "=", "root")], None),
-        "registered": ("GSI2", [player, ("RegistrationDate", "between", between)], None),
-        "played": ("GSI1", [player], None),
+        "registered": (
+            "GSI2",
+            [("GSI2PK", "=", player), ("GSI2SK", "between", between)],
+            None,
+        ),
+        "played": ("GSI1", [("GSI1PK", "=", player), ("GSI1SK", "begins_with", "G#")], None),
         "score": ("Table", both, None),
         "add": ("Table", both, None),
-        "players": ("Table", [game], None),
+        "players": ("Table", [game, ("SK", "begins_with", "P#")], None),
     }
 
 

@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, get_args
+from time import perf_counter
+from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from partita.apps.metrics import rules
+from partita.apps.metrics.api.data import DataApi
+from partita.apps.metrics.api.messages import body, encoded, metric_name, refusal
+from partita.apps.metrics.api.monitoring import Monitoring, is_scrape
 from partita.apps.metrics.api.openapi import DESCRIPTION
-from partita.apps.metrics.catalogue import Catalogue
+from partita.apps.metrics.catalogue import Catalogue, CopiedCatalogue
+from partita.apps.metrics.data.queries import MetricDataService
 from partita.apps.metrics.failures import (
     CatalogueError,
     Changed,
     InMigration,
     Refused,
     Unavailable,
-    no_metric,
 )
 from partita.apps.metrics.metric import (
-    NAME,
     NAME_CHARS_MAX,
     USER_CHARS_MAX,
-    AggregationStyle,
     Change,
     Deprecation,
     Metric,
     NewDimension,
     NewGroup,
     NewMetric,
-    ValueType,
     Version,
 )
 from partita.apps.metrics.modes import Mode, ModeWatch
 from partita.clock import Clock, system_clock
-from partita.server.http.web import Request, Response, Web, json_response, problem
+from partita.server.http.web import Request, Response, Web, json_response
+
+logger = logging.getLogger(__name__)
 
 PAGE_MAX = 100
 USER = "x-user"
-RETRY_SECONDS = {InMigration: "1", Unavailable: "1"}
 VERSION = re.compile(r"[1-9][0-9]{0,8}\Z")
-READABLE = {
-    f"`str` matching regex {NAME!r}": "a letter or _, then letters, digits, _ and .",
-    "`$.valueType`": f"`$.valueType`, which is one of {', '.join(get_args(ValueType))}",
-    "`$.aggregationStyle`": (
-        f"`$.aggregationStyle`, which is one of {', '.join(get_args(AggregationStyle))}"
-    ),
-}
-"""Messages of the decoder, and clearer ones instead."""
 ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"\Z')
 USER_NAME = re.compile(rf"[!-~]{{1,{USER_CHARS_MAX}}}\Z")
 
-T = TypeVar("T")
 Answer = Callable[[Catalogue, Request], Awaitable[Response]]
 
 
@@ -61,10 +53,17 @@ class Api:
     """Handlers; each is given the store that answers in the mode of its request."""
 
     def __init__(
-        self, stores: dict[Mode, Catalogue], watch: ModeWatch, clock: Clock = system_clock
+        self,
+        stores: dict[Mode, Catalogue],
+        watch: ModeWatch,
+        data: MetricDataService | None,
+        monitoring: Monitoring,
+        clock: Clock = system_clock,
     ) -> None:
         self._stores = stores
         self._watch = watch
+        self._data = DataApi(data)
+        self._monitoring = monitoring
         self._clock = clock
 
     def add_to(self, web: Web) -> None:
@@ -76,19 +75,33 @@ class Api:
             ("POST", "/metrics", self.add_metric),
             ("GET", "/metrics/{name}", self.get_metric),
             ("PUT", "/metrics/{name}", self.update_metric),
+            ("DELETE", "/metrics/{name}", self.delete_metric),
             ("POST", "/metrics/{name}/deprecation", self.deprecate_metric),
             ("GET", "/metrics/{name}/versions", self.list_versions),
             ("GET", "/metrics/{name}/versions/{version}", self.get_version),
             ("GET", "/metrics/{name}/consumers", self.list_consumers),
         ):
             web.add(method, path, self._handler(answer, is_write=method != "GET"))
+        data = self._data
+        web.add("GET", "/metrics/{name}/data", self._handler(data.get, is_write=False))
+        web.add("POST", "/metric-data/queries", self._handler(data.get_batch, is_write=False))
+        web.add("POST", "/metric-data", self._handler(data.put, is_write=True))
         web.add("GET", "/openapi.json", self.describe)
         web.add("GET", "/health", self.health)
+        web.add("GET", "/migration", self._monitoring.migration)
+        web.add("GET", "/prometheus", self._monitoring.prometheus)
 
     def _handler(self, answer: Answer, is_write: bool) -> Callable[[Request], Awaitable[Response]]:
-        watch, stores = self._watch, self._stores
+        watch, stores, observe = self._watch, self._stores, self._monitoring.requests.observe
+        operation = getattr(answer, "__name__", "")
 
         async def handle(request: Request) -> Response:
+            began = perf_counter()
+            response = await answered(request)
+            observe(operation, response.status, perf_counter() - began)
+            return response
+
+        async def answered(request: Request) -> Response:
             if is_write and not watch.is_current:
                 await watch.refresh()
             mode = watch.enter()
@@ -120,29 +133,35 @@ class Api:
         return _listed("dimensions", names, names[-1] if len(names) == limit else None)
 
     async def add_dimension(self, store: Catalogue, request: Request) -> Response:
-        new = _body(request, NewDimension)
+        new = body(request, NewDimension)
         await store.add_dimension(new)
-        return _encoded(new, 201)
+        return encoded(new, 201)
 
     async def add_group(self, store: Catalogue, request: Request) -> Response:
-        new = _body(request, NewGroup)
+        new = body(request, NewGroup)
         await store.add_group(new)
-        return _encoded(new, 201)
+        return encoded(new, 201)
 
     # Metrics
 
     async def list_metrics(self, store: Catalogue, request: Request) -> Response:
+        # The service had metrics of its own under this name long before Prometheus asked for its.
+        if is_scrape(request):
+            return await self._monitoring.prometheus(request)
         limit, after = _page(request)
         metrics = await store.list_metrics(limit, after)
         return _listed("metrics", metrics, metrics[-1].name if len(metrics) == limit else None)
 
     async def add_metric(self, store: Catalogue, request: Request) -> Response:
-        metric = await store.add(_body(request, NewMetric), _user(request))
+        new = body(request, NewMetric)
+        await self._data.finish_deletion(store, new.name)
+        with self._data.changing(new.name):
+            metric = await store.add(new, _user(request))
         location = {"location": f"/metrics/{quote(metric.name)}"}
         return _metric(metric, 201, location)
 
     async def get_metric(self, store: Catalogue, request: Request) -> Response:
-        metric = await store.get(_name(request))
+        metric = await store.get(metric_name(request))
         etag = _etag(metric)
         date = dict(request.query).get("date")
         if date is not None:
@@ -151,56 +170,58 @@ class Api:
             etag = f'"{quote(metric.name)}:{metric.latest_version}"'
         if _is_current(request, etag):
             return Response(304, headers={"etag": etag})
-        return _encoded(metric, headers={"etag": etag})
+        return encoded(metric, headers={"etag": etag})
 
     async def update_metric(self, store: Catalogue, request: Request) -> Response:
-        asked, expected = _body(request, Change), _expected(request)
+        asked, expected = body(request, Change), _expected(request)
         revision = rules.change(asked, _user(request), self._clock())
-        return _metric(await store.revise(_name(request), revision, expected))
+        return await self._revise(store, request, revision, expected)
 
     async def deprecate_metric(self, store: Catalogue, request: Request) -> Response:
-        asked, expected = _body(request, Deprecation), _expected(request)
+        asked, expected = body(request, Deprecation), _expected(request)
         revision = rules.deprecation(asked, _user(request), self._clock())
-        return _metric(await store.revise(_name(request), revision, expected))
+        return await self._revise(store, request, revision, expected)
+
+    async def _revise(
+        self, store: Catalogue, request: Request, revision: rules.Revision, expected: int | None
+    ) -> Response:
+        name = metric_name(request)
+        with self._data.changing(name):
+            return _metric(await store.revise(name, revision, expected))
+
+    async def delete_metric(self, store: Catalogue, request: Request) -> Response:
+        name, user, expected = metric_name(request), _user(request), _expected(request)
+        mariadb, dynamodb = self._stores.get(Mode.LEGACY), self._stores.get(Mode.DYNAMODB)
+        if store not in (mariadb, dynamodb):
+            raise InMigration(
+                "No metric can be deleted while the catalogue is being migrated: try again "
+                "after the cutover."
+            )
+        async with self._data.deleting(name):
+            await store.delete(name, expected)
+        if store is dynamodb and isinstance(mariadb, CopiedCatalogue):
+            await self._delete_copy(mariadb, name)
+        logger.info("%s has deleted the metric %s", user, name)
+        return Response(204)
+
+    async def _delete_copy(self, mariadb: CopiedCatalogue, name: str) -> None:
+        """So that a rollback does not find it again."""
+        try:
+            await mariadb.delete_copy(name)
+        except CatalogueError as error:
+            logger.warning("MariaDB still has %s, which was deleted: %s", name, error)
 
     async def list_versions(self, store: Catalogue, request: Request) -> Response:
-        return _listed("versions", await store.list_versions(_name(request)))
+        return _listed("versions", await store.list_versions(metric_name(request)))
 
     async def get_version(self, store: Catalogue, request: Request) -> Response:
         text = request.parameters["version"]
         if VERSION.match(text) is None:
             raise Refused(f"{text!r} is not a version: versions are numbers from 1.")
-        return _encoded(await store.get_version(_name(request), int(text)))
+        return encoded(await store.get_version(metric_name(request), int(text)))
 
     async def list_consumers(self, store: Catalogue, request: Request) -> Response:
-        return _listed("consumers", await store.consumers(_name(request)))
-
-
-def refusal(error: CatalogueError) -> Response:
-    headers = {}
-    if type(error) in RETRY_SECONDS:
-        headers["retry-after"] = RETRY_SECONDS[type(error)]
-    return problem(error.status, str(error), headers, reason=type(error).__name__)
-
-
-def _body(request: Request, shape: type[T]) -> T:
-    if not request.body:
-        raise Refused("The body is empty: send a JSON object.")
-    try:
-        return msgspec.json.decode(request.body, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        text = str(error)
-        for machine, human in READABLE.items():
-            text = text.replace(machine, human)
-        raise Refused(f"The body is not valid: {text}.") from error
-
-
-def _name(request: Request) -> str:
-    """MariaDB ignores spaces at the end of a name, and DynamoDB refuses one that is too long."""
-    name = request.parameters["name"]
-    if len(name) > NAME_CHARS_MAX or name.endswith(" "):
-        raise no_metric(name)
-    return name
+        return _listed("consumers", await store.consumers(metric_name(request)))
 
 
 def _user(request: Request) -> str:
@@ -249,14 +270,7 @@ def _etag(metric: Metric) -> str:
 
 
 def _metric(metric: Metric, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return _encoded(metric, status, {"etag": _etag(metric), **(headers or {})})
-
-
-_encode = msgspec.json.Encoder().encode
-
-
-def _encoded(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(status, _encode(value), headers=headers)
+    return encoded(metric, status, {"etag": _etag(metric), **(headers or {})})
 
 
 def _listed(
@@ -265,4 +279,4 @@ def _listed(
     page: dict[str, Any] = {what: values}
     if after is not None:
         page["after"] = after
-    return _encoded(page)
+    return encoded(page)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from partita import __version__
+from partita.apps.metrics.data.periods import Period
+from partita.apps.metrics.data.queries import DataQueries, MetricData, NewValues, Stored
 from partita.apps.metrics.metric import (
     USER_CHARS_MAX,
     Change,
@@ -20,7 +22,19 @@ from partita.apps.metrics.metric import (
 )
 from partita.apps.metrics.modes import Mode
 
-SHAPES = (Metric, Version, NewMetric, Change, Deprecation, NewDimension, NewGroup)
+SHAPES = (
+    Metric,
+    Version,
+    NewMetric,
+    Change,
+    Deprecation,
+    NewDimension,
+    NewGroup,
+    DataQueries,
+    MetricData,
+    NewValues,
+    Stored,
+)
 _, _shapes = msgspec.json.schema_components(SHAPES, ref_template="#/components/schemas/{name}")
 # In the regular expressions of JSON Schema, $ matches only at the end.
 COMPONENTS: dict[str, Any] = json.loads(json.dumps(_shapes).replace(r"\\Z", "$"))
@@ -37,6 +51,18 @@ COMPONENTS["Problem"] = {
     },
     "required": ["type", "title", "status", "detail"],
 }
+COMPONENTS["DataFailure"] = {
+    "title": "DataFailure",
+    "description": "A query that was refused, in the place of its answer.",
+    "type": "object",
+    "properties": {
+        "metric": {"type": "string"},
+        "status": {"type": "integer"},
+        "reason": {"type": "string"},
+        "detail": {"type": "string"},
+    },
+    "required": ["metric", "status", "reason", "detail"],
+}
 COMPONENTS["Health"] = {
     "title": "Health",
     "type": "object",
@@ -45,6 +71,20 @@ COMPONENTS["Health"] = {
         "takesWrites": {"type": "boolean"},
     },
     "required": ["mode", "takesWrites"],
+}
+COMPONENTS["Migration"] = {
+    "title": "Migration",
+    "description": "How many metrics are where; without MariaDB, only the mode.",
+    "type": "object",
+    "properties": {
+        "mode": {"enum": [str(mode) for mode in Mode]},
+        "metrics": {"type": "integer"},
+        "notMigrated": {"type": "integer"},
+        "inMigration": {"type": "integer"},
+        "migrated": {"type": "integer"},
+        "migratedShare": {"type": "number"},
+    },
+    "required": ["mode"],
 }
 
 REFUSALS = {
@@ -109,6 +149,17 @@ DATE = _parameter(
     "A date or time in ISO 8601. The answer is the metric to use at that time: before the cutoff "
     "date, the chained metric.",
 )
+DATA = (
+    _parameter("time", "query", {"type": "string"}, "The value at this date or time."),
+    _parameter("start", "query", {"type": "string"}, "Values from this date or time on."),
+    _parameter("end", "query", {"type": "string"}, "Values before this date or time."),
+    _parameter(
+        "period",
+        "query",
+        {"enum": list(get_args(Period))},
+        "One value for each period, aggregated in the metric's style.",
+    ),
+)
 LIMIT = _parameter(
     "limit", "query", {"type": "integer", "minimum": 1, "maximum": 100}, "The size of a page."
 )
@@ -118,14 +169,16 @@ AFTER = _parameter("after", "query", {"type": "string"}, "The last name of the p
 def _operation(
     name: str,
     summary: str,
-    answer: dict[str, Any],
+    answer: dict[str, Any] | None,
     *refusals: int,
     status: int = 200,
     body: str | None = None,
     parameters: tuple[dict[str, Any], ...] = (),
     has_etag: bool = False,
 ) -> dict[str, Any]:
-    success: dict[str, Any] = {"description": summary, "content": _content(answer)}
+    success: dict[str, Any] = {"description": summary}
+    if answer is not None:
+        success["content"] = _content(answer)
     if has_etag:
         success["headers"] = {"ETag": {"schema": {"type": "string"}}}
     responses: dict[str, Any] = {str(status): success}
@@ -226,6 +279,14 @@ PATHS: dict[str, Any] = {
             parameters=(NAME, USER, IF_MATCH),
             has_etag=True,
         ),
+        "delete": _operation(
+            "DeleteMetric",
+            "Delete a metric that no other depends on",
+            None,
+            *(set(REFUSALS) - {413}),
+            status=204,
+            parameters=(NAME, USER, IF_MATCH),
+        ),
     },
     "/metrics/{name}/deprecation": {
         "post": _operation(
@@ -236,6 +297,48 @@ PATHS: dict[str, Any] = {
             body="Deprecation",
             parameters=(NAME, USER, IF_MATCH),
             has_etag=True,
+        ),
+    },
+    "/metrics/{name}/data": {
+        "get": _operation(
+            "GetMetricData",
+            "Get the values of a metric; dimension.NAME=VALUE chooses the dimensions",
+            _reference("MetricData"),
+            400,
+            404,
+            503,
+            parameters=(NAME, *DATA),
+        ),
+    },
+    "/metric-data/queries": {
+        "post": _operation(
+            "BatchGetMetricData",
+            "Get the values of several metrics",
+            {
+                "type": "object",
+                "properties": {
+                    "results": {
+                        "type": "array",
+                        "items": {"anyOf": [_reference("MetricData"), _reference("DataFailure")]},
+                    }
+                },
+                "required": ["results"],
+            },
+            400,
+            503,
+            body="DataQueries",
+        ),
+    },
+    "/metric-data": {
+        "post": _operation(
+            "PutMetricData",
+            "Store values of primitive metrics",
+            _reference("Stored"),
+            400,
+            404,
+            503,
+            status=201,
+            body="NewValues",
         ),
     },
     "/metrics/{name}/versions": {
@@ -274,6 +377,14 @@ PATHS: dict[str, Any] = {
 }
 PATHS["/health"] = {
     "get": _operation("GetHealth", "Get the mode of the catalogue", _reference("Health"))
+}
+PATHS["/migration"] = {
+    "get": _operation(
+        "GetMigration", "Get the progress of the migration", _reference("Migration"), 503
+    )
+}
+PATHS["/alarms"] = {
+    "get": _operation("ListAlarms", "List the alarms", _list("alarms", {"type": "object"}))
 }
 PATHS["/metrics/{name}"]["get"]["responses"]["304"] = {"description": "The ETag is current."}
 

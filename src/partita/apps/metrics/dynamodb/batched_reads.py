@@ -10,7 +10,7 @@ import asyncio
 from itertools import chain, islice
 from typing import Any
 
-from partita.apps.metrics.dynamodb.items import LATEST, Item
+from partita.apps.metrics.dynamodb.items import Item
 from partita.client import Client
 from partita.limits import BATCH_GET_KEYS_MAX
 
@@ -18,24 +18,26 @@ BATCHES_MAX = 4
 """Concurrent calls."""
 
 
-Waiting = dict[str, list[asyncio.Future[Item | None]]]
-"""By name, one for each caller: cancelling one does not affect the others."""
+Key = tuple[str, str]
+Waiting = dict[Key, list[asyncio.Future[Item | None]]]
+"""By key, one for each caller: cancelling one does not affect the others."""
 
 
 class BatchedReads:
-    """Reads of the latest versions of metrics."""
+    """Reads of items by their partition key and sort key, both strings."""
 
-    def __init__(self, client: Client, table: str) -> None:
+    def __init__(self, client: Client, table: str, key_attributes: Key) -> None:
         self._client = client
         self._table = table
+        self._key_attributes = key_attributes
         self._wanted: Waiting = {}
         self._underway: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
 
-    async def get(self, name: str) -> Item | None:
+    async def get(self, key: Key) -> Item | None:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Item | None] = loop.create_future()
-        self._wanted.setdefault(name, []).append(future)
+        self._wanted.setdefault(key, []).append(future)
         if not self._is_scheduled and len(self._underway) < BATCHES_MAX:
             self._is_scheduled = True
             # After the other requests of this turn of the event loop.
@@ -45,8 +47,8 @@ class BatchedReads:
     def _send(self) -> None:
         self._is_scheduled = False
         while self._wanted and len(self._underway) < BATCHES_MAX:
-            names = list(islice(self._wanted, BATCH_GET_KEYS_MAX))
-            batch = {name: self._wanted.pop(name) for name in names}
+            keys = list(islice(self._wanted, BATCH_GET_KEYS_MAX))
+            batch = {key: self._wanted.pop(key) for key in keys}
             task = asyncio.get_running_loop().create_task(self._read(batch))
             self._underway.add(task)
             task.add_done_callback(self._finish)
@@ -63,25 +65,26 @@ class BatchedReads:
                 if not future.done():
                     future.set_exception(error)
             return
-        for name, futures in batch.items():
+        for key, futures in batch.items():
             for future in futures:
                 if not future.done():
-                    future.set_result(items.get(name))
+                    future.set_result(items.get(key))
 
-    async def _items(self, names: list[str]) -> dict[str, Item]:
+    async def _items(self, keys: list[Key]) -> dict[Key, Item]:
         """Unprocessed keys are requested again."""
-        found: dict[str, Item] = {}
-        keys: dict[str, Any] = {
+        found: dict[Key, Item] = {}
+        partition, sort = self._key_attributes
+        wanted: dict[str, Any] = {
             self._table: {
-                "Keys": [{"name": {"S": name}, "version": {"S": LATEST}} for name in names],
+                "Keys": [{partition: {"S": one}, sort: {"S": other}} for one, other in keys],
                 "ConsistentRead": True,
             }
         }
-        while keys:
-            answer = await self._client.call("dynamodb", "BatchGetItem", {"RequestItems": keys})
+        while wanted:
+            answer = await self._client.call("dynamodb", "BatchGetItem", {"RequestItems": wanted})
             for item in answer["Responses"].get(self._table, ()):
-                found[item["name"]["S"]] = item
-            keys = answer.get("UnprocessedKeys") or {}
-            if keys:
+                found[item[partition]["S"], item[sort]["S"]] = item
+            wanted = answer.get("UnprocessedKeys") or {}
+            if wanted:
                 await asyncio.sleep(0.05)
         return found

@@ -31,13 +31,24 @@ from partita.apps.metrics.failures import (
     no_metric,
     no_version,
 )
-from partita.apps.metrics.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
+from partita.apps.metrics.metric import (
+    CONSUMED_METRICS_MAX,
+    HYBRID,
+    Metric,
+    NewDimension,
+    NewGroup,
+    NewMetric,
+    Version,
+)
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 
 TRIES_MAX = 25
 """Of an update without If-Match, while concurrent updates come first."""
 CONFLICT_SECONDS = 0.01
+TRANSACTION_ACTIONS_MAX = 100
+VERSIONS_AT_ONCE_MAX = TRANSACTION_ACTIONS_MAX - CONSUMED_METRICS_MAX - 2
+"""Deleted in one transaction, with version 0, the entries as a consumer and the guard."""
 
 
 class DynamoDBCatalogue:
@@ -45,7 +56,7 @@ class DynamoDBCatalogue:
         self.client = client
         self.tables = tables
         self.clock = clock
-        self._latest = BatchedReads(client, tables.metrics)
+        self._latest = BatchedReads(client, tables.metrics, ("name", "version"))
 
     # Reading
 
@@ -57,7 +68,7 @@ class DynamoDBCatalogue:
 
     async def find(self, name: str) -> Metric | None:
         try:
-            item = await self._latest.get(name)
+            item = await self._latest.get((name, LATEST))
         except ClientError as error:
             raise _unavailable(error) from error
         return None if item is None else metric_of(item)
@@ -210,8 +221,55 @@ class DynamoDBCatalogue:
                 raise rules.no_group(new.name)
         metric = rules.first_version(new, related, user, self.clock())
         rules.refuse_missing("metric", await self.missing(metric.references))
-        await self.save(None, metric)
+        actions = transactions.save(self.tables, None, metric, guard=None)
+        reasons = await self.transact([*actions, *transactions.fence(self.tables, metric)])
+        if FAILED in reasons[: len(actions)]:
+            raise metric_exists(metric.name)
+        if reasons:
+            raise Conflict(f"A metric in the formula or chain of {new.name} was just deleted.")
         return metric
+
+    async def delete(self, name: str, expected: int | None) -> None:
+        for tried in range(TRIES_MAX):
+            await asyncio.sleep(tried * CONFLICT_SECONDS * random.random())
+            guard = await self.guard()
+            metric = await self.find(name)
+            if metric is None:
+                if not await self._delete_versions(name):
+                    raise no_metric(name)
+                return
+            if expected is not None and metric.latest_version != expected:
+                raise changed(name, expected, metric.latest_version)
+            rules.refuse_dependants(
+                name, await self._directory(CONSUMER + name), await self._chained_to(name)
+            )
+            newest = range(metric.latest_version, 0, -1)[:VERSIONS_AT_ONCE_MAX]
+            actions = transactions.remove(self.tables, metric, map(str, newest), guard)
+            if not await self.transact(actions):
+                await self._delete_versions(name)
+                return
+        raise Conflict(f"{name} has too many concurrent updates: try again.")
+
+    async def _delete_versions(self, name: str) -> int:
+        """Those of a metric that has no version 0 any more; the number of them."""
+        found = [version.version for version in await self.all_versions(name)]
+        for start in range(0, len(found), TRANSACTION_ACTIONS_MAX):
+            keys = (key(name, str(one)) for one in found[start : start + TRANSACTION_ACTIONS_MAX])
+            await self.transact([transactions.delete(self.tables.metrics, one) for one in keys])
+        return len(found)
+
+    async def _chained_to(self, name: str) -> set[str]:
+        """The other metrics that have it as chained metric, in any version. A deletion is rare
+        enough to read the table for it."""
+        scan = {
+            "TableName": self.tables.metrics,
+            "ConsistentRead": True,
+            "FilterExpression": "chainedMetric = :name AND #name <> :name",
+            "ProjectionExpression": "#name",
+            "ExpressionAttributeNames": {"#name": "name"},
+            "ExpressionAttributeValues": {":name": {"S": name}},
+        }
+        return {item["name"]["S"] async for item in self._pages(scan, operation="Scan")}
 
     async def revise(self, name: str, revision: rules.Revision, expected: int | None) -> Metric:
         for tried in range(TRIES_MAX):

@@ -1,10 +1,13 @@
-"""The two tables of the catalogue in DynamoDB.
+"""The tables of the catalogue in DynamoDB.
 
 `metrics` is the table of figure 5.3. Its index swaps the parts of the key: the partition of version
 "0" has every metric once, in order of names.
 
 `metrics-directory` has everything else, by kind and name: dimensions; groups, until their metric is
-added; consumers of a metric; the mode, and the servers with theirs.
+added; consumers of a metric; deleted metrics, until their values are; the mode, and the servers
+with theirs.
+
+`metrics-values` has the values of primitive metrics: see `data.values`.
 """
 
 from __future__ import annotations
@@ -21,9 +24,11 @@ DIMENSION = "dimension"
 GROUP = "group"
 CONSUMER = "consumer of "
 """A prefix; the name of the consumed metric follows."""
+DELETED = "deleted"
+"""Metrics whose values have still to be deleted."""
 GUARD = {"kind": {"S": "guard"}, "name": {"S": "references"}}
-"""Counts the updates that add references, so that of two updates that would close a cycle only one
-succeeds."""
+"""Counts what adds references and what deletes metrics, so that of two updates that would close a
+cycle only one succeeds, and no metric is deleted that another just began to use."""
 
 
 class Tables(NamedTuple):
@@ -32,6 +37,10 @@ class Tables(NamedTuple):
     @property
     def directory(self) -> str:
         return f"{self.metrics}-directory"
+
+    @property
+    def values(self) -> str:
+        return f"{self.metrics}-values"
 
 
 def _table(name: str, partition_key: str, sort_key: str) -> dict[str, Any]:
@@ -62,11 +71,12 @@ def descriptions(tables: Tables) -> list[dict[str, Any]]:
     return [
         {**_table(tables.metrics, "name", "version"), "GlobalSecondaryIndexes": [index]},
         _table(tables.directory, "kind", "name"),
+        _table(tables.values, "metric", "place"),
     ]
 
 
 async def create_tables(client: Client, tables: Tables) -> None:
-    """Create those that do not exist; returns when both are active."""
+    """Create those that do not exist; returns when all are active."""
     for description in descriptions(tables):
         try:
             await client.call("dynamodb", "CreateTable", description)

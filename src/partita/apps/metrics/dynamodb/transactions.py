@@ -40,6 +40,40 @@ def save(
     return actions
 
 
+def fence(tables: Tables, metric: Metric) -> list[Action]:
+    """For a new metric: what it refers to exists, and whoever is deleting it has to look again."""
+    checks = [
+        {
+            "ConditionCheck": {
+                "TableName": tables.metrics,
+                "Key": key(name, LATEST),
+                "ConditionExpression": "attribute_exists(version)",
+            }
+        }
+        for name in sorted(metric.references)
+    ]
+    return [*checks, _count_guard(tables)] if checks else []
+
+
+def remove(tables: Tables, metric: Metric, versions: Iterable[str], guard: int) -> list[Action]:
+    """Version 0 first, on condition that it is still the one; the guard last."""
+    latest = {
+        "Delete": {
+            "TableName": tables.metrics,
+            "Key": key(metric.name, LATEST),
+            "ConditionExpression": "latestVersion = :latest",
+            "ExpressionAttributeValues": {":latest": {"N": str(metric.latest_version)}},
+        }
+    }
+    consumed = (entry(CONSUMER + name, metric.name) for name in metric.consumed_metrics or ())
+    return [
+        latest,
+        *(delete(tables.directory, one) for one in consumed),
+        *(delete(tables.metrics, key(metric.name, version)) for version in versions),
+        _turn_guard(tables, guard),
+    ]
+
+
 def add_group(tables: Tables, name: str, related_dimensions: Iterable[str]) -> list[Action]:
     related = {"SS": sorted(set(related_dimensions))}
     return [
@@ -100,5 +134,17 @@ def _turn_guard(tables: Tables, seen: int) -> Action:
                 ":seen": {"N": str(seen)},
                 ":next": {"N": str(seen + 1)},
             },
+        }
+    }
+
+
+def _count_guard(tables: Tables) -> Action:
+    return {
+        "Update": {
+            "TableName": tables.directory,
+            "Key": GUARD,
+            "UpdateExpression": "ADD #count :one",
+            "ExpressionAttributeNames": {"#count": "count"},
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
         }
     }

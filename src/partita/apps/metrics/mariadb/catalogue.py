@@ -111,6 +111,14 @@ class MariaDBCatalogue:
         )
         return [row["name"] for row in await self.database.rows(statement, name)]
 
+    async def count_by_state(self) -> dict[str, int]:
+        """Metrics by the state of their migration; rows without versions are placeholders."""
+        found = await self.database.rows(
+            "SELECT m.migratedToDynamoDB AS state, COUNT(*) AS count FROM metrics m WHERE EXISTS "
+            "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) GROUP BY state"
+        )
+        return {row["state"]: int(row["count"]) for row in found}
+
     # Writing
 
     async def add_dimension(self, new: NewDimension) -> None:
@@ -147,6 +155,9 @@ class MariaDBCatalogue:
                 raise rules.no_group(new.name)
             related = None if is_hybrid else await self._group_dimensions(session, group)
             metric = rules.first_version(new, related, user, self.clock())
+            if metric.references:
+                # What it refers to could be deleted at the same time.
+                await rows.lock_references(session)
             absent = await rows.missing(session, "metrics", metric.references)
             rules.refuse_missing("metric", absent)
             try:
@@ -200,6 +211,35 @@ class MariaDBCatalogue:
             return metric
 
         return await self.database.transaction(work)
+
+    async def delete(self, name: str, expected: int | None) -> None:
+        async def work(session: Session) -> None:
+            locked = await session.row(rows.LOCK_METRIC, name)
+            found = await session.row(rows.SELECT_METRIC, name)
+            if locked is None or found is None:
+                raise no_metric(name)
+            latest = rows.metric_of(found).latest_version
+            if expected is not None and latest != expected:
+                raise changed(name, expected, latest)
+            await rows.lock_references(session)
+            rules.refuse_dependants(
+                name,
+                await rows.consumers(session, locked["id"]),
+                await rows.chained_to(session, locked["id"]),
+            )
+            await rows.delete_metric(session, locked["id"], name)
+
+        await self.database.transaction(work)
+
+    async def delete_copy(self, name: str) -> None:
+        """After it was deleted in DynamoDB: whatever still refers to it here is outdated."""
+
+        async def work(session: Session) -> None:
+            locked = await session.row(rows.LOCK_METRIC, name)
+            if locked is not None:
+                await rows.delete_metric(session, locked["id"], name)
+
+        await self.database.transaction(work)
 
     async def _check_references(self, session: Session, previous: Metric, metric: Metric) -> None:
         dimensions = set(metric.related_dimensions or ()) - set(previous.related_dimensions or ())

@@ -152,6 +152,44 @@ async def set_consumed_metrics(session: Session, metric_id: int, names: tuple[st
     )
 
 
+async def consumers(session: Session, metric_id: int) -> list[str]:
+    found = await session.rows(
+        "SELECT c.name FROM metric_relationships r JOIN metrics c ON c.id = r.consumer_metric_id "
+        "WHERE r.consumed_metric_id = %s",
+        metric_id,
+    )
+    return [row["name"] for row in found]
+
+
+async def chained_to(session: Session, metric_id: int) -> list[str]:
+    """The other metrics that have it as chained metric, in any of their versions."""
+    found = await session.rows(
+        "SELECT DISTINCT m.name FROM metric_versions v JOIN metrics m ON m.id = v.metric_id "
+        "WHERE v.chained_metric_id = %s AND v.metric_id <> %s",
+        metric_id,
+        metric_id,
+    )
+    return [row["name"] for row in found]
+
+
+async def delete_metric(session: Session, metric_id: int, name: str) -> None:
+    """Its row with everything that refers to it, and its group, which has its name."""
+    for statement in (
+        "DELETE FROM metric_relationships WHERE %s IN (consumer_metric_id, consumed_metric_id)",
+        "DELETE FROM metric_versions WHERE metric_id = %s",
+        "UPDATE metric_versions SET chained_metric_id = NULL, chain_cutoff_date = NULL "
+        "WHERE chained_metric_id = %s",
+        "DELETE FROM metrics WHERE id = %s",
+    ):
+        await session.run(statement, metric_id)
+    for statement in (
+        "DELETE g FROM dimensions_metric_groups g JOIN metric_groups n ON n.id = g.metric_group_id "
+        "WHERE n.name = %s",
+        "DELETE FROM metric_groups WHERE name = %s",
+    ):
+        await session.run(statement, name)
+
+
 async def group_id(session: Session, name: str) -> int | None:
     row = await session.row("SELECT id FROM metric_groups WHERE name = %s", name)
     return None if row is None else int(row["id"])

@@ -22,6 +22,7 @@ from partita.server import frames
 from partita.settings import Function
 from partita.workflows.companion import Workflows
 from partita.workflows.language import strip_comments
+from partita.workflows.running.tasks.functions import LocalFunctions
 
 DEFINITION = Path(__file__).with_name("state_machine.json")
 NAME = "MetricMetadataMigration"
@@ -46,8 +47,8 @@ async def opened(mysql: str, endpoint: str, tables: Tables) -> AsyncIterator[Mac
         Function(name=name, handler=handler, environment=environment)
         for name, handler in HANDLERS.items()
     )
-    start = frames.Start(endpoint=endpoint, folder=str(Path.cwd()), functions=functions)
-    engine = Workflows(start, table=f"{tables.metrics}-migration")
+    start = frames.Start(endpoint=endpoint, folder=str(Path.cwd()))
+    engine = Workflows(start, f"{tables.metrics}-migration", LocalFunctions(functions, Path.cwd()))
     await engine.open()
     try:
         machine = Machine(engine)

@@ -150,6 +150,7 @@ def _processor_permissions(settings: Settings) -> list[Resource]:
     return [
         _allow(["kinesis:PutRecord", "kinesis:PutRecords"], _arn("Visits")),
         _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], _table_arn(settings.assets_table)),
+        _allow(["dynamodb:PutItem"], _table_arn(settings.state_table)),
         _allow(
             [
                 "dynamodb:GetItem",

@@ -84,5 +84,5 @@ def _compared(result: Result) -> Iterable[str]:
         yield f"{title:<50}{old:>18}{new:>18}"
     for name, count in result.differences.items():
         listed = len(result.new.lists[name])
-        said = "the same" if not count else f"{count} entries differ"
+        said = f"{count} entries differ" if count else "the same" if listed else "both are empty"
         yield f"{f'list for {name}, {listed} assets':<50}{said:>18}"

@@ -6,9 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 HOST = "127.0.0.1"
 DATABASE_PORT = 8000
+ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
+
+
+def _said(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    """A database that the environment names is used, but not silently."""
+    source = context.get_parameter_source(parameter.name or "")
+    if source is ParameterSource.ENVIRONMENT:
+        click.echo(f"The database is {url}, from {ENDPOINT_VARIABLE}.", err=True)
+    return url
+
 
 config_option = click.option(
     "--config",
@@ -17,7 +28,8 @@ config_option = click.option(
 )
 endpoint_option = click.option(
     "--endpoint",
-    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    envvar=ENDPOINT_VARIABLE,
+    callback=_said,
     default=f"http://{HOST}:{DATABASE_PORT}",
     show_default=True,
     help="The database of the service.",

@@ -10,6 +10,7 @@ import click
 
 from partita.apps.pagehits.commands.options import (
     DATABASE_PORT,
+    ENDPOINT_VARIABLE,
     config_option,
     endpoint_option,
     host_option,
@@ -35,8 +36,8 @@ def _parts(context: click.Context, parameter: click.Parameter, text: str | None)
 @click.option("--port", default=PORT, show_default=True, help="0 takes a free port.")
 @click.option(
     "--endpoint",
-    envvar="AWS_ENDPOINT_URL_DYNAMODB",
-    help="The database. Without one, a Partita server is started.",
+    help="The database. Without one, a Partita server is started, whatever "
+    f"{ENDPOINT_VARIABLE} says.",
 )
 @click.option(
     "--data",
@@ -94,6 +95,12 @@ def serve(
         # Not as an argument of the processes: other users of this machine can read those.
         os.environ[TOKEN_VARIABLE] = token
 
+    if endpoint is None and ENDPOINT_VARIABLE in os.environ:
+        click.echo(
+            f"{ENDPOINT_VARIABLE} is not used: a database is started. Give --endpoint "
+            f"{os.environ[ENDPOINT_VARIABLE]} to use that one.",
+            err=True,
+        )
     own = ["pagehits", "serve", *(["--config", str(config)] if config else [])]
     database = ["serve", *(["--in-memory"] if in_memory else ["--data", str(data)])]
     run(

@@ -11,6 +11,7 @@ import asyncio
 import random
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from heapq import nlargest
 from itertools import accumulate
 from pathlib import Path
@@ -48,7 +49,8 @@ GB = 1_000_000_000
 POLL_SECONDS = 0.2
 CLOSE_SECONDS_MAX = 120.0
 SAMPLE_BRAND = "abc"
-SAMPLE_SECONDS = 3 * 3_600
+SAMPLE_SECONDS = 30 * 3_600
+"""More than a day, so that the list for a week has a day to show."""
 SAMPLE_ASSETS = 2_000
 
 Counts = dict[tuple[str, int, int, str, str], int]
@@ -78,11 +80,13 @@ class Result(Struct, kw_only=True):
     old: Side
     new: Side
     differences: dict[str, int]
-    """By period: listed assets on which the two sides differ."""
+    """By period: listed assets on which the two sides differ. Two empty lists prove nothing, and
+    are in `empty_lists`."""
+    empty_lists: list[str]
 
 
 def sample_visits(count: int, seed: int = 1) -> list[Visit]:
-    """Three hours of a site where few assets have most of the hits."""
+    """Thirty hours of a site where few assets have most of the hits."""
     chance = random.Random(seed)
     assets = [
         Visit(
@@ -109,16 +113,20 @@ def sample_visits(count: int, seed: int = 1) -> list[Visit]:
 def read_visits(path: Path) -> list[Visit]:
     """Lines of JSON: events as they are posted, with brand and resourceType."""
     try:
-        return [msgspec.json.decode(line, type=Visit) for line in path.read_bytes().splitlines()]
+        lines = path.read_bytes().splitlines()
+        visits = [msgspec.json.decode(line, type=Visit) for line in lines]
     except OSError as error:
         raise PartitaError(f"Cannot read the visits in {path}: {error.strerror}.") from error
     except msgspec.DecodeError as error:
         raise PartitaError(f"The visits in {path} are not valid: {error}.") from error
+    if not visits:
+        raise PartitaError(f"There are no visits in {path}: nothing can be compared.")
+    return visits
 
 
 async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Result:
     """With a server of its own, whose data is removed afterwards."""
-    old = RelationalCounter.connect(postgresql)
+    old = [RelationalCounter.connect(postgresql) for _ in range(SENDERS)]
     folder = tempfile.TemporaryDirectory(prefix="partita-compare-")
     arguments = ["serve", "--data", folder.name, "--port", "0"]
     server = SupervisedProcess(arguments, say=lambda text: None)
@@ -132,18 +140,24 @@ async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Resul
     finally:
         await server.stop()
         folder.cleanup()
-        old.close()
+        for counter in old:
+            counter.close()
 
 
 async def compare(
     visits: Sequence[Visit],
-    old: RelationalCounter,
+    old: Sequence[RelationalCounter],
     client: Client,
     prices: Prices,
     clock: Clock = system_clock,
 ) -> Result:
-    """`old` has an empty database, and `client` speaks to an empty server."""
+    """`old` are connections to an empty database, one for each sender, and `client` speaks to an
+    empty server."""
     brands = {visit.brand for visit in visits if visit.resource_type}
+    if not brands:
+        raise PartitaError(
+            "None of the visits has a brand and a resourceType: nothing can be compared."
+        )
     if len(brands) != 1:
         raise PartitaError(
             f"The old counter serves one brand, but the visits have {len(brands)}: "
@@ -158,7 +172,15 @@ async def compare(
     differences = {
         name: len(set(old_side.lists[name]) ^ set(new_side.lists[name])) for name in old_side.lists
     }
-    return Result(visits=len(moved), old=old_side, new=new_side, differences=differences)
+    return Result(
+        visits=len(moved),
+        old=old_side,
+        new=new_side,
+        differences=differences,
+        empty_lists=[
+            name for name in differences if not (old_side.lists[name] or new_side.lists[name])
+        ],
+    )
 
 
 def moved_to_end(visits: Sequence[Visit], end: int) -> list[Visit]:
@@ -173,13 +195,18 @@ def moved_to_end(visits: Sequence[Visit], end: int) -> list[Visit]:
 
 
 def _run_old(
-    counter: RelationalCounter, visits: list[Visit], end: int, span: float, prices: Prices
+    counters: Sequence[RelationalCounter],
+    visits: list[Visit],
+    end: int,
+    span: float,
+    prices: Prices,
 ) -> Side:
+    counter = counters[0]
     counter.create()
-    rows = 0
+    parts = _parts(visits)
     began = perf_counter()
-    for first in range(0, len(visits), BATCH):
-        rows += counter.count([_page_hit(visit) for visit in visits[first : first + BATCH]])
+    with ThreadPoolExecutor(SENDERS) as senders:
+        rows = sum(senders.map(_count_old, counters, parts))
     seconds = perf_counter() - began
     lists = {
         name: [(p.asset_id, p.hits) for p in counter.most_popular(name, end)]
@@ -200,6 +227,15 @@ def _run_old(
         dollars_month=aurora_month(prices.aurora, rows / span, kept / GB),
         lists=lists,
     )
+
+
+def _count_old(counter: RelationalCounter, visits: list[Visit]) -> int:
+    """One sender of several. Rows are locked in one order, or senders would wait for each other."""
+    rows = 0
+    for first in range(0, len(visits), BATCH):
+        hits = sorted(_page_hit(visit) for visit in visits[first : first + BATCH])
+        rows += counter.count(hits)
+    return rows
 
 
 def _page_hit(visit: Visit) -> PageHit:
@@ -259,9 +295,13 @@ async def _run_new(
 async def _send_all(processor: Processor, visits: list[Visit]) -> None:
     """From several senders at once, each in order of time."""
     name = f"compare-{uuid4().hex[:12]}"
-    parts = [visits[first::SENDERS] for first in range(SENDERS)]
-    sending = (_send(processor, f"{name}-{n}", part) for n, part in enumerate(parts) if part)
-    await asyncio.gather(*sending)
+    parts = enumerate(_parts(visits))
+    await asyncio.gather(*(_send(processor, f"{name}-{n}", part) for n, part in parts if part))
+
+
+def _parts(visits: list[Visit]) -> list[list[Visit]]:
+    """What each sender sends."""
+    return [visits[first::SENDERS] for first in range(SENDERS)]
 
 
 async def _send(processor: Processor, replay: str, visits: list[Visit]) -> None:

@@ -13,11 +13,12 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from partita.apps.pagehits.counting.checkpoints import Progress, read_progress
 from partita.apps.pagehits.settings import Period, Settings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.closed_windows import ClosedWindow, ClosedWindows, Key
 from partita.apps.pagehits.storing.page_hits import query_rows
 from partita.apps.pagehits.storing.rows import Row
 from partita.client import Client, ClientError
@@ -43,6 +44,11 @@ class Filter(NamedTuple):
             and (not self.resource_types or row.resource_type in self.resource_types)
             and (not self.paid_types or row.paid_type in self.paid_types)
         )
+
+
+EVERYTHING = Filter()
+Asset = tuple[str, int]
+"""A brand, and the number of an asset."""
 
 
 class Lists:
@@ -78,26 +84,38 @@ class Lists:
 
     async def most_popular(self, keys: Sequence[Key], chosen: Filter) -> list[dict[str, Any]]:
         """Assets in order of hits, each with the attributes of its most popular row."""
+        self._begin_reading(keys)
         windows = await asyncio.gather(*map(self._read, keys))
-        totals: dict[tuple[str, int], int] = {}
-        best: dict[tuple[str, int], Row] = {}
-        for key, rows in zip(keys, windows, strict=True):
-            for row in rows:
-                if chosen.passes(row):
-                    asset = (key.brand, row.asset_id)
-                    totals[asset] = totals.get(asset, 0) + row.hits
-                    if asset not in best or best[asset].hits < row.hits:
-                        best[asset] = row
-        order = sorted(totals, key=lambda asset: (-totals[asset], asset))[:RESULTS_MAX]
+        counted = [
+            (key.brand, rows if chosen == EVERYTHING else list(filter(chosen.passes, rows)))
+            for key, rows in zip(keys, windows, strict=True)
+        ]
+        totals = _totals(counted)
+        order = nsmallest(RESULTS_MAX, totals, key=lambda asset: (-totals[asset], asset))
+        best = _most_popular_rows(counted, set(order))
         return [_result(asset, totals[asset], best[asset]) for asset in order]
+
+    def _begin_reading(self, keys: Sequence[Key]) -> None:
+        """The windows of a brand and period that are not cached are read together."""
+        missing: dict[tuple[str, Period], list[Key]] = {}
+        for key in keys:
+            if key not in self._windows:
+                missing.setdefault((key.brand, key.period), []).append(key)
+        for (brand, period), group in missing.items():
+            starts = [key.start for key in group]
+            reading = asyncio.create_task(
+                self._closed_windows.between(brand, period, min(starts), max(starts))
+            )
+            for key in group:
+                self._keep(key, asyncio.create_task(self._read_window(key, reading)))
 
     async def _read(self, key: Key) -> Sequence[Row]:
         """From the cache; concurrent readers of a window share one read."""
         task = self._windows.get(key)
         if task is None:
-            task = self._windows[key] = asyncio.create_task(self._read_window(key))
-            if len(self._windows) > self._settings.cached_windows_max:
-                self._windows.popitem(last=False)
+            # Forgotten already, because a list has more windows than are cached.
+            self._begin_reading([key])
+            task = self._windows[key]
         else:
             self._windows.move_to_end(key)
         try:
@@ -107,14 +125,55 @@ class Lists:
                 del self._windows[key]
             raise
 
-    async def _read_window(self, key: Key) -> Sequence[Row]:
-        closed = await self._closed_windows.get(key)
+    def _keep(self, key: Key, task: asyncio.Task[Sequence[Row]]) -> None:
+        self._windows[key] = task
+        if len(self._windows) > self._settings.cached_windows_max:
+            self._windows.popitem(last=False)
+
+    async def _read_window(
+        self, key: Key, reading: asyncio.Task[dict[Key, ClosedWindow]]
+    ) -> Sequence[Row]:
+        closed = (await asyncio.shield(reading)).get(key)
         if closed is not None and closed.rows is not None:
             return closed.rows
         return await query_rows(self._client, self._settings, key)
 
 
-def _result(asset: tuple[str, int], hits: int, row: Row) -> dict[str, Any]:
+def _totals(counted: Sequence[tuple[str, Sequence[Row]]]) -> dict[Asset, int]:
+    """Hits of each asset. A list of a day has tens of thousands of rows: this is its cost."""
+    by_brand: dict[str, dict[int, int]] = {}
+    for brand, rows in counted:
+        totals = by_brand.setdefault(brand, {})
+        get = totals.get
+        for asset_id, _, _, _, hits in rows:
+            totals[asset_id] = get(asset_id, 0) + hits
+    return {
+        (brand, asset_id): hits
+        for brand, totals in by_brand.items()
+        for asset_id, hits in totals.items()
+    }
+
+
+def _most_popular_rows(
+    counted: Sequence[tuple[str, Sequence[Row]]], assets: set[Asset]
+) -> dict[Asset, Row]:
+    """Of each of these assets, the first of the rows with the most hits."""
+    wanted: dict[str, set[int]] = {}
+    for brand, asset_id in assets:
+        wanted.setdefault(brand, set()).add(asset_id)
+    best: dict[Asset, Row] = {}
+    for brand, rows in counted:
+        numbers = wanted.get(brand, ())
+        for row in rows:
+            if row[0] in numbers:
+                asset = (brand, row[0])
+                known = best.get(asset)
+                if known is None or known.hits < row.hits:
+                    best[asset] = row
+    return best
+
+
+def _result(asset: Asset, hits: int, row: Row) -> dict[str, Any]:
     brand, asset_id = asset
     return {
         "assetId": asset_id,

@@ -2,7 +2,8 @@
 
 Each event is validated, enriched with brand and resource type from the catalogue, and judged by the
 spam filter. The answer has a status for each: accepted, uncatalogued, quarantined or refused, with
-the reason. A sender that may repeat a batch gives it an `Idempotency-Key`: it is then counted once.
+the reason. A sender that may repeat a batch gives it an `Idempotency-Key`: it is then counted once,
+and another batch with the same key is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 
 from partita.apps.pagehits.authorization import NOBODY, Access
 from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
+from partita.apps.pagehits.processing.idempotency import IdempotencyKeys
 from partita.apps.pagehits.processing.producer import Producer
 from partita.apps.pagehits.processing.visits import (
     RECORD_BYTES_MAX,
@@ -83,6 +85,7 @@ class Processor:
             client, settings.assets_table, settings.catalogue_entries_max, clock
         )
         self._producer = Producer(client, settings.stream)
+        self._keys = IdempotencyKeys(client, settings.state_table, clock)
         self._brands = {brand.name for brand in settings.brands}
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
         self.screen = Screen(settings.spam)
@@ -132,6 +135,12 @@ class Processor:
         if request.headers.get("content-type", "").startswith("text/plain"):
             _fill_in(received, request.headers)
         try:
+            if key is not None and not await self._keys.claim(key, request.body):
+                return _refusal(
+                    409,
+                    f"The Idempotency-Key {key} was used with another body: give each batch a "
+                    "key of its own.",
+                )
             answers = await self.process(received, key)
         except TooLong as error:
             return _refusal(413, str(error))

@@ -19,7 +19,13 @@ async def create(client: Client, settings: Settings) -> None:
     names = [description["TableName"] for description in descriptions(settings)]
     for name in names:
         await _wait_for_table(client, name)
-    for name in (settings.table, settings.windows_table, settings.malformed_table):
+    expiring = (
+        settings.table,
+        settings.state_table,
+        settings.windows_table,
+        settings.malformed_table,
+    )
+    for name in expiring:
         await _expire(client, name)
     stream = {"StreamName": settings.stream, "ShardCount": settings.shards}
     await _create(client, "kinesis", "CreateStream", stream)

@@ -76,6 +76,32 @@ class ClosedWindows:
         item = answer.get("Item")
         return None if item is None else _window(key, item)
 
+    async def between(
+        self, brand: str, period: Period, first: int, last: int
+    ) -> dict[Key, ClosedWindow]:
+        """Those that start from the first to the last of these times."""
+        name = Key(brand, period, first).name
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#name = :name AND #start BETWEEN :first AND :last",
+            "ExpressionAttributeNames": {"#name": "name", "#start": "start"},
+            "ExpressionAttributeValues": {
+                ":name": {"S": name},
+                ":first": {"N": str(first)},
+                ":last": {"N": str(last)},
+            },
+        }
+        found: dict[Key, ClosedWindow] = {}
+        while True:
+            answer = await self._client.call("dynamodb", "Query", request)
+            for item in answer["Items"]:
+                key = Key(brand, period, int(item["start"]["N"]))
+                found[key] = _window(key, item)
+            if "LastEvaluatedKey" not in answer:
+                return found
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
     async def unstored(self) -> list[Key]:
         """Those whose rows are not written yet, in the order in which they closed."""
         request = {

@@ -1,1 +1,1 @@
-"""What makes, changes and describes tables, and everything that is set for them."""
+"""Creating, changing and describing tables, and all of their settings."""

@@ -1,4 +1,4 @@
-"""DescribeLimits and DescribeEndpoints: what holds for all tables."""
+"""DescribeLimits and DescribeEndpoints: what applies to the whole account."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def describe_limits(context: ReadContext, request: Request) -> bytes:
 
 
 def describe_endpoints(context: ReadContext, request: Request) -> bytes:
-    """Clients that ask are sent to where they already are."""
+    """Clients that use endpoint discovery are sent to this very server."""
     return encode(
         {
             "Endpoints": [

@@ -1,8 +1,8 @@
 """UpdateTableReplicaAutoScaling and DescribeTableReplicaAutoScaling.
 
-The service has them for global tables only; here every table counts as the one replica of itself,
-in its own region. Texts: recorded in October 2026, with those of Application Auto Scaling behind
-them. What the policies do is in `database/capacity/scaling.py`.
+The service supports them for global tables only; here every table counts as its own only replica,
+in its own region. The error messages, including those of Application Auto Scaling, were recorded in
+October 2026. What the policies do is in `database/capacity/scaling.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REQUIRED = ("MaximumUnits", "ScalingPolicyUpdate", "MinimumUnits")
 
 Settings = Mapping[str, Any]
 Update = tuple[str | None, str, Settings]
-"""The index or None for the table, Read or Write, and what is asked."""
+"""The index, or None for the table; Read or Write; and the requested settings."""
 
 
 def describe_table_replica_auto_scaling(context: ReadContext, request: Request) -> bytes:
@@ -67,7 +67,7 @@ def _find(service: Service, request: Request) -> Table:
 
 
 def _updates(service: Service, table: Table, request: Request) -> list[Update]:
-    """Everything that a request asks for, each for a table or index that there is."""
+    """All updates in a request; refuses those of indexes and replicas that do not exist."""
     updates: list[Update] = []
     if "ProvisionedWriteCapacityAutoScalingUpdate" in request:
         updates.append((None, WRITE, request["ProvisionedWriteCapacityAutoScalingUpdate"]))
@@ -99,7 +99,7 @@ def _updates(service: Service, table: Table, request: Request) -> list[Update]:
 
 
 def _index_name(update: Settings) -> str:
-    """An update of an index that names none is not one of the table."""
+    """An index update without a name must not pass for an update of the table."""
     name: str = update.get("IndexName", "null")
     return name
 
@@ -131,7 +131,7 @@ def _check_indexes(table: Table, updates: list[Update]) -> None:
 def _policy(
     service: Service, table: Table, owner: Table | Index, kind: str, asked: Settings
 ) -> ScalingPolicy | None:
-    """The policy that an update asks for, always whole; None when it is switched off."""
+    """The complete policy that an update requests; None if it disables auto scaling."""
     if asked.get("AutoScalingDisabled"):
         if given := [name for name in REQUIRED if name in asked]:
             raise ValidationException(
@@ -146,7 +146,7 @@ def _policy(
         )
     update = asked["ScalingPolicyUpdate"]
     tracking = update["TargetTrackingScalingPolicyConfiguration"]
-    # An integer of JSON can be larger than any double.
+    # A JSON integer can be larger than any double.
     target = max(-sys.float_info.max, min(tracking["TargetValue"], sys.float_info.max))
     _check_figures(service, kind, asked, target)
     resource = f"table/{table.name}"
@@ -253,6 +253,6 @@ def _settings(service: Service, table: Table, policy: ScalingPolicy | None) -> d
         ],
     }
     if table.billing_mode == PAY_PER_REQUEST:
-        # Kept while the table is on demand, and shown as being out of use (recorded).
+        # Kept while the table is on demand, and shown as disabled (recorded).
         settings["AutoScalingDisabled"] = True
     return settings

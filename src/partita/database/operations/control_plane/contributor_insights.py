@@ -1,7 +1,7 @@
 """UpdateContributorInsights, DescribeContributorInsights, ListContributorInsights.
 
-Insights belong to a table or to a global index, each on its own. What was counted is at /insights
-(`server/monitoring/pages.py`). Texts, orders and statuses: recorded in October 2026.
+Insights are enabled separately for a table and for each global index. The counts are at /insights
+(`server/monitoring/pages.py`). Error messages, ordering and statuses were recorded in October 2026.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _refuse_unless_active(service: Service, table: Table, owner: Table | Index) 
 def _changed(
     current: InsightsSetting | None, enables: bool, mode: str, now: float
 ) -> InsightsSetting:
-    """Another mode goes on with the rules that stay; switched on anew, all rules are new."""
+    """A change of mode keeps the rules that both modes have; enabling again starts new ones."""
     if current is None or (enables and not current.is_enabled):
         return InsightsSetting(is_enabled=enables, mode=mode, since=now, changed_at=now)
     mode = mode if enables else current.mode
@@ -156,7 +156,7 @@ def _token(summary: Summary) -> str:
 
 
 def _position(token: str | None) -> tuple[str, str]:
-    """Where a page goes on: behind the table and index that the token names."""
+    """The table and index in the token, after which the page begins."""
     if token is None:
         return "", ""
     try:

@@ -1,6 +1,6 @@
 """From a CreateTable or UpdateTable request to keys, indexes and settings, checked in AWS's order.
 
-The texts are the service's, recorded by public conformance suites and message catalogues.
+The error messages are the service's, recorded by public conformance suites and message catalogues.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ TOO_MANY_GLOBAL_INDEXES = (
 NOT_BUILT = (
     "VectorIndexes",
     "VectorIndexUpdates",
-    "ResourcePolicy",
     "GlobalTableSourceArn",
     "GlobalTableSettingsReplicationMode",
     "GlobalTableWitnessUpdates",
@@ -70,7 +69,7 @@ def table_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
 
 
 def check_all_used(table: Table) -> None:
-    """Every attribute that is defined must be a key of the table or of an index."""
+    """Every defined attribute must be a key attribute of the table or of an index."""
     used = dict.fromkeys(name for name, _ in table.key_attributes)
     for index in table.indexes:
         used |= dict.fromkeys(name for name, _ in index.key_attributes)
@@ -179,7 +178,7 @@ def check_units(throughput: dict[str, int], suffix: str = "") -> None:
 
 
 def check_index_settings(index: Index, asked: dict[str, Any], billing_mode: str) -> None:
-    """Units and maximums of a global index that is being created."""
+    """Checks the throughput settings of a global index that is being created."""
     check_index_throughput(index.name, asked.get("ProvisionedThroughput"), billing_mode)
     subject = f"index {index.name}"
     check_on_demand_throughput(asked.get("OnDemandThroughput"), billing_mode, subject)
@@ -210,7 +209,7 @@ def throughput(asked: dict[str, int] | None) -> Throughput:
 def check_on_demand_throughput(
     asked: dict[str, int] | None, billing_mode: str, subject: str = "table"
 ) -> None:
-    """Maximums of a table, or of the index that `subject` names."""
+    """Checks the maximums of a table, or of the index that `subject` names."""
     if asked is None:
         return
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
@@ -222,7 +221,7 @@ def check_on_demand_throughput(
                 f"{INVALID}{name} for OnDemandThroughput cannot be specified when the table "
                 "BillingMode is PROVISIONED"
             )
-        # -1 takes a maximum away.
+        # -1 removes a maximum.
         if units < 1 and units != -1:
             raise ValidationException(
                 f"{INVALID}Requested {name} for OnDemandThroughput for {subject} is outside of "
@@ -244,7 +243,7 @@ def check_warm_throughput(
 
 
 def stream_view_type(specification: dict[str, Any] | None) -> str | None:
-    """The view type of a stream that a new table gets, if it gets one."""
+    """The view type of a new table's stream, if it has one."""
     if specification is None:
         return None
     view_type: str | None = specification.get("StreamViewType")
@@ -305,7 +304,7 @@ def _check_names(indexes: Sequence[Index]) -> None:
 
 
 def _simple_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
-    """The keys of a table or a local index: a partition key and perhaps a sort key."""
+    """The keys of a table or a local index: a partition key and optionally a sort key."""
     names = [element["AttributeName"] for element in key_schema]
     _check_defined(names, types)
     if len(set(names)) < len(names):

@@ -1,4 +1,4 @@
-"""How a table is described: the TableDescription of every control-plane answer."""
+"""How a table is described: the TableDescription in control-plane responses."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Description = dict[str, Any]
 def description_of(
     service: Service, reader: Reader, table: Table, status: str | None = None
 ) -> Description:
-    """`status` is what the table is at this moment, while a change to it is being answered."""
+    """`status` overrides the table's own, in the response to the request that changes it."""
     status = status or table.status(service.clock())
     statistics = read_statistics(reader, table.number)
     arn = service.table_arn(table.name)
-    # A table that is being deleted has neither keys nor indexes nor an age any more (recorded).
+    # A table that is being deleted shows no keys, indexes or creation date (recorded).
     design = {} if status == DELETING else _design(service, reader, table, status)
     return {
         **design,
@@ -47,7 +47,7 @@ def description_of(
 
 
 def _design(service: Service, reader: Reader, table: Table, status: str) -> Description:
-    """Keys and indexes, and since when."""
+    """Keys, indexes and the creation date."""
     design: Description = {
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": kind}
@@ -68,12 +68,12 @@ def _design(service: Service, reader: Reader, table: Table, status: str) -> Desc
 
 
 def _settings(table: Table, arn: str, status: str) -> Description:
-    """Members that are there only when they say something."""
+    """Members that are present only if they are set."""
     settings: Description = {}
     if table.on_demand_since is not None:
         summary: Description = {"BillingMode": table.billing_mode}
         if status == ACTIVE:
-            # Known when the change is done (recorded).
+            # Present once the change is done (recorded).
             summary["LastUpdateToPayPerRequestDateTime"] = _seconds(table.on_demand_since)
         settings["BillingModeSummary"] = summary
     if table.on_demand_throughput is not None:
@@ -116,8 +116,8 @@ def _describe_global(
     description["IndexStatus"] = status
     description["ProvisionedThroughput"] = _throughput(index.throughput, service.clock())
     if status == CREATING and table_status != CREATING:
-        # Resources are allotted while the table is UPDATING, then the index is filled. (Guide,
-        # "Managing global secondary indexes".)
+        # Resources are allocated while the table is UPDATING, then the index is backfilled.
+        # (Guide, "Managing global secondary indexes".)
         description["Backfilling"] = table_status != UPDATING
     if index.on_demand_throughput is not None:
         description["OnDemandThroughput"] = index.on_demand_throughput
@@ -128,7 +128,7 @@ def _describe_global(
 def _warm(
     table: Table, units: Throughput, asked: dict[str, int] | None, status: str
 ) -> Description:
-    # While a table is created, its warm throughput is on its way (Alternator's tests, on AWS).
+    # While a table is CREATING, its warm throughput is UPDATING (Alternator's tests, on AWS).
     shown = UPDATING if status == CREATING else status
     return {**warm_throughput(table.billing_mode, units, asked), "Status": shown}
 
@@ -162,5 +162,5 @@ def _throughput(throughput: Throughput, now: float) -> Description:
 
 
 def _seconds(time: float) -> float:
-    """Timestamps travel as seconds with milliseconds."""
+    """Timestamps are seconds with three decimals."""
     return round(time, 3)

@@ -1,4 +1,4 @@
-"""SSESpecification: checked and described as the service does. Nothing is encrypted by it."""
+"""SSESpecification: checked and described as the service does; nothing is encrypted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partita.errors import INVALID, ValidationException
 def sse_description(
     service: Service, specification: dict[str, Any] | None
 ) -> dict[str, Any] | None:
-    """What is said of encryption; without a key of the user's own, AWS names the account's."""
+    """The SSEDescription; without a customer managed key, AWS shows the account's default key."""
     if specification is None or not specification.get("Enabled"):
         return None
     key = specification.get("KMSMasterKeyId") or str(uuid.uuid5(uuid.NAMESPACE_DNS, "partita"))

@@ -1,7 +1,8 @@
-"""EnableKinesisStreamingDestination and its kin: a table whose changes become records of a stream.
+"""The Kinesis destinations of a table: its changes become records of a Kinesis stream.
 
-Statuses and texts were recorded from the service in 2026 by the quirks lab of its Kubernetes
-controller: a stream is looked for only after the answer, and a table has one destination at a time.
+Statuses and error messages were recorded from the service in 2026 by the quirks lab of its
+Kubernetes controller: a stream is looked up only after the response, and a table has one
+destination at a time.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PRECISION = "ApproximateCreationDateTimePrecision"
 ENABLE, UPDATE = "EnableKinesisStreamingConfiguration", "UpdateKinesisStreamingConfiguration"
 
 NO_STREAM = "User does not have a permission to use kinesis stream"
-# Whatever is asked for, the text speaks of enabling.
+# The message says "enable" whatever the operation.
 STATE = "Table is not in a valid state to enable Kinesis Streaming Destination: "
 ENABLED = (
     f"{STATE}EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE "
@@ -42,7 +43,7 @@ NOT_UPDATABLE = (
     f"{STATE}Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state. "
     "TableName: {}"
 )
-# Seen in LocalStack.
+# Observed in LocalStack.
 SAME_PRECISION = (
     "Invalid Request: Precision is already set to the desired value of {} for tableId: {}, "
     "kdsArn: {}"
@@ -74,7 +75,7 @@ def enable_kinesis_streaming_destination(context: WriteContext, request: Request
 
 
 def disable_kinesis_streaming_destination(context: WriteContext, request: Request) -> bytes:
-    """What was changed until now still arrives."""
+    """Changes made until now are still delivered."""
     service = context.service
     table = _table(service, request)
     present = _active(service, table, request)
@@ -120,7 +121,7 @@ def _described(service: Service, destination: Destination) -> dict[str, str]:
 
 
 def _table(service: Service, request: Request) -> Table:
-    """A table that is being created is not there yet; one that is being updated is (recorded)."""
+    """A table that is being created is not found; one that is being updated is (recorded)."""
     table = service.catalog.described(table_name(request["TableName"]))
     if table.status(service.clock()) in (CREATING, DELETING):
         text = f"Requested resource not found: Table: {table.name} not found"

@@ -1,4 +1,4 @@
-"""What an UpdateTable makes of a table: capacity, settings, indexes. Table in, table out."""
+"""What UpdateTable changes in a table: capacity, settings, indexes. Table in, table out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UPDATES = (
     "WarmThroughput",
     "TableClass",
 )
-# Changes that the service wants alone in a request, with its name for them.
+# Changes that must be the only one in a request, with the service's names for them.
 ALONE = {
     "SSESpecification": "Server-Side Encryption",
     "TableClass": "TableClass",
@@ -58,7 +58,7 @@ ALONE = {
 }
 
 
-# Changes that the service does not make in one request.
+# Changes that cannot be combined in one request.
 EXCLUSIVE_CHANGES = {
     ("StreamSpecification", "ProvisionedThroughput"): (
         "You cannot modify stream status while updating table IOPS"
@@ -73,7 +73,7 @@ EXCLUSIVE_CHANGES = {
 
 
 def check_request(request: Request) -> None:
-    """What can be refused without the table."""
+    """The checks that do not need the table."""
     if not any(request.get(name) not in (None, []) for name in UPDATES):
         raise ValidationException(NOTHING_TO_UPDATE)
     if "ProvisionedThroughput" in request:
@@ -192,7 +192,7 @@ def _changed_units(
 
 
 def _refuse_many_decreases(service: Service, current: Throughput, now: float) -> None:
-    """Where capacity is enforced, so is how often it may be lowered."""
+    """Where capacity is enforced, so is the limit on decreases."""
     next_at = current.next_decrease_at(now)
     if not service.ledger.is_enforced or next_at is None or current.decreased_at is None:
         return
@@ -293,7 +293,7 @@ def _create_index(service: Service, table: Table, asked: dict[str, Any], request
     if len(table.global_indexes) >= GLOBAL_INDEXES_PER_TABLE_MAX:
         raise LimitExceededException(definitions.TOO_MANY_GLOBAL_INDEXES)
     given = definitions.attribute_types(request["AttributeDefinitions"])
-    # Other attributes that the table knows keep their types, whatever is said (recorded).
+    # Attributes that the table already defines keep their types, whatever the request (recorded).
     types = given | {key: kind for key, kind in table.attribute_types.items() if key in given}
     _refuse_redefinition(table, asked["KeySchema"], given)
     index = definitions.global_index(asked, types, table.next_index_number)
@@ -310,7 +310,7 @@ def _create_index(service: Service, table: Table, asked: dict[str, Any], request
 def _refuse_redefinition(
     table: Table, key_schema: list[dict[str, str]], given: dict[str, str]
 ) -> None:
-    """A key of the new index must have the type that the table knows it by."""
+    """A key of the new index must have the type that the table already defines for it."""
     for element in key_schema:
         name, role = element["AttributeName"], element["KeyType"]
         known = table.attribute_types.get(name)

@@ -18,6 +18,7 @@ from partita.database.operations.context import (
 from partita.database.operations.control_plane import definitions, table_changes
 from partita.database.operations.control_plane.descriptions import description_of
 from partita.database.operations.control_plane.encryption import check_sse, sse_description
+from partita.database.operations.control_plane.resource_policies import new_policy
 from partita.database.operations.control_plane.tags import check_tags
 from partita.database.operations.leniency import without_surplus
 from partita.database.storage.write_batch import WriteBatch
@@ -30,6 +31,7 @@ from partita.database.tables.schema import (
     PROVISIONED,
     UPDATING,
     Index,
+    ResourcePolicy,
     Table,
 )
 from partita.database.tables.throughput import partition_count, warm_throughput
@@ -99,7 +101,7 @@ def update_table(context: WriteContext, request: Request) -> bytes:
     service.catalog.save(context.write_batch, _in_transition(service, changed, UPDATING))
     shown = changed
     if changed.billing_mode == PROVISIONED:
-        # The answer still has the old units; the new ones show when the table settles (recorded).
+        # The response has the old units; the new ones show once the table is ACTIVE (recorded).
         units = replace(
             changed.throughput,
             read_units=table.throughput.read_units,
@@ -113,7 +115,7 @@ def update_table(context: WriteContext, request: Request) -> bytes:
 def _with_stream_as_asked(
     write_batch: WriteBatch, table: Table, *, now: float, is_new: bool
 ) -> Table:
-    """The table with its change log opened or closed, as its view type asks for it."""
+    """The table with its change log opened or closed, as its view type requires."""
     if table.stream_view_type is not None and table.stream is None:
         stream = open_stream(
             write_batch,
@@ -155,6 +157,12 @@ def _in_transition(service: Service, table: Table, transition: str) -> Table:
     return replace(table, transition=transition, settles_at=settles_at)
 
 
+def _resource_policy(service: Service, request: Request, name: str) -> ResourcePolicy | None:
+    if "ResourcePolicy" not in request:
+        return None
+    return new_policy(service, request["ResourcePolicy"], service.table_arn(name))
+
+
 def _new_table(service: Service, request: Request, name: str, billing_mode: str) -> Table:
     types = definitions.attribute_types(request["AttributeDefinitions"])
     keys = definitions.table_keys(request["KeySchema"], types)
@@ -194,6 +202,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         sse=sse_description(service, request.get("SSESpecification")),
         stream_view_type=definitions.stream_view_type(request.get("StreamSpecification")),
         tags=check_tags(request.get("Tags", ())),
+        resource_policy=_resource_policy(service, request, name),
     )
     definitions.check_all_used(table)
     return _in_transition(service, table, CREATING)

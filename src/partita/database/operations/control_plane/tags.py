@@ -58,12 +58,12 @@ def _table(service: Service, name: str, not_found: str) -> Table:
 
 
 def _not_found(arn: str) -> str:
-    # "ResourcArn": the service's own spelling (recorded).
+    # "ResourcArn" is the service's own spelling (recorded).
     return f"Requested resource not found: ResourcArn: {arn} not found"
 
 
 def _table_name(service: Service, operation: str, arn: str) -> str:
-    """The table that an ARN names; ARNs of other accounts are not ours to see."""
+    """The table that an ARN names; access to those of other accounts is denied."""
     if not arn.startswith("arn:"):
         raise ValidationException(f"{INVALID}ARNs must start with 'arn:': {arn}")
     parts = arn.split(":", 5)
@@ -106,7 +106,7 @@ def check_tags(tags: Iterable[dict[str, str]]) -> dict[str, str]:
 
 
 def _is_taggable(text: str) -> bool:
-    """Tags are letters and numbers of any script, blanks, and a few signs."""
+    """Tags consist of letters and digits of any script, spaces, and a few symbols."""
     return all(char.isalnum() or char.isspace() or char in TAG_SIGNS for char in text)
 
 

@@ -1,1 +1,1 @@
-"""What reads and writes items: single ones, batches, transactions, Query, Scan."""
+"""Reading and writing items: single items, batches, transactions, Query, Scan."""

@@ -1,8 +1,8 @@
 """The four things that can be done to one item: Put, Update, Delete, ConditionCheck.
 
-PutItem, UpdateItem, DeleteItem, BatchWriteItem and TransactWriteItems all come down to these. An
-action is made from a request before any table is looked at; then it is carried out against a
-table: find the key, read the old item, check the condition, decide the new item, write.
+PutItem, UpdateItem, DeleteItem, BatchWriteItem and TransactWriteItems are all made of these. An
+action is built from a request without looking at the table, and then carried out against it: find
+the key, read the old item, check the condition, compute the new item, write it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from partita.database.expressions.resolution import Values
 from partita.database.expressions.update import ITEM_TOO_LARGE
 from partita.database.expressions.update import Update as UpdateExpression
 from partita.database.item.bounds import check_bounds
+from partita.database.item.sizes import check_item_size
 from partita.database.item.values import Item
 from partita.database.operations.context import Request, WriteContext
 from partita.database.operations.data_plane.expression_parameters import NOTHING, Expressions
@@ -28,13 +29,12 @@ from partita.database.tables.keys import (
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import Stored, pack
-from partita.database.tables.write import Written, write_item
+from partita.database.tables.write_path import Written, write_item
 from partita.errors import (
     INVALID,
     ConditionalCheckFailedException,
     KeyTypeError,
     TransactionConflictException,
-    ValidationException,
 )
 from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 
@@ -43,7 +43,7 @@ CONFLICT: Final = "Transaction is ongoing for the item"
 
 
 class Action:
-    """An action is made of the expressions of its request; those of a batch have none."""
+    """What a request wants done to one item; in a batch, actions have no expressions."""
 
     __slots__ = ("condition", "shows_item_on_failure", "table_name", "values")
 
@@ -56,7 +56,7 @@ class Action:
         self.shows_item_on_failure = shows_item_on_failure
 
     def key(self, table: Table) -> bytes:
-        """Where the action's item lies; refuses keys and paths that do not fit the table."""
+        """The storage key of the item; rejects keys and paths that do not fit the schema."""
         key = self.check_keys(table)
         if self.condition:
             check_scalar_paths(table, self.condition.paths)
@@ -66,7 +66,7 @@ class Action:
         raise NotImplementedError
 
     def new(self, table: Table, old: Stored | None) -> Stored | None:
-        """The item as it shall be; None when there shall be none."""
+        """The item after the action, or None if there is none then."""
         raise NotImplementedError
 
     def check_condition(self, old: Stored | None) -> None:
@@ -160,21 +160,20 @@ class Update(KeyedAction):
         if self.update is None:
             return old or pack(self.item_key)
         if old is None and self.update.only_removes:
-            # Removing from an item that does not exist does not create it, wherever the paths
-            # would lead (Alternator's tests, on AWS).
+            # REMOVE on an item that does not exist does not create it, whatever the paths
+            # (Alternator's tests, on AWS).
             return None
         item = self.update.apply(old.item if old else self.item_key, self.values)
         if table.indexes:
             check_updated_index_keys(table, item)
         copies = 1 + 2 * len(self.update.operand_paths)
         if old and old.size * copies > ITEM_BYTES_MAX:
-            # Copies of copies can grow beyond all measure: look before they are encoded.
+            # Copies of copies can grow exponentially: check the size before encoding them.
             check_bounds(item, ITEM_TOO_LARGE)
         new = pack(item)
-        if new.size > ITEM_BYTES_MAX:
-            raise ValidationException(ITEM_TOO_LARGE)
+        check_item_size(new.size, ITEM_TOO_LARGE)
         if new.body.count(b'{"M":') + new.body.count(b'{"L":') >= NESTING_LEVELS_MAX:
-            # Enough maps and lists for one to be too deep.
+            # There are enough maps and lists that one might be nested too deep.
             check_bounds(item, ITEM_TOO_LARGE)
         return new
 
@@ -184,7 +183,7 @@ def shows_item_on_failure(request: Request) -> bool:
 
 
 def carry_out(context: WriteContext, table: Table, action: Action) -> Written:
-    """Carry out one action; a failed condition or a running transaction refuses it.
+    """Carry out one action, unless its condition fails or a transaction holds its item.
 
     Nothing is charged here: operations call `charges.carry_out`.
     """

@@ -1,4 +1,4 @@
-"""BatchGetItem and BatchWriteItem: many items in one request, each on its own."""
+"""BatchGetItem and BatchWriteItem: many items in one request, each independent of the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from orjson import OPT_SORT_KEYS, dumps
 
 from partita.database.capacity.units import Consumed, read_units
 from partita.database.expressions.projection import Projection
-from partita.database.item.values import SEVERAL_TYPES, TOO_LARGE, Item, Wording, normalize_item
+from partita.database.item.sizes import check_item_size
+from partita.database.item.values import SEVERAL_TYPES, Item, Wording, normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -33,13 +34,12 @@ from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import pack
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.errors import DynamoDBError, TransactionConflictException, ValidationException
 from partita.limits import (
     BATCH_GET_BYTES_MAX,
     BATCH_GET_KEYS_MAX,
     BATCH_WRITE_REQUESTS_MAX,
-    ITEM_BYTES_MAX,
 )
 
 DUPLICATES: Final = "Provided list of item keys contains duplicates"
@@ -48,7 +48,7 @@ TOO_MANY: Final = "Too many items requested for the {operation} call"
 
 @dataclass(slots=True)
 class TableGets:
-    """What a BatchGetItem asks of one table."""
+    """The part of a BatchGetItem that concerns one table."""
 
     name: str
     keys: list[Item]
@@ -56,13 +56,13 @@ class TableGets:
     consistent: bool
     asked: dict[str, Any]
     texts: list[bytes]
-    """The keys as they were sent: these must differ."""
+    """The keys as they were sent, which must not repeat."""
     keys_by_place: dict[bytes, Item] = field(default_factory=dict)
-    """By where the items lie, once the table is known."""
+    """By storage key, once the table is known."""
 
 
 def batch_get_item(context: ReadContext, request: Request) -> bytes:
-    # Expressions for one table and what they replaced for another do not mix either (recorded).
+    # Expressions and legacy parameters do not mix, even for different tables (recorded).
     check_parameters(
         {name: part for asked in request["RequestItems"].values() for name, part in asked.items()},
         GET,
@@ -73,7 +73,7 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
     tables = [context.service.table(one.name) for one in gets]
     for one, table in zip(gets, tables, strict=True):
         places = [_checked_key(table, key) for key in one.keys]
-        # A number that is written in two ways names one item, which is read once (recorded).
+        # Keys that spell one number in different ways name one item, which is read once (recorded).
         one.keys_by_place = dict(zip(places, one.keys, strict=True))
         if one.projection:
             check_scalar_paths(table, one.projection.paths)
@@ -165,7 +165,7 @@ def _get_all(
     room_bytes: int,
     throttled: list[DynamoDBError],
 ) -> tuple[list[bytes], list[Item], Consumed, int]:
-    """The items of one table, the keys there was no room or no capacity for, and what was used."""
+    """The items of one table, the unprocessed keys, the units consumed and the bytes read."""
     items: list[bytes] = []
     left: list[Item] = []
     consumed, used_bytes = Consumed(), 0
@@ -199,8 +199,7 @@ def _write_request(table_name: str, request: dict[str, Any]) -> Action:
         return Delete(table_name, key)
     assert put is not None
     item = pack(normalize_item(put["Item"], Wording.OLDER))
-    if item.size > ITEM_BYTES_MAX:
-        raise ValidationException(TOO_LARGE)
+    check_item_size(item.size)
     return Put(table_name, item, in_batch=True)
 
 
@@ -210,9 +209,9 @@ def _write_all(
     actions: Iterable[Action],
     throttled: list[DynamoDBError],
 ) -> tuple[list[Written], list[int]]:
-    """What was written, and the positions of the requests that could not be.
+    """What was written, and the positions of the requests that were not processed.
 
-    A running transaction held them up, or they were throttled.
+    These were throttled, or a transaction holds their items.
     """
     written, refused = [], []
     for position, action in enumerate(actions):

@@ -2,8 +2,8 @@
 
 Each operation family has its table of parameters. `check_parameters` refuses combinations, which
 the service does before it looks at items and keys; `compile_expressions` does the rest, and
-`read_expressions` both at once. What is raised here has no envelope: PutItem, UpdateItem and
-DeleteItem put theirs around it.
+`read_expressions` both at once. Errors raised here do not begin with ENVELOPE: PutItem, UpdateItem
+and DeleteItem add it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from partita.limits import (
 _PLACEHOLDER: Final = re.compile(r"[#:][A-Za-z0-9_]+")
 KNOWN_KEYS_MAX: Final = 1000
 _KNOWN_KEYS: Final[set[str]] = set()
-"""Placeholders that have been found right: applications use the same ones again and again."""
+"""Placeholders known to be valid: applications use the same ones again and again."""
 ENVELOPE: Final = "1 validation error detected: "
 UNUSED_SHOWN_MAX: Final = 100
-"""Ours: how many of the placeholders that nobody uses an error names."""
+"""Ours: how many unused placeholders an error lists."""
 ACTION_LEVELS_MAX: Final = 60
-"""A value nested deeper in an expression of a transaction is refused with its key (recorded)."""
+"""In a transaction, errors about values that are nested deeper name the key (recorded)."""
 NOT_IN_USE: Final = "can only be specified when using expressions"
 
 
@@ -53,11 +53,11 @@ class Family:
     """The expressions that can contain values."""
     wording: Wording = Wording.CURRENT
     wraps_values: bool = False
-    """Whether a value is refused with its key."""
+    """Whether errors about a value name its key."""
     wraps_beyond_levels: int = 0
-    """The same, but only where a value nests deeper than this (recorded)."""
+    """The same, but only for values that are nested deeper than this (recorded)."""
     names_absent: bool = True
-    """Whether the refusal of superfluous values says which expressions are missing."""
+    """Whether the error about values without expressions says which expressions are missing."""
     members: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ UPDATE: Final = Family(
     wraps_beyond_levels=NEWER_NESTING_LEVELS_MAX,
     names_absent=False,
 )
-# Of GetItem, of one table of BatchGetItem, or of one Get of TransactGetItems.
+# For GetItem, one table of BatchGetItem, or one Get of TransactGetItems.
 GET: Final = Family(("AttributesToGet",), ("ProjectionExpression",), ())
 QUERY: Final = Family(
     ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
@@ -93,7 +93,7 @@ SCAN: Final = Family(
     wording=Wording.OLDER,
     wraps_values=True,
 )
-# Of one Put, Delete or ConditionCheck of TransactWriteItems, and of one Update.
+# For one Put, Delete or ConditionCheck of TransactWriteItems; below, for one Update.
 ACTION: Final = Family(
     (), ("ConditionExpression",), ("ConditionExpression",), wraps_beyond_levels=ACTION_LEVELS_MAX
 )
@@ -106,7 +106,7 @@ UPDATE_ACTION: Final = Family(
 
 
 class Expressions:
-    """What a request gives, compiled; None for what it does not give."""
+    """The compiled expressions of a request; None for those that it does not have."""
 
     __slots__ = ("condition", "filter", "key_condition", "projection", "update", "values")
 
@@ -131,7 +131,7 @@ NOTHING: Final = Expressions()
 
 
 def check_parameters(request: Request, family: Family) -> None:
-    """Refuses expressions beside what they replaced, and placeholders without expressions."""
+    """Refuses expressions next to legacy parameters, and placeholders without expressions."""
     if family.members.isdisjoint(request):
         return
     old = [name for name in family.legacy if name in request]
@@ -159,9 +159,9 @@ def _absent(family: Family) -> str:
 
 
 def enveloped(error: ValidationException, request: Request) -> ValidationException:
-    """Since 2026 the service prefixes what it finds wrong before it looks at the table.
+    """Since 2026, errors that the service finds before it looks at the table have a prefix.
 
-    Values that nest very deep are still answered by the generation before (recorded).
+    Requests with very deeply nested values still get the older messages (recorded).
     """
     if nests_too_deep(request):
         return error
@@ -217,7 +217,7 @@ def compile_expressions(request: Request, family: Family) -> Expressions:
 
 
 def _legacy(request: Request, family: Family) -> Expressions:
-    """The parameters that expressions replaced; none of them is given beside its expression."""
+    """The legacy parameters, compiled; none is given together with its own expression."""
     given = {name: request[name] for name in family.legacy if name in request}
     if not given:
         return NOTHING
@@ -232,7 +232,7 @@ def _legacy(request: Request, family: Family) -> Expressions:
         condition = legacy.expected_condition(given["Expected"], operator, wording)
     if given.get("QueryFilter"):
         filtering = _filter(given, "QueryFilter", wording)
-    # A Scan's filter comes after its attributes, a Query's before (recorded).
+    # A Scan's filter is checked after AttributesToGet, a Query's before (recorded).
     if "AttributesToGet" in given:
         projection = legacy.attributes_to_get(given["AttributesToGet"])
     if given.get("ScanFilter"):
@@ -324,7 +324,7 @@ def _check_used(
 
 
 def _unused(parameter: str, unused: set[str]) -> ValidationException:
-    """In alphabetical order, as everywhere where the service lists names (recorded)."""
+    """In alphabetical order, as wherever the service lists names (recorded)."""
     keys = ", ".join(nsmallest(UNUSED_SHOWN_MAX, unused))
     return ValidationException(
         f"Value provided in {parameter} unused in expressions: keys: {{{keys}}}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from partita.database.capacity.units import Consumed, read_units
 from partita.database.expressions.update import ITEM_TOO_LARGE as UPDATED_ITEM_TOO_LARGE
-from partita.database.item.values import TOO_LARGE, normalize_item
+from partita.database.item.sizes import check_item_size
+from partita.database.item.values import normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -36,9 +37,8 @@ from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import pack
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.errors import ValidationException
-from partita.limits import ITEM_BYTES_MAX
 
 
 def get_item(context: ReadContext, request: Request) -> bytes:
@@ -77,8 +77,7 @@ def _read_put(request: Request) -> Put:
     check_parameters(request, PUT_OR_DELETE)
     item = pack(normalize_item(request["Item"]))
     _check_return_values(request)
-    if item.size > ITEM_BYTES_MAX:
-        raise ValidationException(TOO_LARGE)
+    check_item_size(item.size)
     expressions = compile_expressions(request, PUT_OR_DELETE)
     return Put(request["TableName"], item, expressions, shows_item_on_failure(request))
 
@@ -105,8 +104,8 @@ def update_item(context: WriteContext, request: Request) -> bytes:
         update = _read_update(request)
     except ValidationException as error:
         raise enveloped(error, request) from None
-    if update.update and update.update.size.bytes(update.values) > ITEM_BYTES_MAX:
-        raise ValidationException(UPDATED_ITEM_TOO_LARGE)
+    if update.update:
+        check_item_size(update.update.size.bytes(update.values), UPDATED_ITEM_TOO_LARGE)
     table, written = _carry_out(context, update)
     attributes = _updated_attributes(request.get("ReturnValues", "NONE"), update, written)
     shown = [raw_member("Attributes", attributes)] if attributes else []
@@ -137,7 +136,7 @@ def _old_attributes(request: Request, written: Written) -> list[bytes]:
 
 
 def _updated_attributes(return_values: str, update: Update, written: Written) -> bytes | None:
-    """The Attributes member of UpdateItem's answer, or None when there is nothing to show."""
+    """The Attributes member of UpdateItem's response, or None when there is nothing to show."""
     stored = written.old if return_values.endswith("_OLD") else written.new
     if return_values == "NONE" or stored is None:
         return None

@@ -1,4 +1,4 @@
-"""What Query and Scan share: the source they read, what they select of it, the page they answer."""
+"""What Query and Scan share: the source, what is selected from it, and the page they return."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Source:
 
     @property
     def has_one_item_per_partition(self) -> bool:
-        """A table without a sort key; an index without one can have many items under a key."""
+        """True of a table without a sort key; in an index, keys need not be unique."""
         return self.index is None and not self.sort
 
     @property
     def start_key_attributes(self) -> dict[str, str]:
-        """What a LastEvaluatedKey consists of: the table's key and the index's."""
+        """The attributes of a LastEvaluatedKey: the key of the table and that of the index."""
         return dict(self.table.key_attributes + self.partition + self.sort)
 
     def range(self, keys: KeyRange) -> tuple[bytes, bytes]:
@@ -63,7 +63,7 @@ class Source:
         return layout.table_range(self.table, keys)
 
     def place(self, key: Item) -> bytes:
-        """Where an item with these key attributes stands, or would stand, in this source."""
+        """The storage key that an item with these key attributes has, or would have, here."""
         item_key = layout.item_key(self.table, key)
         if self.index is None:
             return item_key
@@ -95,10 +95,9 @@ def find_source(context: ReadContext, request: Request) -> Source:
 
 
 def check_select(request: Request, envelope: str) -> None:
-    """Select must agree with the attributes that are asked for, and with the source.
+    """Select must be consistent with the requested attributes and with the source.
 
-    A Query's refusal comes in the envelope, a Scan's does not (recorded in
-    us-east-1).
+    A Query's error begins with ENVELOPE, a Scan's does not (recorded in us-east-1).
     """
     if problem := _select_problem(request):
         raise ValidationException(envelope + problem)
@@ -123,7 +122,7 @@ def _select_problem(request: Request) -> str | None:
 
 
 class Selection:
-    """Which items of a page are shown, and how: filtered, projected, fetched from the table."""
+    """Which items a page returns, and how: filtered, projected, fetched from the table."""
 
     __slots__ = (
         "expressions",
@@ -146,9 +145,9 @@ class Selection:
         self.source = source
         self.expressions = expressions
         self.fetches = fetches
-        """Whether the items of the table are shown, not the entries of the index."""
+        """Whether items of the table are returned instead of index entries."""
         self.filters_fetched = filters_fetched
-        """Whether the filter looks at attributes that only the items of the table have."""
+        """Whether the filter uses attributes that the index does not project."""
         self.fetched_bytes = 0
 
     @property
@@ -190,7 +189,7 @@ def select(
     projected = projected_names(table, index)
     missing = sorted({str(path[0]) for path in _projection_paths(expressions)} - projected)
     if not index.is_local:
-        # A filter finds nothing that the index does not have.
+        # To a filter, attributes that the index does not project are absent.
         if request.get("Select") == "ALL_ATTRIBUTES":
             raise ValidationException(
                 f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index "
@@ -209,7 +208,7 @@ def select(
 
 
 def check_projected(source: Source, attributes: Iterable[str]) -> None:
-    """Within one partition of an index, a filter sees only what the index has."""
+    """The filter of a Query may only use attributes that the index projects."""
     if source.index and source.index.projection_type != ALL:
         missing = sorted(set(attributes) - projected_names(source.table, source.index))
         if missing:
@@ -224,7 +223,7 @@ def _projection_paths(expressions: Expressions) -> Iterable[tuple[str | int, ...
 
 
 def check_start_key(source: Source, key: Item) -> None:
-    """An ExclusiveStartKey must be what a LastEvaluatedKey of this source could be."""
+    """An ExclusiveStartKey must be a possible LastEvaluatedKey of this source."""
     attributes = source.start_key_attributes
     if key.keys() != attributes.keys():
         raise ValidationException(INVALID_START)
@@ -241,7 +240,7 @@ def check_start_key(source: Source, key: Item) -> None:
 
 
 def start_values(request: Request) -> Item | None:
-    """The ExclusiveStartKey with its values checked."""
+    """The ExclusiveStartKey, normalized."""
     key = request.get("ExclusiveStartKey")
     if key is None:
         return None
@@ -259,7 +258,7 @@ def read(
     stop: bytes,
     partition: tuple[AttributeValue, ...] = (),
 ) -> bytes:
-    """Read one page between two keys, and answer it; a Query's is of one partition."""
+    """The response with one page between two keys; a Query names its partition."""
     page = read_charged(context, request, selection, start, stop, partition)
     if partition and selection.source.has_one_item_per_partition:
         page.last_evaluated = None
@@ -274,7 +273,7 @@ def read_charged(
     stop: bytes,
     partition: tuple[AttributeValue, ...] = (),
 ) -> Page:
-    """One page between two keys, paid for."""
+    """Read one page between two keys, and charge for it."""
     source, service, snapshot = selection.source, context.service, context.snapshot
     forward = request.get("ScanIndexForward", True)
     pairs: Iterable[tuple[bytes, bytes]] = snapshot.range(start, stop, reverse=not forward)
@@ -317,13 +316,13 @@ def _answer(request: Request, selection: Selection, page: Page) -> bytes:
             members.append(member("ConsumedCapacity", report))
     if request.get("Select") == "COUNT":
         return answer(members)
-    # Items may be a megabyte: they are copied as seldom as possible.
+    # Items can add up to a megabyte: copy them as rarely as possible.
     rest = b",".join(members)
     return b"".join((b'{"Items":[', b",".join(page.items), b"],", rest, b"}"))
 
 
 def consumed_by_page(request: Request, selection: Selection, page: Page) -> Consumed:
-    """An index read is charged to the index; what it fetches besides, to the table."""
+    """Reading an index is charged to the index, fetching items from the table to the table."""
     units = sum(_units(request, size) for _, size in page.visits)
     index = selection.source.index
     if index is None:

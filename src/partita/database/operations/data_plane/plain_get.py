@@ -1,6 +1,6 @@
-"""The shortest way for the most frequent request: GetItem with nothing but a key of strings.
+"""A fast path for the most frequent request: GetItem with nothing but a key of short strings.
 
-What is not exactly that is left to `items.get_item`, which has all the rules and all the refusals.
+Everything else is left to `items.get_item`, which has all the rules and all the errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from partita.database.tables.stored import HEADER_BYTES
 NO_ITEM: Final = b"{}"
 
 
-# Not a class statement: mypyc would leave out that other members are refused.
+# Not a class statement: compiled by mypyc, it would lose `forbid_unknown_fields`.
 _PlainGet: Final = msgspec.defstruct(
     "PlainGet",
     [("TableName", str), ("Key", dict[str, dict[str, str]]), ("ConsistentRead", bool, False)],
@@ -30,7 +30,7 @@ _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_PlainGet).decode
 
 
 def get_plain_item(context: ReadContext, body: bytes) -> bytes | None:
-    """The answer to a request, or None when it is for others."""
+    """The response, or None if the request has to take the normal path."""
     service = context.service
     if service.ledger.is_on:
         return None

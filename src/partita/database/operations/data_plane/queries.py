@@ -60,7 +60,7 @@ def query(context: ReadContext, request: Request) -> bytes:
 
 
 def check_range_values(source: Source, keys: KeyRange) -> None:
-    """What a key condition compares with must be possible keys."""
+    """The operands of a key condition must be valid key values."""
     names = [name for name, _ in source.partition + source.sort]
     leading = dict(zip(names, keys.partition + keys.equal, strict=False))
     check_key_values(source.partition, source.sort, leading)
@@ -72,13 +72,13 @@ def check_range_values(source: Source, keys: KeyRange) -> None:
 def after(
     source: Source, start_key: Item, start: bytes, stop: bytes, forward: bool
 ) -> tuple[bytes, bytes]:
-    """The part of a range that lies behind the starting key, in the direction of reading."""
+    """The part of a range that comes after the start key, in the direction of the read."""
     place = source.place(start_key)
     return (max(start, place + b"\x00"), stop) if forward else (start, min(stop, place))
 
 
 def _check_filter(source: Source, attributes: frozenset[str], request: Request) -> None:
-    """A filter is for what is neither key nor left out of the index; a Scan's is for anything."""
+    """Unlike a Scan's, a Query's filter can use only non-key attributes that are projected."""
     for name, _ in source.partition + source.sort:
         if name in attributes:
             subject = "Filter Expression" if "FilterExpression" in request else "QueryFilter"
@@ -91,7 +91,7 @@ def _check_filter(source: Source, attributes: frozenset[str], request: Request) 
 
 def _check_start_range(source: Source, keys: KeyRange, start_key: Item) -> None:
     if source.has_one_item_per_partition:
-        # No answer of such a query has a LastEvaluatedKey (both recorded).
+        # Such a query never returns a LastEvaluatedKey (both recorded).
         raise ValidationException(NOTHING_AFTER_IT)
     partition = tuple(start_key[name] for name, _ in source.partition)
     has_sort_condition = bool(keys.equal or keys.comparison)

@@ -1,8 +1,8 @@
 """TransactGetItems and TransactWriteItems: all or nothing, over several tables.
 
 A transaction is decided against one state of the database, like every write, so it is
-serializable. Its items are held until its commit is on disk; another request that meets them
-meanwhile is refused with a conflict, as in the service.
+serializable. Its items are held until its commit is on disk; until then, other requests that touch
+them are refused with a conflict, as in the service.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import msgspec
 from partita.database.capacity.refusals import Refusal
 from partita.database.capacity.units import Consumed, read_units
 from partita.database.expressions.projection import Projection
-from partita.database.item.values import TOO_LARGE, Item, normalize_item
+from partita.database.item.sizes import check_item_size
+from partita.database.item.values import Item, normalize_item
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -51,7 +52,7 @@ from partita.database.tables.keys import check_key, check_scalar_paths
 from partita.database.tables.read import load
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import Stored, pack
-from partita.database.tables.write import Written, write_item
+from partita.database.tables.write_path import Written, write_item
 from partita.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
@@ -64,7 +65,6 @@ from partita.errors import (
 )
 from partita.limits import (
     CLIENT_TOKEN_SECONDS,
-    ITEM_BYTES_MAX,
     TRANSACTION_BYTES_MAX,
     TRANSACTION_FACTOR,
 )
@@ -90,7 +90,7 @@ def transact_get_items(context: ReadContext, request: Request) -> bytes:
         if projection:
             check_scalar_paths(table, projection.paths)
     items, members = read_transaction(context, request, tables, asked)
-    # An item of which the projection leaves nothing is as if it were not there (recorded).
+    # An item with none of the projected attributes is returned like a missing one (recorded).
     responses = [
         answer([raw_member("Item", item)]) if item not in (None, NO_ITEM) else NO_ITEM
         for item in items
@@ -104,7 +104,7 @@ def read_transaction(
     tables: list[Table],
     asked: Sequence[tuple[Item, Projection | None]],
 ) -> tuple[list[bytes | None], list[bytes]]:
-    """Items by their keys, all of one moment, and the capacity members of the answer."""
+    """The items, all from one snapshot, and the capacity members of the response."""
     reasons: list[Reason] = []
     keys = []
     for table, (key, _) in zip(tables, asked, strict=True):
@@ -154,7 +154,7 @@ def write_transaction(
     tables: list[Table],
     actions: Sequence[Action],
 ) -> list[bytes]:
-    """Carry out all actions or none; the members of the answer that report what it consumed."""
+    """Carry out all actions or none; returns the members of the response that report metrics."""
     token = request.get("ClientRequestToken")
     if token is not None:
         replay = _replayed(context, request, token, asked, tables, actions)
@@ -195,7 +195,7 @@ def _item_collection_metrics(tables: list[Table], written: list[Written]) -> lis
 
 
 def _action(one: dict[str, Any]) -> Action:
-    """One member of TransactItems, checked as far as it can be without its table."""
+    """One member of TransactItems, checked as far as possible without its table."""
     actions = {kind: asked for kind, asked in one.items() if kind in _MAKERS}
     if len(actions) != 1:
         raise ValidationException(SEVERAL_ACTIONS if actions else NO_ACTION)
@@ -206,8 +206,7 @@ def _action(one: dict[str, Any]) -> Action:
 
 def _put(asked: Request, expressions: Expressions) -> Action:
     item = pack(normalize_item(asked["Item"]))
-    if item.size > ITEM_BYTES_MAX:
-        raise ValidationException(TOO_LARGE)
+    check_item_size(item.size)
     return Put(asked["TableName"], item, expressions, shows_item_on_failure(asked))
 
 
@@ -236,7 +235,7 @@ def check_payload(actions: Sequence[Action]) -> None:
 
 
 def _keys(tables: list[Table], actions: Sequence[Action]) -> list[bytes]:
-    """Where the items lie; the first key that does not fit its table cancels the transaction."""
+    """The storage keys; the first key that does not fit its schema cancels the transaction."""
     keys = []
     for position, (table, action) in enumerate(zip(tables, actions, strict=True)):
         try:
@@ -254,13 +253,13 @@ def _refuse_repeats(keys: list[bytes]) -> None:
 
 
 _Decided = tuple[Stored | None, Stored | None]
-"""The item that is there, and the one that shall be."""
+"""The old item and the new one."""
 
 
 def _decide(
     context: WriteContext, tables: list[Table], actions: Sequence[Action], keys: list[bytes]
 ) -> list[_Decided]:
-    """The new items, or a cancellation that gives each action's reason in order."""
+    """The old and new items; raises a cancellation with the reasons in the order of the actions."""
     decided, reasons = [], []
     for table, action, key in zip(tables, actions, keys, strict=True):
         reason = NO_REASON
@@ -320,7 +319,7 @@ def cancel_if_any(reasons: list[Reason]) -> None:
 
 
 class _Token(msgspec.Struct):
-    """What is remembered of a request with a client token, for ten minutes."""
+    """What is kept of a request with a client token, for ten minutes."""
 
     used_at: float
     digest: str
@@ -333,7 +332,7 @@ def _digest(asked: list[dict[str, Any]]) -> str:
 def _remember(context: WriteContext, asked: list[dict[str, Any]], token: str) -> None:
     now = context.service.clock()
     if before := _remembered(context, token):
-        # Used again after its ten minutes: what is noted of its first use must not end the second.
+        # Reused after its ten minutes: the expiry of its first use must not end the second.
         context.write_batch.delete(layout.token_time_key(before.used_at, token))
     used = msgspec.json.encode(_Token(now, _digest(asked)))
     context.write_batch.put(layout.token_key(token), used)
@@ -353,7 +352,7 @@ def _replayed(
     tables: list[Table],
     actions: Sequence[Action],
 ) -> list[bytes] | None:
-    """The answer to a request that was carried out before; it reports the cost of reading."""
+    """The response to a request that was already carried out; it reports read units."""
     used = _remembered(context, token)
     if used is None:
         return None
@@ -373,7 +372,7 @@ def _replayed(
 
 
 class _PerTable:
-    """Units by table, in the order in which the tables are first named."""
+    """Units by table, in the order in which the tables first appear."""
 
     def __init__(self) -> None:
         self._consumed: dict[str, Consumed] = {}

@@ -1,1 +1,1 @@
-"""ExecuteStatement and its kin: statements become actions and pages of the data plane."""
+"""The PartiQL operations: statements become actions and pages of the data plane."""

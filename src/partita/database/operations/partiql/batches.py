@@ -1,4 +1,4 @@
-"""BatchExecuteStatement: up to 25 reads or writes of single items, each on its own."""
+"""BatchExecuteStatement: up to 25 reads or writes of single items, each independent."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ IRREGULAR_CODES = (
 
 @dataclass(slots=True)
 class BatchMember:
-    """One statement of a batch, made ready; an error takes the place of what it would do."""
+    """One statement of a batch, ready to run, or the error that keeps it from running."""
 
     request: Request
     statement: Statement | None = None
@@ -69,7 +69,7 @@ class BatchMember:
 
 
 Outcome = tuple[Consumed, bytes | None]
-"""What one statement took, and the item that it shows."""
+"""The units that a statement consumed, and the item that it returns."""
 
 
 def only_reads(request: Request) -> bool:
@@ -162,7 +162,7 @@ def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
 
 
 def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:
-    """Carry out one write; what fails leaves nothing in the write batch that the others share."""
+    """Carry out one write; if it fails, it leaves nothing in the write batch that all share."""
     assert one.statement and one.table and one.action
     savepoint = context.write_batch.savepoint()
     try:
@@ -174,7 +174,7 @@ def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:
 
 
 def _batch_error(error: DynamoDBError) -> bytes:
-    """`ConditionalCheckFailedException` has the code ConditionalCheckFailed; two are irregular."""
+    """The code is the exception's name without "Exception", except for IRREGULAR_CODES."""
     code = (error.code or type(error).__name__).removesuffix("Exception")
     for kind, irregular in IRREGULAR_CODES:
         if isinstance(error, kind):

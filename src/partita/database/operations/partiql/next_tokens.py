@@ -19,7 +19,7 @@ OTHER_REQUEST = "NextToken does not match request"
 
 @dataclass(slots=True)
 class Position:
-    """Where a page of a SELECT begins: in which of its ranges, and behind which key."""
+    """Where a page of a SELECT begins: in which of its ranges, and after which key."""
 
     part: int = 0
     key: Item | None = None

@@ -1,9 +1,9 @@
-"""ExecuteStatement: one PartiQL statement over everything else here.
+"""ExecuteStatement: runs one PartiQL statement on top of the data plane.
 
-A SELECT reads pages as Query and Scan do, a write is one of the actions that PutItem, UpdateItem
-and DeleteItem come down to: INSERT a put of an item that must not exist, UPDATE an update of one
-that must, DELETE a delete. Only the text says which it is, so the PartiQL operations are registered
-as reads and as writes, with an `only_reads` that tells.
+A SELECT reads pages as Query and Scan do. A write is one of the actions that PutItem, UpdateItem
+and DeleteItem are made of: INSERT puts an item that must not exist yet, UPDATE updates one that
+must, DELETE deletes one. Only its text tells a read from a write, so the PartiQL operations are
+registered as both, with an `only_reads` that decides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from partita.database.capacity.units import Consumed
 from partita.database.expressions.resolution import Values
 from partita.database.item.keys import KeyAttribute
-from partita.database.item.values import TOO_LARGE, AttributeValue
+from partita.database.item.sizes import check_item_size
+from partita.database.item.values import AttributeValue
 from partita.database.operations import charges
 from partita.database.operations.answers import (
     answer,
@@ -82,9 +83,9 @@ from partita.database.tables.keys import check_scalar_paths
 from partita.database.tables.read import FILTER_SECONDS_MAX
 from partita.database.tables.schema import ALL, Table
 from partita.database.tables.stored import Stored, pack
-from partita.database.tables.write import Written
+from partita.database.tables.write_path import Written
 from partita.errors import DuplicateItemException, KeyTypeError, ValidationException
-from partita.limits import ITEM_BYTES_MAX, PAGE_BYTES_MAX
+from partita.limits import PAGE_BYTES_MAX
 
 DUPLICATE_ITEM = "Duplicate primary key exists in table"
 NO_INDEX = "The table does not have the specified index"
@@ -145,7 +146,7 @@ def bind(
 
 
 def _refuse_multi_attribute_index(service: Service, text: str) -> None:
-    """Comes before everything but syntax, even what needs no table to be refused (recorded)."""
+    """Checked before everything but syntax, even before what needs no table (recorded)."""
     named = named_index(text)
     if named is None:
         return
@@ -162,7 +163,7 @@ def _capacity(request: Request, table: Table, consumed: Consumed) -> list[bytes]
 
 
 def action_of(statement: Statement, table: Table, values: Values, request: Request) -> Action:
-    """The action that a write comes down to; refuses keys that do not fit the table."""
+    """The action that a write performs; rejects keys that do not fit the schema."""
     shows_item = actions.shows_item_on_failure(request)
     if isinstance(statement, InsertStatement):
         item = _inserted(statement, table, values)
@@ -193,8 +194,7 @@ def _inserted(statement: InsertStatement, table: Table, values: Values) -> Store
             raise KeyTypeError(f"Key attribute should be present in the item: Key {attribute.name}")
         check_key_type(attribute, item[attribute.name])
     packed = pack(item)
-    if packed.size > ITEM_BYTES_MAX:
-        raise ValidationException(TOO_LARGE)
+    check_item_size(packed.size)
     return packed
 
 
@@ -246,7 +246,7 @@ def _select(
 
 
 def _check_filters(source: Source, statement: SelectStatement, values: Values) -> None:
-    """An index is not read if every branch filters on what it does not have (recorded)."""
+    """An index is not read if every branch filters on attributes it does not project (recorded)."""
     if source.index and source.index.projection_type != ALL:
         projected = projected_names(source.table, source.index)
         filtered = filtered_attributes(statement, *_key_schema(source), source.table, values)
@@ -256,14 +256,14 @@ def _check_filters(source: Source, statement: SelectStatement, values: Values) -
 
 
 def _key_schema(source: Source) -> tuple[KeyAttribute, KeyAttribute | None]:
-    """The key of a source, which has no more than one attribute of either kind."""
+    """The partition key and the sort key of a source, each a single attribute."""
     (partition,) = source.partition
     return partition, source.sort[0] if source.sort else None
 
 
 @dataclass(slots=True)
 class Result:
-    """What was read of one range or several, what it cost, and where the next page begins."""
+    """What was read from one or more ranges, what it cost, and where the next page begins."""
 
     items: list[bytes] = field(default_factory=list)
     consumed: Consumed = field(default_factory=Consumed)
@@ -277,7 +277,7 @@ def _read_ranges(
     plan: ReadPlan,
     position: Position,
 ) -> Result:
-    """Read range after range until the page is full: by its limit, its bytes or its time."""
+    """Read ranges until the page is full: by the Limit, by bytes, or because time is up."""
     result, count, size = Result(), 0, 0
     source, limit = selection.source, request.get("Limit")
     stopwatch = context.service.stopwatch
@@ -323,7 +323,7 @@ def _source(table: Table, statement: SelectStatement, *, consistent: bool) -> So
 
 
 def _bounds(source: Source, plan: ReadPlan, position: Position) -> Iterator[tuple[bytes, bytes]]:
-    """The ranges that are still to be read, as bytes."""
+    """The remaining ranges, as storage keys."""
     if position.key is not None:
         check_start_key(source, position.key)
     if position.part >= max(len(plan.ranges), 1):

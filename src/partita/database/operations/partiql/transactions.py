@@ -79,8 +79,8 @@ def execute_reads(context: ReadContext, request: Request) -> bytes:
 
 
 def _bound(service: Service, asked: Sequence[Request]) -> tuple[list[Statement], list[Values]]:
-    """The statements and the values of their parameters, as far as both can be checked so far."""
-    # What is wrong with a parameter is reported without the place of its statement (recorded).
+    """The statements and their parameters, checked as far as possible without their tables."""
+    # Errors in parameters are reported without the position of the statement (recorded).
     parameters = [read_parameters(one.get("Parameters", ())) for one in asked]
     _check_kinds([one["Statement"] for one in asked])
     statements, values = [], []
@@ -94,7 +94,7 @@ def _bound(service: Service, asked: Sequence[Request]) -> tuple[list[Statement],
 
 
 def _check_kinds(texts: Sequence[str]) -> None:
-    """Refuses what is not a statement, and reads beside writes."""
+    """Refuses invalid statements, and a mix of reads and writes."""
     kinds = set()
     for position, text in enumerate(texts):
         with _located(position):
@@ -111,7 +111,7 @@ def _check_kinds(texts: Sequence[str]) -> None:
 
 @contextmanager
 def _cancellation(count: int) -> Iterator[Callable[[int], AbstractContextManager[None]]]:
-    """Gathers why statements do not fit their tables, and cancels the transaction for them."""
+    """Collects the statements that do not fit their tables, then cancels the transaction."""
     reasons: list[Reason] = [NO_REASON] * count
 
     @contextmanager

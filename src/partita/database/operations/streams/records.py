@@ -1,4 +1,4 @@
-"""Changes as stream records: the JSON that GetRecords answers with and that triggers are given."""
+"""Changes as stream records: the JSON that GetRecords returns and that triggers receive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from partita.database.operations.answers import answer, member, raw_member
 EVENT_NAMES = {INSERT: "INSERT", MODIFY: "MODIFY", REMOVE: "REMOVE", EXPIRE: "REMOVE"}
 TTL_PRINCIPAL = "dynamodb.amazonaws.com"
 FIRST_SEQUENCE_NUMBER = 10**20
-"""Sequence numbers have 21 digits at least (model)."""
+"""Sequence numbers have at least 21 digits (model)."""
 
 _decode_keys = msgspec.json.Decoder(dict[str, dict[str, str]]).decode
 
@@ -25,13 +25,13 @@ def sequence_number(sequence: int) -> str:
 
 
 def sequence_of(number: str) -> int | None:
-    """None when it is not a sequence number of ours."""
+    """None if the text is not a sequence number."""
     is_number = number.isascii() and number.isdigit()
     return int(number) - FIRST_SEQUENCE_NUMBER if is_number else None
 
 
 def size_bytes(change: Change) -> int:
-    """The key and the images, measured as items are (seen on DynamoDB Local)."""
+    """The key and the images, measured like items (observed on DynamoDB Local)."""
     return key_bytes(change) + change.image_bytes
 
 
@@ -75,17 +75,8 @@ def _stream_record(stream: Stream, change: Change) -> bytes:
 
 
 def api_record(stream: Stream, change: Change, region: str) -> bytes:
-    """A record as GetRecords answers."""
+    """A record as GetRecords returns it."""
     members = record_members(stream, change, region)
     if change.event == EXPIRE:
         members.append(member("userIdentity", {"PrincipalId": TTL_PRINCIPAL, "Type": "Service"}))
-    return answer(members)
-
-
-def lambda_record(stream: Stream, change: Change, region: str, stream_arn: str) -> bytes:
-    """A record in the event of a function: it says where it is from, and has other capitals."""
-    members = record_members(stream, change, region)
-    members.append(member("eventSourceARN", stream_arn))
-    if change.event == EXPIRE:
-        members.append(member("userIdentity", {"principalId": TTL_PRINCIPAL, "type": "Service"}))
     return answer(members)

@@ -1,6 +1,6 @@
 """ListStreams, DescribeStream, GetShardIterator, GetRecords: the API of DynamoDB Streams.
 
-Texts are those of DynamoDB Local where no answer of the service is known.
+Error messages are DynamoDB Local's where no response of the service is known.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ FILTER_TYPE = (
 
 
 class Position(NamedTuple):
-    """Where an iterator stands: before the change with a sequence number."""
+    """The position of an iterator: just before the change with this sequence number."""
 
     table_name: str
     label: str
@@ -138,7 +138,7 @@ def describe_stream(context: ReadContext, request: Request) -> bytes:
 
 
 def _asked_parent(shard_filter: dict[str, str] | None) -> str | None:
-    """The shard whose children are asked for."""
+    """The shard whose children are requested."""
     if shard_filter is None:
         return None
     if "Type" not in shard_filter:
@@ -216,7 +216,7 @@ def _after_sequence(context: ReadContext, stream: Stream, shard: Shard, request:
 
 
 def _at_timestamp(context: ReadContext, stream: Stream, shard: Shard, request: Request) -> int:
-    """The first change of that time or later: they are in the order of time."""
+    """The first change at or after that time: a binary search, as changes are ordered by time."""
     moment = request["Timestamp"]
     if moment > context.service.clock():
         raise ValidationException(f"{INVALID}Timestamp must not be in the future")
@@ -242,7 +242,7 @@ _START: dict[str, Callable[[ReadContext, Stream, Shard, Request], int]] = {
 
 
 def _last(context: ReadContext, stream: Stream, shard: Shard) -> int:
-    """The last sequence number that a shard can have by now."""
+    """An upper bound on the sequence numbers in a shard."""
     if shard.last is not None:
         return shard.last
     return last_sequence(context.snapshot, stream.number)
@@ -299,7 +299,7 @@ def _parse_iterator(iterator: str) -> Position:
     return Position(table_name, label, number, sequence, made_at_ms / 1000)
 
 
-# Shared by several of them
+# Shared
 
 
 def _limit(request: Request, most: int, text: str) -> int:
@@ -317,7 +317,7 @@ def _find_stream(context: ReadContext, arn: str) -> Stream:
 
 
 def _parse_arn(arn: str) -> tuple[str, str]:
-    """Table name and label; as with tables, region and account may be any."""
+    """Table name and label; as with tables, any region and account will do."""
     match = _ARN.fullmatch(arn)
     if match is None:
         # Malformed ARNs are invalid on AWS, and not found on DynamoDB Local (Alternator's tests).

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, TRANSACTION_FACTOR
 from partita.migrate.costing.units import PatternUnits, units, write_units
+from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.served import never_null
 from partita.migrate.model.design import (
     Access,
     Attribute,
@@ -15,10 +17,15 @@ from partita.migrate.model.design import (
     SecondaryIndex,
     TableDesign,
     columns_of,
+    type_attribute,
 )
 from partita.migrate.model.findings import Finding, Subject, error, warning
+from partita.migrate.model.key_texts import is_order_preserving
 from partita.migrate.model.templates import template_fields
+from partita.migrate.statements.patterns import Statements
+from partita.migrate.statements.question import NotExact, Question
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.column_refs import Ref, qualified
 
 
@@ -37,16 +44,18 @@ def _patterns_are_served(subject: Subject) -> Iterator[Finding]:
     served: dict[str, list[Access]] = {}
     for access in subject.design.access:
         served.setdefault(access.pattern, []).append(access)
+    unserved = {one.pattern: one.why for one in subject.design.unserved}
     for name in (name for name in served if name not in subject.patterns):
         yield warning(f"access {name!r}", "there is no such pattern any more")
     for pattern in subject.patterns.values():
         found = served.get(pattern.name, [])
         place = f"access {pattern.name!r}"
         if not found:
+            why = unserved.get(pattern.name, "it would need a scan")
             yield error(
                 place,
-                "no request serves this pattern, it would need a scan; change it, or take it"
-                " out of patterns.toml",
+                f"no request serves this pattern, {why}; change it, or take it out of"
+                " patterns.toml",
             )
         if len(found) > 1:
             yield warning(place, f"it takes {len(found)} requests instead of one")
@@ -83,10 +92,27 @@ def _read_is_served(
         yield error(place, "a global index has no consistent reads")
     if access.requests > 1:
         yield warning(place, f"it takes {access.requests:g} requests instead of one")
-    if access.filter:
-        names = ", ".join(one.attribute for one in access.filter)
+    kind = type_attribute(table)
+    filters = [one.attribute for one in access.filter if one.attribute != kind]
+    if filters:
+        names = ", ".join(filters)
         yield warning(place, f"{names} is filtered after reading: what is filtered is paid for")
-    yield from _range_fits(subject, place, access, pattern, table, keys)
+    if not _is_planned(subject, access):
+        yield from _range_fits(subject, place, access, pattern, table, keys)
+
+
+def _is_planned(subject: Subject, access: Access) -> bool:
+    """Whether a request is the one that the pattern's statement leads to on these keys."""
+    inventory = subject.volumes.inventory
+    try:
+        question = Statements(SchemaLookup(inventory)).of(subject.patterns[access.pattern])
+        if not isinstance(question, Question):
+            return False
+        planner = ReadPlanner(subject.design, inventory, never_null(subject.volumes))
+        first, *_ = planner.plan(question, access.pattern)
+    except (NotExact, NotServed):
+        return False
+    return replace(first, why="") == replace(access, why="")
 
 
 def _range_fits(
@@ -99,7 +125,9 @@ def _range_fits(
 ) -> Iterator[Finding]:
     """A range or an order of the pattern is one of the sort key."""
     wanted = [subject.schema.canonical(Ref.parse(one)) for one in pattern.range or pattern.order_by]
-    if not wanted or access.request == "GetItem" or access.limit == 1:
+    if not wanted or access.request == "GetItem" or access.limit == 1 or access.sorts:
+        return
+    if _is_tested_later(subject, access, table, wanted[0]):
         return
     given = {Ref.parse(name) for name in pattern.equality}
     keys_of = subject.schema.unique_keys(pattern.table)
@@ -125,6 +153,17 @@ def _range_fits(
     yield from _numbers_sort(subject, place, entity, attribute, wanted[0])
 
 
+def _is_tested_later(subject: Subject, access: Access, table: TableDesign, wanted: Ref) -> bool:
+    entity = table.entity(access.entity)
+    names = {one.attribute for one in (*access.filter, *access.tested)}
+    return entity is not None and any(
+        subject.schema.canonical(ref) == wanted
+        for one in entity.attributes
+        if one.name in names
+        for ref in columns_of(entity, one)
+    )
+
+
 def _numbers_sort(
     subject: Subject, place: str, entity: Entity, attribute: Attribute, wanted: Ref
 ) -> Iterator[Finding]:
@@ -132,6 +171,8 @@ def _numbers_sort(
     for part in template_fields(attribute.template or ""):
         ref = qualified(entity.source, part.name)
         if subject.volumes.kind(ref) not in ("integer", "decimal", "float"):
+            continue
+        if is_order_preserving(part.format, "N"):
             continue
         measured = subject.volumes.column(ref)
         is_padded = part.format.startswith("0")

@@ -22,6 +22,10 @@ from partita.migrate.designing.proposals.layouts.denormalized import (
     denormalized_requests,
     denormalized_tables,
 )
+from partita.migrate.designing.proposals.layouts.finished_tables import (
+    with_one_type_a_name,
+    with_types,
+)
 from partita.migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
 from partita.migrate.designing.proposals.layouts.single_table import (
     item_collections,
@@ -31,6 +35,7 @@ from partita.migrate.designing.proposals.layouts.single_table import (
 )
 from partita.migrate.designing.proposals.roles.assign import assign_roles
 from partita.migrate.designing.proposals.workload import read_workload
+from partita.migrate.designing.requests.served import with_exact_requests
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.design import Access, Design, TableDesign
 from partita.migrate.model.volumes import Volumes
@@ -83,14 +88,18 @@ def plan_items(inputs: DesignInputs) -> ItemPlan:
 def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Access]) -> Design:
     """The finished design: requests in the order of the patterns, and the reasons."""
     plan = items.plan
-    order = {pattern.name: place for place, pattern in enumerate(plan.inputs.patterns)}
-    return Design(
+    style = plan.inputs.settings.names
+    tables, requests = with_one_type_a_name(with_types(tables, style), requests, style)
+    drafted = Design(
         name=database_name(plan.inputs.schema.database),
         kind=plan.inputs.kind,
         choices=choices(plan),
         risks=risks(plan),
         tables=tables,
-        access=sorted(requests, key=lambda one: order[one.pattern]),
+        access=requests,
         unique=items.unique,
         left_out=left_out(plan, items.drafts, tables),
+    )
+    return with_exact_requests(
+        drafted, plan.inputs.patterns, plan.inputs.volumes, plan.workload.unserved
     )

@@ -155,8 +155,7 @@ def _given(inputs: DesignInputs, roles: Roles, pattern: AccessPattern) -> tuple[
 
 def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> list[Read]:
     equality = _given(inputs, roles, pattern)
-    sorted_by = _refs(inputs, roles, [*pattern.range, *pattern.order_by])
-    order = tuple(ref for ref in sorted_by if ref not in equality)
+    order = _order(inputs, roles, pattern, equality)
     entity = _finest(inputs, roles, entity, pattern)
     below = _below(inputs, roles, entity, pattern)
     if len(below) == 1 and _is_copied_down(inputs, roles, entity):
@@ -177,6 +176,17 @@ def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
         Read(entity=child, pattern=pattern, equality=equality, is_further=True) for child in below
     ]
     return [first, *further]
+
+
+def _order(
+    inputs: DesignInputs, roles: Roles, pattern: AccessPattern, equality: tuple[Ref, ...]
+) -> tuple[Ref, ...]:
+    """What a sort key has to hold: behind a range of one column, no other is in order."""
+    compared = _refs(inputs, roles, pattern.range)
+    sorted_by = _refs(inputs, roles, pattern.order_by)
+    if compared and sorted_by[:1] != compared[:1]:
+        sorted_by = ()
+    return tuple(ref for ref in dict.fromkeys((*compared, *sorted_by)) if ref not in equality)
 
 
 def _tree_reads(

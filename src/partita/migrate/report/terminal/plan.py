@@ -28,6 +28,7 @@ def summarize(folder: Folder, plan: Plan) -> Iterator[RenderableType]:
     yield from bullets("Difficulties", _difficulties(plan))
     obstacles = [one.what for one in plan.difficulties if one.severity == "obstacle"]
     yield from bullets("Obstacles", obstacles[:ROWS_SHOWN_MAX])
+    yield from bullets("On this server", _server(plan))
     yield Text(f"Written: {INVENTORY}, {PLAN}, {PAGE}")
 
 
@@ -73,3 +74,10 @@ def _difficulties(plan: Plan) -> list[str]:
         for severity in SEVERITIES
         if found[severity]
     ]
+
+
+def _server(plan: Plan) -> list[str]:
+    missing = [one.sentence for one in plan.server if not one.is_ready]
+    if plan.server and not missing:
+        return ["The backup can be taken, changes can be followed, and statements are kept."]
+    return missing

@@ -15,6 +15,7 @@ from partita.migrate.understanding.planning.page import bytes_text
 
 def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
     summary = report.summary
+    yield from bullets(f"Verdict: {summary.verdict.title}", summary.verdict.reasons)
     lines = [f"{one.label}: {one.value}, {one.detail}" for one in summary.headlines]
     yield from bullets("Summary", lines)
     yield from bullets(
@@ -22,4 +23,5 @@ def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
     )
     missing = [f"{one.why} Run `{one.command}`." for one in report.missing]
     yield from bullets("Missing", missing)
-    yield Text(f"Written: {folder.path / report.file} ({bytes_text(report.bytes)})")
+    also = f", {report.requests}" if report.requests else ""
+    yield Text(f"Written: {folder.path / report.file} ({bytes_text(report.bytes)}){also}")

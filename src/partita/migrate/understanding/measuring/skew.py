@@ -3,7 +3,8 @@
 Estimators, for figures of the whole table from n sampled rows of N, d values among them, f1 of
 which were seen once: distinct values n d / (n - f1 + f1 n / N), after frequent values are set aside
 with their rows (Haas and Stokes 1998, "Duj1" and the idea of "Duj2a"); entropy by Chao and Shen
-2003, which allows for values not seen.
+2003, which allows for values not seen. Two rows drawn at random share a value with the probability
+that pairs of sampled rows do (Simpson 1949), which gives the rows that a call finds.
 """
 
 from __future__ import annotations
@@ -70,18 +71,21 @@ class KeyCounts:
             )  # fmt: skip
         counts = self._counts()
         if self.is_unique:
-            distinct, top, entropy = rows, 1 / rows, math.log2(rows)
+            distinct, top, entropy, per_call = rows, 1 / rows, math.log2(rows), 1.0
         else:
             is_census = is_exact and self.seen >= rows_in_table
             distinct = counts.distinct if is_census else counts.estimate_distinct(rows)
             # That no value came twice says only how many there are.
             top = counts.top / sampled if counts.top > 1 or is_census else 1 / distinct
             entropy = counts.entropy(is_census, distinct)
+            # Never less than the mean over the values.
+            per_call = max(counts.shared(is_census) * rows, rows / distinct)
         return KeySkew(
             columns=self.columns,
             distinct=round(distinct),
             rows_per_value=round(rows / distinct, 2),
             rows_per_value_max=max(1, round(top * rows)),
+            rows_per_call=round(per_call, 2),
             top_share=_significant(top),
             entropy_bits=round(entropy, 2) + 0.0,
             top_value=counts.top_value if not self.is_unique else None,
@@ -134,6 +138,14 @@ class Counts(NamedTuple):
         rows_left = rows * n / self.sampled
         estimate = n * (self.distinct - set_aside) / (n - once + once * n / rows_left)
         return min(rows, max(self.distinct, set_aside + estimate))
+
+    def shared(self, is_census: bool) -> float:
+        """The probability that two rows drawn at random have the same value."""
+        n = self.sampled
+        if is_census or n < 2:
+            return sum(values * times**2 for times, values in self.frequencies.items()) / n**2
+        pairs = sum(values * times * (times - 1) for times, values in self.frequencies.items())
+        return pairs / (n * (n - 1))
 
     def entropy(self, is_census: bool, distinct: float) -> float:
         """In bits; never more than values that are all alike would have."""

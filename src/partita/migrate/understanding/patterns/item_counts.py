@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from partita.migrate.understanding.analysis import Analysis
+from partita.migrate.understanding.analysis import Analysis, KeySkew
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Inventory
@@ -47,9 +47,9 @@ class _Counting:
             ref = Ref.parse(name)
             asked.setdefault(ref.table, set()).add(ref.column)
         own = asked.pop(pattern.table, None)
-        found = [self._rows_per_value(pattern.table, own)] if own else []
+        found = [self._rows_per_call(pattern.table, own)] if own else []
         found += [
-            self._rows_per_value(table, columns) * self._rows_for_one(pattern.table, table, pattern)
+            self._rows_per_call(table, columns) * self._rows_for_one(pattern.table, table, pattern)
             for table, columns in asked.items()
         ]
         return min(found)
@@ -75,7 +75,14 @@ class _Counting:
 
     def _rows_per_value(self, name: str, columns: Iterable[str]) -> float:
         """Of the key that narrows most among those that the call names."""
+        return min((key.rows_per_value for key in self._keys(name, columns)), default=1.0)
+
+    def _rows_per_call(self, name: str, columns: Iterable[str]) -> float:
+        """The same for values that are asked for as often as they occur."""
+        found = (key.rows_per_call or key.rows_per_value for key in self._keys(name, columns))
+        return min(found, default=1.0)
+
+    def _keys(self, name: str, columns: Iterable[str]) -> list[KeySkew]:
         measured = self._analysis.table(name)
         keys = measured.keys if measured else []
-        named = [key.rows_per_value for key in keys if set(columns).issuperset(key.columns)]
-        return min(named, default=1.0)
+        return [key for key in keys if set(columns).issuperset(key.columns)]

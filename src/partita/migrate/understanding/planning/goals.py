@@ -22,6 +22,9 @@ AIMS: dict[Aim, str] = {
 class Goals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     aims: list[Aim] = field(default_factory=lambda: list(AIMS))
     notes: str = ""
+    monthly_cost: Positive | None = None
+    """What the relational database costs a month, in the currency of the prices: the verdict
+    compares with it."""
     writes_continue: bool = True
     """Whether the application writes to the source before and during the migration."""
     cutover: Literal["parallel", "full"] = "parallel"

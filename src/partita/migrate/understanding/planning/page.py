@@ -191,6 +191,10 @@ def _recovery(plan: Plan) -> Iterator[str]:
                 yield ""
                 yield f"       {step.command}"
                 yield ""
+            if step.blocked_by:
+                yield "   Not possible on this server yet:"
+                yield from (f"   - {_cell(text)}" for text in step.blocked_by)
+                yield ""
     yield ""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Sequence
+
+from msgspec import Struct, field
 
 from partita.migrate.understanding.planning.difficulties import find_difficulties
 from partita.migrate.understanding.planning.difficulties.challenges import (
@@ -10,7 +12,9 @@ from partita.migrate.understanding.planning.difficulties.challenges import (
     transfer_hours,
 )
 from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty
+from partita.migrate.understanding.planning.difficulties.server import find_unready
 from partita.migrate.understanding.planning.goals import Goals
+from partita.migrate.understanding.planning.readiness.check import ServerCheck
 from partita.migrate.understanding.planning.recovery import Step, plan_recovery
 from partita.migrate.understanding.planning.suitability import Suitability, score
 from partita.migrate.understanding.schema.inventory import Inventory, Relationship
@@ -28,11 +32,13 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Of the whitepaper's table 3."""
     difficulties: list[Difficulty]
     recovery: list[Step]
+    server: list[ServerCheck] = field(default_factory=list)
+    """Whether it can do what the plan asks of it."""
 
 
-def plan_inventory(inventory: Inventory, goals: Goals) -> Plan:
-    """All of the plan that needs no connection."""
-    difficulties = find_difficulties(inventory)
+def plan_inventory(inventory: Inventory, goals: Goals, checks: Sequence[ServerCheck] = ()) -> Plan:
+    """All of the plan that needs no connection; `checks` are those of the server."""
+    difficulties = [*find_difficulties(inventory), *find_unready(checks, goals)]
     return Plan(
         goals=goals,
         transfer_hours=round(transfer_hours(inventory, goals), 3),
@@ -40,7 +46,8 @@ def plan_inventory(inventory: Inventory, goals: Goals) -> Plan:
         groups=group(inventory),
         challenges=find_challenges(inventory, goals, difficulties),
         difficulties=difficulties,
-        recovery=plan_recovery(inventory, goals),
+        recovery=plan_recovery(inventory, goals, checks),
+        server=list(checks),
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from partita.migrate.understanding.planning.goals import Goals
+from partita.migrate.understanding.planning.readiness.check import ServerCheck
 from partita.migrate.understanding.schema.inventory import Inventory
 
 Phase = Literal["before", "during", "parallel", "cutover", "way back"]
@@ -17,6 +19,8 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     phase: Phase
     text: str
     command: str | None = None
+    blocked_by: list[str] = field(default_factory=list)
+    """What has to be changed on the server before the step can be taken."""
 
 
 BACKUPS = {
@@ -42,16 +46,31 @@ POSITIONS = {
 }
 
 
-def plan_recovery(inventory: Inventory, goals: Goals) -> list[Step]:
-    """In the order in which the steps are taken."""
+LOG_POSITIONS = (" --source-data=2", " --master-data=2")
+"""A dump writes the position down, and fails where the server keeps no binary log."""
+
+
+def plan_recovery(
+    inventory: Inventory, goals: Goals, checks: Iterable[ServerCheck] = ()
+) -> list[Step]:
+    """In the order in which the steps are taken; `checks` are those of the server."""
     database = inventory.database
     quoted = shlex.quote(database)
+    missing = {
+        purpose: [one for one in checks if one.purpose == purpose and not one.is_ready]
+        for purpose in ("backup", "changes")
+    }
+    backup = BACKUPS[inventory.dialect].format(database=quoted)
+    if any(one.setting == "log_bin" for one in missing["changes"]):
+        for option in LOG_POSITIONS:
+            backup = backup.replace(option, "")
     steps = [
         Step(
             phase="before",
             text=f"Back up {database} without locking it, and keep the copy until the old"
             " database is switched off.",
-            command=BACKUPS[inventory.dialect].format(database=quoted),
+            command=backup,
+            blocked_by=[one.sentence for one in missing["backup"]],
         ),
         Step(
             phase="before",
@@ -69,6 +88,9 @@ def plan_recovery(inventory: Inventory, goals: Goals) -> list[Step]:
         Step(
             phase="during",
             text=f"{POSITIONS[inventory.dialect]}; a load that fails begins again from there.",
+            blocked_by=[one.sentence for one in missing["changes"]]
+            if inventory.dialect != "sqlite"
+            else [],
         ),
         Step(
             phase="during",

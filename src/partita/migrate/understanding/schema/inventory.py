@@ -52,6 +52,11 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     default: str | None = None
 
 
+def is_derived(column: Column) -> bool:
+    """Whether the source makes a column of others: nobody writes it."""
+    return column.is_generated or column.type.lower() == "tsvector"
+
+
 class ForeignKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     columns: list[str]
     referenced_table: str
@@ -82,6 +87,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True):
     indexes: list[Index] = field(default_factory=list)
     """Unique constraints are unique indexes here."""
     triggers: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
+    """PostgreSQL: what rewrites a statement into others."""
     partitions: list[str] = field(default_factory=list)
     inherits: list[str] = field(default_factory=list)
     """PostgreSQL: reading those tables reads the rows of this one too."""

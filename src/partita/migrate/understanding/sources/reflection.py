@@ -155,6 +155,7 @@ def _table(catalog: Catalog, place: Place, reflected: _Reflected) -> Table:
             facts, reflected.indexes.get(place) or [], reflected.unique.get(place) or []
         ),
         triggers=facts.triggers,
+        rules=facts.rules,
         partitions=facts.partitions,
         inherits=facts.inherits,
         is_inherited=facts.is_inherited,

@@ -32,6 +32,7 @@ from partita.workflows.language.interpreting.happenings import (
     TaskTimedOut,
     TimerFired,
 )
+from partita.workflows.language.interpreting.resources import MAP_RUN
 from partita.workflows.language.interpreting.run import (
     ABORTED,
     FAILED,
@@ -192,6 +193,8 @@ def _fire(walk: Walk, line: Line) -> None:
 
 def _started(walk: Walk, line: Line, task: StartTask, happening: TaskStarted) -> None:
     details = history.task_details(task) or None
+    if task.resource == MAP_RUN:
+        details = {"mapRunArn": task.input["mapRunArn"]}
     if happening.worker_name is not None:
         details = {"workerName": happening.worker_name}
     line.task = replace(task, is_started=True)
@@ -212,6 +215,8 @@ def _succeeded(walk: Walk, line: Line, task: StartTask, happening: TaskSucceeded
         return
     details = {**history.task_details(task), **history.data("output", happening.output)}
     walk.record_event(line, history.task_type(task, "Succeeded"), details)
+    if task.resource == MAP_RUN:
+        walk.record_event(line, "MapStateSucceeded", moves=False)
     line.waits_for = line.task = None
     state = walk.state_of(line)
     walk.attempt(line, partial(walk.conclude, line, state, happening.output))
@@ -232,6 +237,8 @@ def _heartbeat_missed(walk: Walk, line: Line, task: StartTask, _: HeartbeatMisse
 def _fail(walk: Walk, line: Line, task: StartTask, what: str, error: StateError) -> None:
     details = {**history.task_details(task), **history.failure(error.error, error.cause)}
     walk.record_event(line, history.task_type(task, what), details)
+    if task.resource == MAP_RUN:
+        walk.record_event(line, "MapStateFailed")
     walk.fail(line, error)
 
 

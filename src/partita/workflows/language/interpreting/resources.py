@@ -6,6 +6,8 @@ import re
 from typing import NamedTuple
 
 WAIT_FOR_TASK_TOKEN = ".waitForTaskToken"
+MAP_RUN = "map run"
+"""Stands for the resource of a distributed Map state, which is no task to its author."""
 
 _SERVICE = re.compile(
     r"arn:[\w-]+:states:[\w-]*:\d*:(?P<type>[\w-]+(?::[\w-]+)?):(?P<action>[\w.:-]+)"
@@ -26,7 +28,18 @@ class Resource(NamedTuple):
         return self.events == "Activity" or (self.action or "").endswith(WAIT_FOR_TASK_TOKEN)
 
 
+def map_run_arn(execution_arn: str, label: str, id: str) -> str:
+    """Of the map run that an execution's task with an id is."""
+    prefix, _, names = execution_arn.partition(":execution:")
+    if not names:
+        prefix, _, names = execution_arn.partition(":express:")
+    machine, _, execution = names.partition(":")
+    return f"{prefix}:mapRun:{machine}/{label}:{execution.partition(':')[0]}-{id}"
+
+
 def resource_of(arn: str) -> Resource:
+    if arn == MAP_RUN:
+        return Resource("MapRun")
     if _ACTIVITY.fullmatch(arn):
         return Resource("Activity")
     service = _SERVICE.fullmatch(arn)

@@ -152,7 +152,7 @@ def _prepare_parallel(trial: Trial, line: Line, state: State) -> None:
 
 def _prepare_map(trial: Trial, line: Line, state: State) -> None:
     scope = data_flow.selected(state, trial.scope(line))
-    items = map_items.items_of(trial, line, state, scope)
+    items = map_items.items_of(state, scope)
     inputs = [map_items.item_input(trial, line, state, item) for item in items]
     if "ItemBatcher" in state.fields:
         scope.note("afterItemBatcher", inputs)

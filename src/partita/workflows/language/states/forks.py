@@ -9,7 +9,7 @@ from partita.workflows.language.definition import State
 from partita.workflows.language.errors import BRANCH_FAILED, StateError
 from partita.workflows.language.interpreting.run import Fork, Line
 from partita.workflows.language.limits import INLINE_MAP_CONCURRENCY_MAX
-from partita.workflows.language.states import data_flow, map_items
+from partita.workflows.language.states import data_flow, distributed, map_items
 from partita.workflows.language.values import Json
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ def execute_parallel(walk: Walk, line: Line, state: State) -> None:
 
 
 def execute_map(walk: Walk, line: Line, state: State) -> None:
+    if distributed.is_distributed(state):
+        distributed.start(walk, line, state)
+        return
     scope = data_flow.selected(state, walk.scope(line))
-    items = map_items.items_of(walk, line, state, scope)
+    items = map_items.items_of(state, scope)
     concurrency = data_flow.number_of(state, "MaxConcurrency", scope) or INLINE_MAP_CONCURRENCY_MAX
     tolerated = map_items.tolerated(state, scope, len(items))
     walk.record_event(line, "MapStateStarted", {"length": len(items)})

@@ -29,16 +29,15 @@ def item_input(walk: Walk, line: Line, state: State, item: Item) -> Json:
     if "ItemBatcher" in state.fields:
         # The selector was applied to each item before batching.
         return item.value
-    return _selected(walk, line, state, item)
+    return _selected(data_flow.selected(state, walk.scope(line)), state, item)
 
 
-def _selected(walk: Walk, line: Line, state: State, item: Item) -> Json:
+def _selected(scope: Scope, state: State, item: Item) -> Json:
     template = state.fields.get("ItemSelector", state.fields.get("Parameters"))
     if template is None:
         if item.key is not None:
             return {"Key": item.key, "Value": item.value}
         return item.value
-    scope = data_flow.selected(state, walk.scope(line))
     context = {**scope.context, "Map": {"Item": item_context(item)}}
     scope = scope._replace(context=context)
     if state.is_jsonata:
@@ -52,16 +51,23 @@ def item_context(item: Item) -> dict[str, Json]:
     return found if item.key is None else {**found, "Key": item.key}
 
 
-def items_of(walk: Walk, line: Line, state: State, scope: Scope) -> list[Item]:
+def items_of(state: State, scope: Scope) -> list[Item]:
     """The item or batch of each iteration."""
-    items = _items(state, scope)
+    items = numbered(array_of(state, scope))
     if "ItemBatcher" in state.fields:
-        return _batches(walk, line, state, scope, items)
+        return _batches(state, scope, items)
     return items
 
 
-def _items(state: State, scope: Scope) -> list[Item]:
-    found = _array(state, scope)
+def inputs_of(state: State, scope: Scope, found: list[Json] | dict[str, Json]) -> list[Json]:
+    """The inputs of all iterations over what was found."""
+    items = numbered(found)
+    if "ItemBatcher" in state.fields:
+        return [batch.value for batch in _batches(state, scope, items)]
+    return [_selected(scope, state, item) for item in items]
+
+
+def numbered(found: list[Json] | dict[str, Json]) -> list[Item]:
     if isinstance(found, dict):
         return [
             Item(number=number, index=number, value=value, key=key)
@@ -70,7 +76,7 @@ def _items(state: State, scope: Scope) -> list[Item]:
     return [Item(number=number, index=number, value=value) for number, value in enumerate(found)]
 
 
-def _array(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
+def array_of(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
     if state.is_jsonata:
         field = "Items"
         found = scope.data
@@ -89,7 +95,7 @@ def _array(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
     raise StateError(RUNTIME, f'Reference path "{reference}" must point to array.')
 
 
-def _batches(walk: Walk, line: Line, state: State, scope: Scope, items: list[Item]) -> list[Item]:
+def _batches(state: State, scope: Scope, items: list[Item]) -> list[Item]:
     """Items in batches of limited number and size (ItemBatcher)."""
     batcher = State(state.name, "ItemBatcher", state.fields["ItemBatcher"], state.query_language)
     items_max = data_flow.number_of(batcher, "MaxItemsPerBatch", scope) or len(items)
@@ -101,7 +107,7 @@ def _batches(walk: Walk, line: Line, state: State, scope: Scope, items: list[Ite
     gathered: list[Json] = []
     size = 0
     for item in items:
-        value = _selected(walk, line, state, item)
+        value = _selected(scope, state, item)
         grown = size + len(json_text(value).encode())
         is_too_large = bytes_max is not None and gathered and grown > bytes_max
         if len(gathered) >= items_max or is_too_large:

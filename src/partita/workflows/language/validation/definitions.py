@@ -40,6 +40,27 @@ from partita.workflows.language.values import Json, parse_json
 Source = str | bytes | dict[str, Json]
 
 _TERMINAL = ("Succeed", "Fail")
+DISTRIBUTED = "DISTRIBUTED"
+READERS = (
+    *(":s3:getObject", ":s3:listObjectsV2"),
+    *(":dynamodb:scan", ":dynamodb:query"),
+)
+"""Reading a table is ours: the service reads exports of tables."""
+WRITERS = (":s3:putObject",)
+READER_CONFIG: dict[str, tuple[str, ...]] = {
+    "InputType": ("CSV", "JSON", "JSONL"),
+    "CSVHeaderLocation": ("FIRST_ROW", "GIVEN"),
+    "CSVDelimiter": ("COMMA", "PIPE", "SEMICOLON", "SPACE", "TAB"),
+    "CSVHeaders": (),
+    "ItemsPointer": (),
+    "MaxItems": (),
+    "MaxItemsPath": (),
+}
+WRITER_CONFIG: dict[str, tuple[str, ...]] = {
+    "OutputType": ("JSON", "JSONL"),
+    "Transformation": ("NONE", "COMPACT", "FLATTEN"),
+}
+"""Their fields, with the values that these may have."""
 _LANGUAGES = (JSONPATH, JSONATA)
 
 
@@ -327,6 +348,10 @@ class _Examination:
             self._inner(processor, here, language, scope, ("Comment", "ProcessorConfig"))
             if isinstance(processor, dict):
                 self._processor_config(processor.get("ProcessorConfig", {}), here)
+                self._distributed_only(fields, processor.get("ProcessorConfig"), place)
+        for part, resources in (("ItemReader", READERS), ("ResultWriter", WRITERS)):
+            if part in fields:
+                self._reader(fields[part], f"{place}/{part}", own, resources)
         batcher = fields.get("ItemBatcher")
         if batcher is not None:
             self._batcher(batcher, f"{place}/ItemBatcher", own)
@@ -343,15 +368,49 @@ class _Examination:
         if not any(name.startswith("Max") for name in fields):
             self._findings.wrong("MaxItemsPerBatch or MaxInputBytesPerBatch is required", place)
 
+    def _distributed_only(self, fields: dict[str, Json], config: Json, place: str) -> None:
+        mode = config.get("Mode") if isinstance(config, dict) else None
+        for name in ("ItemReader", "ResultWriter"):
+            if name in fields and mode != DISTRIBUTED:
+                self._findings.wrong(f"{name} is only allowed in the mode DISTRIBUTED", place)
+
+    def _reader(self, fields: Json, place: str, language: str, resources: tuple[str, ...]) -> None:
+        """Where the items of a distributed Map state come from, or its results go."""
+        if not isinstance(fields, dict):
+            self._findings.wrong("The value must be an object", place)
+            return
+        given = "Arguments" if language == JSONATA else "Parameters"
+        self._findings.known(
+            fields, place, ("Resource", "ReaderConfig", "WriterConfig", given, "Comment")
+        )
+        check = (QUERY_FIELDS if language == JSONATA else PATH_FIELDS)[given]
+        self._findings.check(fields, place, {given: check})
+        resource = fields.get("Resource")
+        is_without = resource is None and "WriterConfig" in fields
+        if not is_without and not (isinstance(resource, str) and resource.endswith(resources)):
+            self._findings.wrong(
+                f"The resource {resource!r} is not supported by this server", f"{place}/Resource"
+            )
+        for part, known in (("ReaderConfig", READER_CONFIG), ("WriterConfig", WRITER_CONFIG)):
+            config, here = fields.get(part, {}), f"{place}/{part}"
+            if not isinstance(config, dict):
+                self._findings.wrong("The value must be an object", here)
+                continue
+            self._findings.known(config, here, tuple(known))
+            for name, values in known.items():
+                if values and name in config and config[name] not in values:
+                    self._findings.wrong(f"Value must be one of: {list(values)}", f"{here}/{name}")
+
     def _processor_config(self, config: Json, place: str) -> None:
         here = f"{place}/ProcessorConfig"
         mode = config.get("Mode", "INLINE") if isinstance(config, dict) else None
-        if mode == "DISTRIBUTED":
+        if mode not in ("INLINE", DISTRIBUTED):
+            self._findings.wrong("Value must be one of: [INLINE, DISTRIBUTED]", f"{here}/Mode")
+        type = config.get("ExecutionType") if isinstance(config, dict) else None
+        if mode == DISTRIBUTED and type not in ("STANDARD", "EXPRESS"):
             self._findings.wrong(
-                "Map states run inline here: the mode DISTRIBUTED is not supported", f"{here}/Mode"
+                "Value must be one of: [STANDARD, EXPRESS]", f"{here}/ExecutionType"
             )
-        elif mode != "INLINE":
-            self._findings.wrong("Value must be one of: [INLINE]", f"{here}/Mode")
 
 
 def _assigned_by(fields: Json) -> frozenset[str]:

@@ -307,7 +307,10 @@ STRUCTURE = {
     "Choice": ("Choices", "Default"),
     "Task": ("Retry", "Catch"),
     "Parallel": ("Branches", "Retry", "Catch"),
-    "Map": ("ItemProcessor", "Iterator", "ItemBatcher", "Label", "Retry", "Catch"),
+    "Map": (
+        *("ItemProcessor", "Iterator", "ItemBatcher", "Label", "Retry", "Catch"),
+        *("ItemReader", "ResultWriter"),
+    ),
 }
 """Fields that have checks of their own."""
 

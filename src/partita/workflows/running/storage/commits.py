@@ -11,7 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from partita.client import Client, ClientError
-from partita.workflows.running.storage.items import TRANSACTION_BYTES_MAX, Action, action_bytes
+from partita.client.records import Action, action_bytes
+from partita.workflows.running.storage.items import TRANSACTION_BYTES_MAX
 
 logger = logging.getLogger(__name__)
 

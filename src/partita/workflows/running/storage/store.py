@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from partita.client import Client
+from partita.client.records import ABSENT, Action, Item, Table, key, query, rest_keys
 from partita.workflows.language import Run, decode_run, encode_run
 from partita.workflows.running.storage import items
 from partita.workflows.running.storage.commits import Commits
-from partita.workflows.running.storage.items import Action, Item
 from partita.workflows.running.storage.records import (
     EXPRESS,
     RUNNING,
@@ -22,7 +22,6 @@ from partita.workflows.running.storage.records import (
     Machine,
     Version,
 )
-from partita.workflows.running.storage.table import Table, query
 
 Event = dict[str, Any]
 _encode = msgspec.json.encode
@@ -30,8 +29,10 @@ _encode = msgspec.json.encode
 
 class Store(Table):
     def __init__(self, client: Client, table: str = items.TABLE) -> None:
-        super().__init__(client, table)
+        super().__init__(client, items.table_definition(table))
         self._commits = Commits(client)
+        self._definitions: set[str] = set()
+        """Of map runs, by their digests."""
         self._rests: dict[str, Sequence[Item]] = {}
         """Keys of the further items of long states, by execution."""
 
@@ -58,6 +59,15 @@ class Store(Table):
             partition, sort = items.versions_of(machine.name), items.version_sort(version.number)
             actions.append(await self.put(partition, sort, _encode(version)))
         await self._commits.commit(actions)
+
+    async def put_definition(self, machine: Machine) -> None:
+        """What executions run of a machine that is none of its own."""
+        if machine.digest not in self._definitions:
+            content = machine.definition.encode()
+            await self._commits.commit(
+                [await self.put(f"definition#{machine.digest}", items.DEFINITION, content)]
+            )
+            self._definitions.add(machine.digest)
 
     async def version(self, machine: str, number: int) -> Version | None:
         return await self.read(items.versions_of(machine), items.version_sort(number), Version)
@@ -93,7 +103,7 @@ class Store(Table):
         """Raises Conflict when the name is taken."""
         if execution.type == EXPRESS and execution.status != RUNNING:
             return
-        actions = [await self._put_execution(execution, run, items.ABSENT)]
+        actions = [await self._put_execution(execution, run, ABSENT)]
         if execution.status != SUCCEEDED:
             actions.append(await self._put_state(execution, 1, run))
         await self._commits.commit([*actions, *await self._put_events(execution, events)])
@@ -188,7 +198,7 @@ class Store(Table):
         return await self._event_count(arn, items.STATE) is not None
 
     async def _event_count(self, arn: str, sort: str) -> int | None:
-        request = {"Key": items.key(arn, sort), "ProjectionExpression": "events"}
+        request = {"Key": key(arn, sort), "ProjectionExpression": "events"}
         answer = await self.call("GetItem", {**request, "ConsistentRead": True})
         return int(answer["Item"]["events"]["N"]) if "Item" in answer else None
 
@@ -258,7 +268,7 @@ class Store(Table):
 
     def _remember_rest(self, arn: str, state: Item) -> None:
         """States are written often: the further items of the previous one are deleted later."""
-        keys = items.rest_keys(state)
+        keys = rest_keys(state)
         if keys:
             self._rests[arn] = keys
         else:
@@ -266,7 +276,7 @@ class Store(Table):
 
 
 def _expected(is_new: bool) -> Item:
-    return items.ABSENT if is_new else {"ConditionExpression": "attribute_exists(pk)"}
+    return ABSENT if is_new else {"ConditionExpression": "attribute_exists(pk)"}
 
 
 def _execution_attributes(execution: Execution, run: Run) -> Item:

@@ -1,8 +1,4 @@
-"""The functions that tasks call: those of the settings, and those of installed packages.
-
-A package provides one as an entry point of the group `partita.functions`. A process runs one call
-at a time; processes are started when they are needed and kept for the next call.
-"""
+"""The functions that tasks call: over the wire, or in processes of a program's own engine."""
 
 from __future__ import annotations
 
@@ -10,52 +6,91 @@ import asyncio
 import json
 import os
 from collections.abc import Iterable
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from partita.functions.process import Function, FunctionError, FunctionProcess
+from partita.client import Client, ClientError
+from partita.client.functions import invoke
+from partita.errors import TooManyRequestsException
+from partita.functions.running.pools import Pool
+from partita.functions.running.process import Function, FunctionError
 from partita.settings import Function as Setting
 from partita.workflows.language.errors import StateError
 from partita.workflows.running.arns import function_arn, function_name
 
-GROUP = "partita.functions"
-PROCESSES_MAX = 8
-"""For a function without a limit of its own; further calls wait."""
-CORES = os.cpu_count() or 1
-BUSY_SECONDS = 0.05
-"""How long a call waits for a busy process before another one is started."""
-CALLS_MAX = 1000
-"""Running and waiting: the concurrency that Lambda gives an account."""
+LATEST = "$LATEST"
 
 
-class Functions:
-    """By name. Functions of the settings take precedence over those of packages."""
+class Functions(Protocol):
+    async def call(
+        self, resource: str, event: Any, *, is_event: bool = False, role: str = ""
+    ) -> tuple[Any, str]:
+        """The result of a function, and the version that gave it. Raises StateError when it fails.
+        An event is only handed over. The rights are those of a role, where the server asks for
+        any."""
+
+    async def close(self) -> None: ...
+
+
+class RemoteFunctions:
+    """Those that Lambda's API knows."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def call(
+        self, resource: str, event: Any, *, is_event: bool = False, role: str = ""
+    ) -> tuple[Any, str]:
+        name = function_name(resource)
+        if name is None:
+            raise _unknown(resource)
+        try:
+            invoked = await invoke(
+                self._client, name, json.dumps(event).encode(), is_event=is_event, role=role
+            )
+        except ClientError as error:
+            if error.code == "ResourceNotFoundException":
+                raise _unknown(resource) from error
+            cause = f"{error.message} (Service: Lambda, Status Code: {error.status})"
+            raise StateError(f"Lambda.{error.code}", cause) from error
+        if is_event:
+            return {}, invoked.version
+        payload = json.loads(invoked.payload)
+        if invoked.is_error:
+            raise StateError(payload["errorType"], json.dumps(payload))
+        return payload, invoked.version
+
+    async def close(self) -> None:
+        pass
+
+
+class LocalFunctions:
+    """Those that a program brings along, by name."""
 
     def __init__(self, functions: Iterable[Setting], folder: Path) -> None:
         starts = asyncio.Lock()
-        offered = [
-            Setting(name=point.name, handler=point.value) for point in entry_points(group=GROUP)
-        ]
         self._calls: set[asyncio.Task[Any]] = set()
         self._pools = {
-            setting.name: _Pool(setting, folder, starts) for setting in (*offered, *functions)
+            setting.name: Pool(_described(setting, folder), starts, setting.concurrency)
+            for setting in functions
         }
 
-    async def call(self, resource: str, event: Any) -> Any:
-        """The result of a function. Raises StateError when it fails."""
+    async def call(
+        self, resource: str, event: Any, *, is_event: bool = False, role: str = ""
+    ) -> tuple[Any, str]:
         pool = self._pools.get(function_name(resource) or "")
         if pool is None:
-            raise StateError(
-                "Lambda.ResourceNotFoundException",
-                f"Function not found: {resource} (Service: Lambda, Status Code: 404)",
-            )
+            raise _unknown(resource)
         call = asyncio.create_task(pool.call(json.dumps(event).encode()))
         self._calls.add(call)
         call.add_done_callback(self._forget)
         try:
             # A function runs on even when nobody waits for it any more, as on Lambda.
-            return await asyncio.shield(call)
+            outcome = await asyncio.shield(call)
+            return json.loads(outcome.result()), LATEST
+        except TooManyRequestsException as error:
+            cause = f"{error.message} (Service: Lambda, Status Code: 429)"
+            raise StateError("Lambda.TooManyRequestsException", cause) from error
         except FunctionError as error:
             raise StateError(error.error_type, json.dumps(error.content)) from error
 
@@ -72,61 +107,19 @@ class Functions:
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
 
 
-class _Pool:
-    """The processes of one function."""
+def _described(setting: Setting, folder: Path) -> Function:
+    return Function(
+        setting.name,
+        setting.handler,
+        folder / setting.folder,
+        setting.timeout_seconds,
+        function_arn(setting.name),
+        {**os.environ, **setting.environment},
+    )
 
-    def __init__(self, setting: Setting, folder: Path, starts: asyncio.Lock) -> None:
-        self._function = Function(
-            setting.name,
-            setting.handler,
-            folder,
-            setting.timeout_seconds,
-            function_arn(setting.name),
-            setting.environment,
-        )
-        self._starts = starts
-        limit = setting.concurrency
-        self._calls_max = CALLS_MAX if limit is None else limit
-        self._calls = 0
-        self._turns = asyncio.Semaphore(PROCESSES_MAX if limit is None else limit)
-        self._processes: list[FunctionProcess] = []
-        self._idle: asyncio.LifoQueue[FunctionProcess] = asyncio.LifoQueue()
 
-    async def call(self, event: bytes) -> Any:
-        if self._calls >= self._calls_max:
-            raise StateError(
-                "Lambda.TooManyRequestsException",
-                "Rate Exceeded. (Service: Lambda, Status Code: 429)",
-            )
-        self._calls += 1
-        try:
-            async with self._turns:
-                return await self._call_process(event)
-        finally:
-            self._calls -= 1
-
-    async def _call_process(self, event: bytes) -> Any:
-        process = await self._take()
-        try:
-            return await process.call(event)
-        finally:
-            self._idle.put_nowait(process)
-
-    async def _take(self) -> FunctionProcess:
-        """An idle process, or a new one. More processes than cores help only functions that wait
-        rather than compute, so they are started only when none becomes idle for a while.
-        """
-        while len(self._processes) >= CORES or not self._idle.empty():
-            try:
-                async with asyncio.timeout(BUSY_SECONDS):
-                    return await self._idle.get()
-            except TimeoutError:
-                if sum(process.is_starting for process in self._processes) < CORES:
-                    break
-        process = FunctionProcess(self._function, self._starts)
-        self._processes.append(process)
-        return process
-
-    async def close(self) -> None:
-        for process in self._processes:
-            await process.close()
+def _unknown(resource: str) -> StateError:
+    return StateError(
+        "Lambda.ResourceNotFoundException",
+        f"Function not found: {resource} (Service: Lambda, Status Code: 404)",
+    )

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from partita.server.protocol import model
 from partita.workflows.language import Diagnostic, InvalidDefinition, StateMachine
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import EXPRESS
+from partita.workflows.running.tasks.buckets import OPERATIONS as S3_OPERATIONS
 
 LAMBDA, ACTIVITY, INVOKE, START = "lambda", "activity", "lambda:invoke", "states:startExecution"
-DYNAMODB, SDK = "dynamodb", "aws-sdk"
+DYNAMODB, SDK, S3, STAND_IN = "dynamodb", "aws-sdk", "s3", "stand-in"
+HTTP, API = "http:invoke", "apigateway:invoke"
+MESSAGES = ("sns:publish", "sqs:sendMessage", "events:putEvents")
+SDK_MESSAGES = {
+    "sns:publish": "sns:publish",
+    "sqs:sendMessage": "sqs:sendMessage",
+    "eventbridge:putEvents": "events:putEvents",
+}
+"""Operations of aws-sdk tasks that are the same as optimised ones."""
 SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
+REST = ("lambda", "scheduler")
+_STATES = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:")
 _SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
+
+
+STATES_NAMES = "States."
 
 
 class SdkService(NamedTuple):
@@ -24,14 +39,29 @@ class SdkService(NamedTuple):
     errors: str
     """The prefix of its errors."""
     model: str
+    names: str = ""
+    """What goes before the names of its operations in the registry."""
 
 
 SDK_SERVICES = {
     "dynamodb": SdkService("dynamodb", "DynamoDb", model.DYNAMODB),
-    "kinesis": SdkService("kinesis", "Kinesis", model.KINESIS),
-    "sfn": SdkService("states", "Sfn", model.STEP_FUNCTIONS),
+    "kinesis": SdkService("kinesis", "Kinesis", model.KINESIS, model.KINESIS_NAMES),
+    "sfn": SdkService("states", "Sfn", model.STEP_FUNCTIONS, STATES_NAMES),
+    "lambda": SdkService("lambda", "Lambda", model.LAMBDA, "lambda."),
+    "scheduler": SdkService("scheduler", "Scheduler", model.SCHEDULER, "scheduler."),
 }
 """By their name in a Resource."""
+
+
+class Abilities(NamedTuple):
+    """What this server can do for tasks."""
+
+    operations: frozenset[str] | None = None
+    """Those that are built, by their names in the registry; None when that is not known."""
+    may_call: bool = True
+    """Whether machines may send HTTP requests to others."""
+    stand_ins: Mapping[str, str] = {}
+    """Functions that do the tasks of services that are not built, by resource."""
 
 
 class Integration(NamedTuple):
@@ -58,8 +88,14 @@ def integration_of(resource: str) -> Integration | None:
         name = arns.function_name(resource) if is_function else None
         return None if name is None else Integration(LAMBDA, name)
     sdk, service, operation, pattern = match.groups(default="")
+    if sdk and (service, operation, pattern) == ("lambda", "invoke", ""):
+        return Integration(INVOKE, operation, pattern, SDK)
     if sdk and service in SDK_SERVICES and pattern in ("", TOKEN):
         return Integration(SDK, operation, pattern, service)
+    if sdk and service == S3 and operation in S3_OPERATIONS and not pattern:
+        return Integration(S3, operation)
+    if sdk and pattern in ("", TOKEN) and f"{service}:{operation}" in SDK_MESSAGES:
+        return Integration(SDK_MESSAGES[f"{service}:{operation}"], operation, pattern, SDK)
     if service == DYNAMODB and operation in DYNAMODB_OPERATIONS and not pattern:
         return Integration(DYNAMODB, operation)
     named = f"{service}:{operation}"
@@ -68,34 +104,57 @@ def integration_of(resource: str) -> Integration | None:
     return None
 
 
+def stand_in(resource: str, functions: Mapping[str, str]) -> Integration | None:
+    """The function that does a task in place of a service; it answers for a job as well."""
+    match = _STATES.match(resource)
+    name = None if match is None else functions.get(resource[match.end() :])
+    if name is None:
+        return None
+    return Integration(STAND_IN, name, TOKEN if resource.endswith(TOKEN) else "")
+
+
 def is_activity(resource: str) -> bool:
     return arns.kind_of(resource) == arns.ACTIVITY
 
 
-_PATTERNS = {INVOKE: ("", TOKEN), START: ("", SYNC, SYNC_2, TOKEN)}
+_PATTERNS = {
+    INVOKE: ("", TOKEN),
+    START: ("", SYNC, SYNC_2, TOKEN),
+    **dict.fromkeys(MESSAGES, ("", TOKEN)),
+    HTTP: ("",),
+    API: ("", TOKEN),
+}
 
 
-def check_resources(machine: StateMachine, type: str) -> None:
+def check_resources(machine: StateMachine, type: str, abilities: Abilities) -> None:
     """Raises InvalidDefinition for resources that are not supported, or not for the type."""
     refused = [
         Diagnostic("ERROR", "SCHEMA_VALIDATION_FAILED", reason, location)
         for location, resource in machine.tasks()
-        if (reason := _refusal(resource, type))
+        if (reason := _refusal(resource, type, abilities))
     ]
     if refused:
         raise InvalidDefinition(refused)
 
 
-def _is_known(integration: Integration) -> bool:
+def _is_built(integration: Integration, abilities: Abilities) -> bool:
     if integration.kind != SDK:
         return True
-    return integration.operation in model.load(SDK_SERVICES[integration.service].model).inputs
+    service = SDK_SERVICES[integration.service]
+    if abilities.operations is not None:
+        return service.names + integration.operation in abilities.operations
+    return integration.operation in model.load(service.model).inputs
 
 
-def _refusal(resource: str, type: str) -> str:
-    integration = integration_of(resource)
-    if integration is None or not _is_known(integration):
+def _refusal(resource: str, type: str, abilities: Abilities) -> str:
+    integration = stand_in(resource, abilities.stand_ins) or integration_of(resource)
+    if integration is None or not _is_built(integration, abilities):
         return f"The resource {resource!r} is not supported by this server"
+    if integration.kind in (HTTP, API) and not abilities.may_call:
+        return (
+            f"The resource {resource!r} is not supported by a server that others can reach, "
+            "unless it is started with --allow-function-uploads"
+        )
     if type == EXPRESS and integration.kind == ACTIVITY:
         return "Express state machine does not support Activity ARN"
     if type == EXPRESS and integration.pattern:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from partita.client import Client, ClientError
 from partita.errors import StepFunctionsError
+from partita.functions.sinks import Sinks
+from partita.server.rest import request_for
 from partita.workflows.language import (
     Happening,
     StartTask,
@@ -22,15 +24,24 @@ from partita.workflows.language.errors import (
     TASK_FAILED,
     StateError,
 )
+from partita.workflows.language.interpreting.resources import MAP_RUN
 from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import SUCCEEDED, Execution
 from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks import integrations
+from partita.workflows.running.tasks import buckets, http_calls, integrations, messages
 from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.attribute_values import completed
+from partita.workflows.running.tasks.buckets import Buckets
 from partita.workflows.running.tasks.functions import Functions
-from partita.workflows.running.tasks.integrations import SYNC, SYNC_2, Integration, integration_of
+from partita.workflows.running.tasks.integrations import (
+    SYNC,
+    SYNC_2,
+    Integration,
+    integration_of,
+    stand_in,
+)
+from partita.workflows.running.tasks.map_runs import MapRuns
 from partita.workflows.running.tasks.member_names import from_wire, to_wire
 
 Report = Callable[..., None]
@@ -62,19 +73,34 @@ class Executions(Protocol):
 
 class TaskRunner:
     def __init__(
-        self, client: Client, store: Store, functions: Functions, activities: Activities
+        self,
+        client: Client,
+        store: Store,
+        functions: Functions,
+        activities: Activities,
+        sinks: Sinks,
+        buckets: Buckets,
+        stand_ins: Mapping[str, str],
     ) -> None:
         self._client = client
         self._store = store
         self._functions = functions
         self._activities = activities
+        self._sinks = sinks
+        self._buckets = buckets
+        self._stand_ins = stand_ins
+        self.map_runs = MapRuns(client, buckets)
         self.executions: Executions | None = None
 
     async def run_task(
-        self, task: StartTask, execution_arn: str, report: Report, note: Note
+        self, task: StartTask, execution_arn: str, role: str, report: Report, note: Note
     ) -> None:
-        """Run a task and report its outcome. Raises StateError when it fails."""
-        integration = integration_of(task.resource)
+        """Run a task with the rights of a role, and report its outcome. Raises StateError when it
+        fails."""
+        if task.resource == MAP_RUN:
+            await self.map_runs.run(task, execution_arn, role, report)
+            return
+        integration = stand_in(task.resource, self._stand_ins) or integration_of(task.resource)
         if integration is None:
             raise StateError(RUNTIME, f"The resource {task.resource!r} cannot be called here")
         if integration.kind == integrations.ACTIVITY:
@@ -83,7 +109,7 @@ class TaskRunner:
         if not task.is_submitted:
             started = TaskStarted(task.id)
             try:
-                output = await self._answer(integration, task, execution_arn)
+                output = await self._answer(integration, task, execution_arn, role)
             except StateError as error:
                 report(started, TaskFailed(task.id, error.error, error.cause))
                 return
@@ -103,60 +129,108 @@ class TaskRunner:
             raise StateError(RUNTIME, f"The activity {task.resource} does not exist.")
         await self._activities.offer(name, task, note)
 
-    async def _answer(self, integration: Integration, task: StartTask, execution_arn: str) -> Any:
+    async def _answer(
+        self, integration: Integration, task: StartTask, execution_arn: str, role: str
+    ) -> Any:
+        if integration.kind == integrations.STAND_IN:
+            return (await self._functions.call(integration.name, task.input, role=role))[0]
         if integration.kind == integrations.LAMBDA:
-            return await self._functions.call(task.resource, task.input)
+            return (await self._functions.call(task.resource, task.input, role=role))[0]
         if not isinstance(task.input, dict):
             raise StateError(RUNTIME, f"{task.resource} takes an object, not {task.input!r:.100}")
         if integration.kind == integrations.INVOKE:
-            return await self._invoke(task.input)
+            return await self._invoke(task.input, role)
         if integration.kind == integrations.START:
-            return await self._start(task, execution_arn)
+            return await self._start(task, execution_arn, role)
+        if integration.kind in integrations.MESSAGES:
+            answer = await messages.OPERATIONS[integration.kind](
+                self._sinks.acting_for(role), task.input
+            )
+            return answer if integration.service == integrations.SDK else answer | _metadata()
+        if integration.kind == integrations.S3:
+            for action, resource in buckets.needs(integration.name, task.input):
+                await self._check(role, action, resource, "S3")
+            return buckets.run(self._buckets, integration.name, task.input)
+        if integration.kind == integrations.HTTP:
+            machine = _machine_of(execution_arn)
+            await self._check(role, "states:InvokeHTTPEndpoint", machine, "States.Http")
+            return await http_calls.call_http(task.input)
+        if integration.kind == integrations.API:
+            await self._check(role, "execute-api:Invoke", "*", "ApiGateway")
+            return await http_calls.call_api(task.input)
         if integration.service == "sfn":
-            return await self._ask_ourselves(integration, task.input)
-        return await self._ask(integration, task.input)
+            return await self._ask_ourselves(integration, task.input, role)
+        return await self._ask(integration, task.input, role)
 
-    async def _invoke(self, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _check(self, role: str, action: str, resource: str, prefix: str) -> None:
+        try:
+            await self._client.check_right(role, action, resource)
+        except ClientError as error:
+            raise StateError(f"{prefix}.{error.code}", error.message) from error
+
+    async def _invoke(self, parameters: dict[str, Any], role: str) -> dict[str, Any]:
         name = parameters.get("FunctionName")
         if not isinstance(name, str):
             raise StateError(PARAMETER_PATH_FAILURE, "lambda:invoke needs a FunctionName")
-        if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
-            raise StateError(RUNTIME, "Here lambda:invoke always waits for the function's result")
-        payload = await self._functions.call(name, parameters.get("Payload", {}))
-        return {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200, **_metadata()}
+        is_event = parameters.get("InvocationType", "RequestResponse") == "Event"
+        if qualifier := parameters.get("Qualifier"):
+            name = f"{name}:{qualifier}"
+        payload, version = await self._functions.call(
+            name, parameters.get("Payload", {}), is_event=is_event, role=role
+        )
+        if is_event:
+            return {"Payload": "", "StatusCode": 202, **_metadata()}
+        return {"ExecutedVersion": version, "Payload": payload, "StatusCode": 200, **_metadata()}
 
-    async def _ask(self, integration: Integration, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(
+        self, integration: Integration, parameters: dict[str, Any], role: str
+    ) -> dict[str, Any]:
         """An operation of a service, over the wire."""
         if integration.kind == integrations.DYNAMODB:
             service, prefix, general = "dynamodb", "DynamoDB", "AmazonDynamoDBException"
             parameters = completed(parameters)
         else:
-            service, prefix, _ = integrations.SDK_SERVICES[integration.service]
+            service, prefix, *_ = integrations.SDK_SERVICES[integration.service]
             general = f"{prefix}Exception"
         try:
-            answer = await self._client.call(service, integration.operation, parameters)
+            if service in integrations.REST:
+                answer = await self._ask_rest(service, integration.operation, parameters, role)
+            else:
+                answer = await self._client.call_for(
+                    role, service, integration.operation, parameters
+                )
         except ClientError as error:
             code = general if error.code in UNMODELLED else error.code
             cause = f"{error.message} (Service: {prefix}, Status Code: {error.status})"
             raise StateError(f"{prefix}.{code}", cause) from error
         return {**answer, **_metadata()} if integration.kind == integrations.DYNAMODB else answer
 
-    async def _ask_ourselves(self, integration: Integration, parameters: dict[str, Any]) -> Any:
+    async def _ask_rest(
+        self, service: str, name: str, parameters: dict[str, Any], role: str
+    ) -> Any:
+        method, target, headers, body = request_for(service, name, parameters)
+        answer = await self._client.request(service, method, target, body, headers, role=role)
+        return parse_json(answer.content) if answer.content else {}
+
+    async def _ask_ourselves(
+        self, integration: Integration, parameters: dict[str, Any], role: str
+    ) -> Any:
         """An operation of Step Functions, over the wire as for any other client."""
         try:
-            return from_wire(await self._ask(integration, to_wire(parameters)))
+            return from_wire(await self._ask(integration, to_wire(parameters), role))
         except StateError as error:
             # Names of errors are classes of the SDK for Java, which all end in Exception.
             name = error.error or ""
             suffix = "" if name.endswith("Exception") else "Exception"
             raise StateError(name + suffix, error.cause) from error
 
-    async def _start(self, task: StartTask, execution_arn: str) -> dict[str, Any]:
+    async def _start(self, task: StartTask, execution_arn: str, role: str) -> dict[str, Any]:
         assert self.executions is not None
         parameters = task.input
         machine = parameters.get("StateMachineArn")
         if not isinstance(machine, str):
             raise StateError(PARAMETER_PATH_FAILURE, "startExecution needs a StateMachineArn")
+        await self._check(role, "states:StartExecution", _unqualified(machine), "StepFunctions")
         name = _name(task, execution_arn)
         given = parameters.get("Input", {})
         try:
@@ -195,10 +269,23 @@ def started_execution(task: StartTask, execution_arn: str) -> str | None:
     return arns.execution_arn(name)
 
 
+def _unqualified(machine_arn: str) -> str:
+    """The machine of a version or an alias, as policies name it."""
+    try:
+        return arns.machine_arn(arns.qualified(machine_arn)[0])
+    except StepFunctionsError:
+        return machine_arn
+
+
 def _name(task: StartTask, execution_arn: str) -> str:
     """Deterministic, so that a task that is started again finds its execution."""
     default = uuid.uuid5(uuid.NAMESPACE_URL, execution_arn + task.id)
     return str(task.input.get("Name") or default)
+
+
+def _machine_of(execution_arn: str) -> str:
+    parts = execution_arn.split(":")
+    return ":".join((*parts[:5], "stateMachine", *parts[6:7]))
 
 
 def _metadata() -> dict[str, Any]:

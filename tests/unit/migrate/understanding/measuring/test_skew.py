@@ -36,6 +36,21 @@ def test_when_every_row_was_seen_all_is_exact(values: list[str]) -> None:
     entropy = -sum(n / len(values) * math.log2(n / len(values)) for n in counted.values())
     assert found.entropy_bits == pytest.approx(entropy, abs=0.006)
     assert counted[found.top_value or ""] == top
+    squares = sum(n * n for n in counted.values())
+    assert found.rows_per_call == pytest.approx(squares / len(values), abs=0.006)
+    assert found.rows_per_call >= found.rows_per_value - 0.01
+
+
+def test_what_a_call_finds_is_estimated_from_a_sample() -> None:
+    """Half of a million rows have one value, the others one of 5,000."""
+    random = Random(7)
+    values = [
+        "often" if random.random() < 0.5 else str(random.randrange(5_000)) for _ in range(20_000)
+    ]
+    found = skew([*values], rows=1_000_000)
+    # 0.5 * 500,000 + 0.5 * 100
+    assert found.rows_per_call == pytest.approx(250_050, rel=0.03)
+    assert found.rows_per_value < 250
 
 
 def test_nulls_are_told_apart_and_count_for_nothing_else() -> None:

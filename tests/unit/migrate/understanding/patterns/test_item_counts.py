@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from partita.migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
 from partita.migrate.understanding.measuring.candidates import candidate_keys
@@ -74,6 +75,14 @@ def test_what_nobody_counted_is_told_by_the_sampled_rows(
 ) -> None:
     known = with_items(Patterns(patterns=[pattern(**members)]), shop("mysql"), ANALYSIS)
     assert known.patterns[0].items == items
+
+
+def test_values_that_occur_often_are_asked_for_often() -> None:
+    (table,) = ANALYSIS.tables
+    skewed = replace(table, keys=[replace(table.keys[0], rows_per_call=400.0)])
+    by_customer = pattern(equality=["orders.customer_id"])
+    known = with_items(Patterns(patterns=[by_customer]), shop("mysql"), Analysis(tables=[skewed]))
+    assert known.patterns[0].items == 400
 
 
 tables = st.lists(st.integers(0, 10**9), min_size=1, max_size=40).map(

@@ -289,3 +289,12 @@ def test_a_reference_whose_table_stands_in_the_row() -> None:
     )  # fmt: skip
     assert found("polymorphic reference", kinds, declared) == []
     assert found("polymorphic reference", table("pets", "id, type string", "id")) == []
+
+
+def test_the_kind_of_a_thing_beside_its_own_key_is_no_reference() -> None:
+    """As in the whitepaper's Games: GameType says what kind of game GameId is."""
+    games = table("Games", "GameId string, GameName string, GameType string", "GameId")
+    assert found("polymorphic reference", games) == []
+    lines = table("order_lines", "id, order_id, order_type string", "id")
+    assert len(found("polymorphic reference", lines)) == 1
+    assert found("polymorphic reference", lines, table("orders", "id", "id")) == []

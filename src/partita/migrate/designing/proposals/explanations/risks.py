@@ -12,13 +12,8 @@ from partita.migrate.understanding.schema.column_refs import Ref
 
 
 def risks(plan: ItemPlan) -> list[str]:
-    looks = (_unserved, _rows_without_items, _identities, _null_keys, _reads)
+    looks = (_rows_without_items, _identities, _null_keys, _reads)
     return [sentence for look in looks for sentence in look(plan)]
-
-
-def _unserved(plan: ItemPlan) -> Iterator[str]:
-    for name, why in plan.workload.unserved.items():
-        yield f"{name!r} is not served: {why}."
 
 
 def _rows_without_items(plan: ItemPlan) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.model.design import AttributeType
+from partita.migrate.model.key_texts import fixed_point_format
 from partita.migrate.model.templates import PATH, ROOT
 from partita.migrate.model.volumes import Volumes
+from partita.migrate.statements.values import fold_of
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import ColumnKind
 from partita.migrate.understanding.schema.join_paths import self_reference
@@ -32,7 +35,13 @@ TYPES: dict[ColumnKind, AttributeType] = {
 }
 """The usual one of `values.MAPPING`."""
 
-NUMBERS = ("integer", "decimal")
+WHOLE_DIGITS = {
+    "TINYINT": 3, "SMALLINT": 5, "SMALLSERIAL": 5, "MEDIUMINT": 8, "YEAR": 4, "INT": 10,
+    "INTEGER": 10, "SERIAL": 10, "OID": 10, "BIGINT": 20, "BIGSERIAL": 20,
+}  # fmt: skip
+"""That a number of a type may have; SQLite's INTEGER has eight bytes."""
+WHOLE_DIGITS_MAX = 20
+_PRECISION = re.compile(r"\((\d+)(?:\s*,\s*(\d+))?\)")
 
 
 class ColumnSource(NamedTuple):
@@ -70,7 +79,7 @@ class TemplateSource(NamedTuple):
 
 
 def template_source(
-    inputs: DesignInputs, entity: str, ref: Ref, *, is_ordered: bool = False
+    inputs: DesignInputs, entity: str, ref: Ref, *, is_sort: bool = False
 ) -> TemplateSource:
     """A template's field for a column, and the joins that lead to it."""
     part, _, of_tree = ref.column.rpartition(":")
@@ -83,6 +92,30 @@ def template_source(
     name = str(Ref("", column.column) if column.table == entity else column)
     formats = inputs.settings.formats
     shape = formats.get(str(ref)) or formats.get(str(column)) or ""
-    if is_ordered and not shape and inputs.volumes.kind(column) in NUMBERS:
-        shape = f"0{inputs.volumes.padding(column)}"
+    shape = shape or fold(inputs, column) or (number_format(inputs, column) if is_sort else "")
     return TemplateSource(f"{{{name}:{shape}}}" if shape else f"{{{name}}}", through)
+
+
+def fold(inputs: DesignInputs, ref: Ref) -> str:
+    """The format in which a key holds a text that is compared without regard to case."""
+    column = inputs.schema.column(ref)
+    return fold_of(column, inputs.volumes.inventory.dialect) if column is not None else ""
+
+
+def number_format(inputs: DesignInputs, ref: Ref) -> str:
+    """Fixed point, with as many digits as the type has; empty where it has no bound."""
+    column = inputs.schema.column(ref)
+    if column is None or column.kind not in ("integer", "decimal"):
+        return ""
+    name = re.split(r"[ (]", column.type.upper(), maxsplit=1)[0]
+    precision = _PRECISION.search(column.type)
+    if column.kind == "integer":
+        is_small = inputs.volumes.inventory.dialect == "sqlite"
+        digits = WHOLE_DIGITS_MAX - 1 if is_small else WHOLE_DIGITS.get(name, WHOLE_DIGITS_MAX)
+        return fixed_point_format(digits, 0)
+    if precision is None:
+        return fixed_point_format(WHOLE_DIGITS_MAX - 1, 4) if name == "MONEY" else ""
+    whole, fraction = int(precision[1]), int(precision[2] or 0)
+    if inputs.volumes.inventory.dialect == "sqlite":
+        return ""  # It keeps no precision.
+    return fixed_point_format(max(whole - fraction, 1), fraction)

@@ -14,6 +14,7 @@ from partita.migrate.designing.proposals.roles.roles import Collected
 from partita.migrate.designing.proposals.workload import Read
 from partita.migrate.model.design import Attribute
 from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import is_derived
 from partita.migrate.understanding.schema.join_paths import Link
 from partita.migrate.understanding.schema.words import name_parts, singular
 
@@ -93,6 +94,7 @@ def _draft(plan: ItemPlan, entity: str, *, is_latest: bool, beside: ReadTogether
             _add_merged(plan, draft, entity, child)
     _add_collected(plan, draft, entity, is_all=is_latest or version is None)
     _add_expiry(plan.inputs, draft, entity)
+    _add_unused(plan, draft, entity)
     return draft
 
 
@@ -120,6 +122,23 @@ def _add_own(plan: ItemPlan, draft: Draft, entity: str) -> None:
             draft.left_out[ref] = reason
         else:
             _add(plan, draft, entity, ref)
+
+
+def _add_unused(plan: ItemPlan, draft: Draft, entity: str) -> None:
+    """Columns of the row that nothing stands on: without them it could not be made again."""
+    held = {one.column for one in draft.attributes.values() if not one.through}
+    for column in plan.inputs.schema.table(entity).columns:
+        ref = Ref(entity, column.name)
+        if str(ref) in held or _reason_to_lose(plan, ref):
+            continue
+        draft.left_out.pop(ref, None)
+        draft.others.append(
+            Attribute(
+                name=_free_name(plan, draft, entity, ref),
+                type=attribute_type(plan.inputs.volumes, ref),
+                column=str(ref),
+            )
+        )
 
 
 def _add_above(
@@ -184,6 +203,15 @@ def _reason_to_leave_out(plan: ItemPlan, ref: Ref) -> str:
         return f"{link.parent}, which it refers to, only connects other tables"
     if inputs.settings.natural_keys.get(ref.table) and _is_surrogate(inputs, ref):
         return "a generated number that no pattern asks for; the stated natural key is used"
+    return _reason_to_lose(plan, ref)
+
+
+def _reason_to_lose(plan: ItemPlan, ref: Ref) -> str:
+    """Why no item at all holds a column."""
+    inputs = plan.inputs
+    column = inputs.schema.column(ref)
+    if column is not None and is_derived(column) and not inputs.usage.is_named(ref):
+        return "the source computes it from other columns, and so can the application"
     measured = inputs.volumes.column(ref)
     if measured is not None and measured.bytes_max > ITEM_BYTES_MAX:
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita.migrate.designing.proposals.items.column_sources import fold
 from partita.migrate.designing.settings import unique_name
 from partita.migrate.model.design import Attribute, Entity, Unique
 from partita.migrate.model.templates import SEPARATOR
@@ -61,11 +62,11 @@ def _unique(plan: ItemPlan, source: str, key: list[str], base: set[Ref]) -> Uniq
 
 
 def guard_item(
-    guard: Unique, name: str, *, prefix: str = "", more: Iterable[Attribute] = ()
+    plan: ItemPlan, guard: Unique, name: str, *, prefix: str = "", more: Iterable[Attribute] = ()
 ) -> Entity:
     """One item for each value that must not occur twice, under the key attribute `name`."""
     title = f"{guard.table}.{'.'.join(guard.columns)}"
-    fields = [f"{{{Ref('', column)}}}" for column in guard.columns]
+    fields = [_field(plan, Ref(guard.table, column)) for column in guard.columns]
     template = SEPARATOR.join([*([prefix] if prefix else []), title, *fields])
     return Entity(
         name=title,
@@ -74,3 +75,10 @@ def guard_item(
         attributes=[Attribute(name=name, type="S", template=template), *more],
         why="One item for each value that must not occur twice.",
     )
+
+
+def _field(plan: ItemPlan, ref: Ref) -> str:
+    """Two values that the source takes for the same have one text."""
+    shape = fold(plan.inputs, ref)
+    name = str(Ref("", ref.column))
+    return f"{{{name}:{shape}}}" if shape else f"{{{name}}}"

@@ -63,7 +63,8 @@ def _serve(
     found = [
         Served(read, name, how)
         for name, key in _keys(base, indexes, read)
-        if (how := match(key, read)) is not None
+        if (name is None or not _loses_rows(subject, key, read))
+        and (how := match(key, read)) is not None
         and (not how.filtered or _filter_cost(subject, key, read) < _index_cost(subject))
     ]
     return min(found, key=lambda one: bool(one.match.filtered), default=None)
@@ -105,6 +106,7 @@ def _new_index(
     subject: EntityWorkload, base: Key, indexes: list[IndexPlan], read: Read
 ) -> IndexPlan:
     key, why = _index_key(subject, base, read)
+    key = _with_identity(subject, base, read, key)
     is_local = read.pattern.is_consistent and key.partition == base.partition
     number = 1 + sum(index.kind == ("local" if is_local else "global") for index in indexes)
     return IndexPlan(
@@ -146,6 +148,26 @@ def _index_key(subject: EntityWorkload, base: Key, read: Read) -> tuple[Key, str
     return Key(read.equality, rest[:1]), (
         f"{read.pattern.name!r} asks by {names}, which the table's key does not lead to."
     )
+
+
+def _loses_rows(subject: EntityWorkload, key: Key, read: Read) -> bool:
+    """Whether rows that a read asks for may lack all of an index's sort key."""
+    given = {*read.equality, *(read.order[:1] if read.pattern.range else ())}
+    return bool(key.sort) and all(
+        ref not in given and _may_be_null(subject, ref) for ref in key.sort
+    )
+
+
+def _with_identity(subject: EntityWorkload, base: Key, read: Read, key: Key) -> Key:
+    """Beside what rows may lack: without a sort key they would not be in the index."""
+    if not _loses_rows(subject, key, read):
+        return key
+    return Key(key.partition, (*key.sort, *(ref for ref in base.columns if ref not in key.columns)))
+
+
+def _may_be_null(subject: EntityWorkload, ref: Ref) -> bool:
+    column = subject.schema.column(ref)
+    return column is not None and column.is_nullable
 
 
 def _shortest_partition(subject: EntityWorkload, base: Key, read: Read) -> tuple[Ref, ...]:

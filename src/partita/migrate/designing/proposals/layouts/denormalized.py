@@ -32,6 +32,7 @@ from partita.migrate.designing.proposals.layouts.rendered_keys import (
     constants,
     joined_name,
     key_attribute,
+    may_be_empty,
     plain_attribute,
 )
 from partita.migrate.designing.proposals.layouts.requests import (
@@ -47,7 +48,6 @@ from partita.migrate.model.design import (
     Entity,
     KeyAttribute,
     TableDesign,
-    columns_of,
 )
 from partita.migrate.model.templates import SEPARATOR, SHARD
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
@@ -122,7 +122,7 @@ def _key(
     partition = _half(plan, entity, draft, parts, count, names[:1], is_apart=is_apart)
     sort = None
     if key.sort:
-        sort = _half(plan, entity, draft, list(key.sort), 1, names[1:2])
+        sort = _half(plan, entity, draft, list(key.sort), 1, names[1:2], is_sort=True)
     return RenderedKey(key=key, partition=partition, sort=sort, why=why)
 
 
@@ -135,19 +135,23 @@ def _half(
     names: list[str],
     *,
     is_apart: bool = False,
+    is_sort: bool = False,
 ) -> Attribute:
     """The partition key or the sort key: a column as it is, or several in one text."""
     refs = tuple(part for part in parts if isinstance(part, Ref))
     if len(parts) == 1 and count == 1 and not is_apart:
         plain = plain_attribute(plan, draft, entity, refs[0])
-        if plain is not None:
+        if plain is not None and not may_be_empty(plan, entity, refs[0]):
             return plain
+        if may_be_empty(plan, entity, refs[0]) or plain is None:
+            # With a separator before it: a key must not be empty, and a text may be.
+            parts = ["", *parts]
     # An index may have the same columns, and no shards.
     shard = f"{SEPARATOR}{SHARD}" if count > 1 else ""
     name = names[0] if names else joined_name(plan, draft, entity, refs) + shard
     if name in draft.names():
         name = f"{name}{SEPARATOR}key"
-    return composed_attribute(plan, entity, name, parts, shards=count)
+    return composed_attribute(plan, entity, name, parts, shards=count, is_sort=is_sort)
 
 
 # Tables and items.
@@ -227,11 +231,11 @@ def _items(items: DraftedItems, entity: str, keys: EntityKeys) -> list[Entity]:
     of_each = [rendered for name, rendered in keys.indexes.items() if name not in only]
     if entity in plan.roles.versions:
         key = keys.base[entity]
-        attributes = _attributes(entity, drafts.latest[entity], key, list(keys.indexes.values()))
+        attributes = _attributes(drafts.latest[entity], key, list(keys.indexes.values()))
         why = f"Version {LATEST}: a copy of the latest, with what belongs to all versions."
         found.append(latest_item(plan, entity, attributes, key, why))
     for source, key in keys.base.items():
-        attributes = _attributes(entity, drafts.each[entity], key, of_each)
+        attributes = _attributes(drafts.each[entity], key, of_each)
         found.append(
             Entity(
                 name=source,
@@ -254,20 +258,9 @@ def _item_why(items: DraftedItems, entity: str) -> str:
     )
 
 
-def _attributes(
-    entity: str, draft: Draft, key: RenderedKey, indexes: list[RenderedKey]
-) -> list[Attribute]:
-    """Keys first; a column that a composed table key spells out is not repeated."""
-    bare = Entity(name="", source=entity, attributes=[])
-    composed = [one for one in key.attributes if one.template]
-    spelled = {ref for one in composed for ref in columns_of(bare, one)}
-    used = {one.name for rendered in [key, *indexes] for one in rendered.attributes}
-    rest = [
-        one
-        for one in draft.attributes.values()
-        if one.name in used or not (one.column and Ref.parse(one.column) in spelled)
-    ]
-    ordered = [*key.attributes, *rest, *draft.others]
+def _attributes(draft: Draft, key: RenderedKey, indexes: list[RenderedKey]) -> list[Attribute]:
+    """Keys first."""
+    ordered = [*key.attributes, *draft.attributes.values(), *draft.others]
     for rendered in indexes:
         ordered += [one for one in rendered.attributes if one.template]
     return list({one.name: one for one in ordered}.values())
@@ -278,7 +271,7 @@ def _guards(items: DraftedItems, names: list[str]) -> TableDesign:
         name=table_name(GUARDS, names),
         partition_key=KeyAttribute(name="value", type="S"),
         why="One item for each value that must not occur twice.",
-        entities=[guard_item(one, "value") for one in items.guards],
+        entities=[guard_item(items.plan, one, "value") for one in items.guards],
     )
 
 

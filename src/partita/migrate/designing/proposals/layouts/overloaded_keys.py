@@ -16,11 +16,12 @@ from partita.migrate.designing.proposals.layouts.rendered_keys import (
     composed_attribute,
     constants,
     joined_name,
+    may_be_empty,
     plain_attribute,
 )
 from partita.migrate.designing.proposals.layouts.sharding import shards
-from partita.migrate.model.design import Attribute, Entity, columns_of, template_shape
-from partita.migrate.model.templates import SEPARATOR, SHARD
+from partita.migrate.model.design import Attribute, template_shape
+from partita.migrate.model.templates import SEPARATOR
 from partita.migrate.understanding.schema.column_refs import Ref
 
 PK = "PK"
@@ -60,7 +61,7 @@ def overloaded_keys(plan: ItemPlan, drafts: Drafts) -> OverloadedKeys:
     names = _prefixes(plan)
     base = _base_keys(plan, names)
     indexes = _shared_indexes(plan)
-    taken = {entity: _attribute_names(drafts, entity, base) for entity in plan.entities}
+    taken = {entity: _attribute_names(drafts, entity) for entity in plan.entities}
     index_keys = {
         (entity, index.name): _index_key(plan, drafts, names, base, taken, index, entity, own)
         for index in indexes
@@ -146,7 +147,8 @@ def _base_key(plan: ItemPlan, names: dict[str, str], entity: str, source: str) -
         number = f"{{{Ref('', version.column)}:0{VERSION_DIGITS}}}"
         sort = Attribute(name=SK, type="S", template=f"{lead}{number}")
     elif key.sort:
-        sort = composed_attribute(plan, entity, SK, _with_prefixes(plan, names, entity, key.sort))
+        parts = _with_prefixes(plan, names, entity, key.sort)
+        sort = composed_attribute(plan, entity, SK, parts, is_sort=True)
     else:
         sort = Attribute(name=SK, type="S", constant=ROOT_SORT_KEY)
     return RenderedKey(key=key, partition=partition, sort=sort, latest=latest, why=why)
@@ -180,20 +182,10 @@ def _shared_indexes(plan: ItemPlan) -> list[SharedIndex]:
     return [found[name] for name in sorted(found, key=lambda name: (name[0], int(name[3:])))]
 
 
-def _attribute_names(
-    drafts: Drafts, entity: str, base: dict[tuple[str, str], RenderedKey]
-) -> set[str]:
-    """Of the attributes that are not merely a part of PK and SK."""
-    bare = Entity(name="", source=entity, attributes=[])
-    key = base[entity, entity]
-    spelled = {ref for one in key.attributes for ref in columns_of(bare, one)}
+def _attribute_names(drafts: Drafts, entity: str) -> set[str]:
+    """Of all attributes of an entity's items."""
     found = [one for one in (drafts.each[entity], drafts.latest.get(entity)) if one]
-    return {
-        one.name
-        for draft in found
-        for one in [*draft.attributes.values(), *draft.others]
-        if Ref.parse(one.column or "") not in spelled
-    }
+    return {one.name for draft in found for one in [*draft.attributes.values(), *draft.others]}
 
 
 def _index_key(
@@ -234,12 +226,8 @@ def _index_partition(
     plain = _plain(plan, drafts, entity, refs)
     if plain is not None and not is_shared and count == 1:
         return plain
-    name = f"{index.name}{PK}"
-    if not is_shared:
-        shard = f"{SEPARATOR}{SHARD}" if count > 1 else ""
-        name = joined_name(plan, drafts.fullest(entity), entity, refs) + shard
     parts = _with_prefixes(plan, names, entity, refs)
-    return composed_attribute(plan, entity, name, parts, shards=count)
+    return composed_attribute(plan, entity, f"{index.name}{PK}", parts, shards=count)
 
 
 def _index_sort(
@@ -254,7 +242,7 @@ def _index_sort(
     refs = index.key.sort
     parts: list[str | Ref] = _with_prefixes(plan, names, entity, refs) if refs else [ROOT_SORT_KEY]
     if is_shared:
-        return composed_attribute(plan, entity, f"{index.name}{SK}", parts)
+        return composed_attribute(plan, entity, f"{index.name}{SK}", parts, is_sort=True)
     if not refs:
         return None
     if refs == own.key.partition:
@@ -262,13 +250,12 @@ def _index_sort(
     plain = _plain(plan, drafts, entity, refs)
     if plain is not None:
         return plain
-    name = joined_name(plan, drafts.fullest(entity), entity, refs)
-    return composed_attribute(plan, entity, name, parts)
+    return composed_attribute(plan, entity, f"{index.name}{SK}", parts, is_sort=True)
 
 
 def _plain(plan: ItemPlan, drafts: Drafts, entity: str, refs: tuple[Ref, ...]) -> Attribute | None:
     """A column that names no row needs no prefix, in an index of one type of items."""
-    if len(refs) > 1 or _is_identity(plan, refs[0]):
+    if len(refs) > 1 or _is_identity(plan, refs[0]) or may_be_empty(plan, entity, refs[0]):
         return None
     return plain_attribute(plan, drafts.fullest(entity), entity, refs[0])
 

@@ -8,7 +8,11 @@ from msgspec.structs import replace
 
 from partita.migrate.designing.naming import of_table, styled
 from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.column_sources import column_source, template_source
+from partita.migrate.designing.proposals.items.column_sources import (
+    column_source,
+    fold,
+    template_source,
+)
 from partita.migrate.designing.proposals.items.drafts import Draft
 from partita.migrate.designing.proposals.keys.key_plan import Key
 from partita.migrate.model.design import Attribute, KeyAttribute, KeyType
@@ -42,8 +46,11 @@ def key_attribute(attribute: Attribute) -> KeyAttribute:
 
 
 def plain_attribute(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> Attribute | None:
-    """The attribute that already holds a column, if a key can be of its type."""
+    """The attribute that already holds a column, if it can be a key as it is: of a type for keys,
+    and compared letter by letter."""
     column, through = column_source(plan.inputs, entity, ref)
+    if fold(plan.inputs, column):
+        return None
     for attribute in draft.attributes.values():
         is_same = attribute.column == str(column) and attribute.through == through
         if is_same and attribute.type in KEY_TYPES:
@@ -51,16 +58,34 @@ def plain_attribute(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> Attr
     return None
 
 
+def may_be_empty(plan: ItemPlan, entity: str, ref: Ref) -> bool:
+    """Whether a column is a text that tells no row, so that nobody keeps it from being empty."""
+    schema = plan.inputs.schema
+    column, _ = column_source(plan.inputs, entity, ref)
+    found = schema.column(column)
+    if found is None or found.kind not in ("string", "other") or column.table not in schema.tables:
+        return False
+    telling = {name for key in schema.unique_keys(column.table) for name in key}
+    referring = {name for link in schema.parents(column.table) for name in link.key.columns}
+    stated = plan.inputs.settings.natural_keys.get(column.table, [])
+    return column.column not in telling | referring | set(stated)
+
+
 def composed_attribute(
-    plan: ItemPlan, entity: str, name: str, parts: list[str | Ref], *, shards: int = 1
+    plan: ItemPlan,
+    entity: str,
+    name: str,
+    parts: list[str | Ref],
+    *,
+    shards: int = 1,
+    is_sort: bool = False,
 ) -> Attribute:
-    """Texts and columns, separated; numbers that patterns sort by are padded."""
-    ordered = plan.ordered(entity)
+    """Texts and columns, separated; in a sort key, numbers are written so that they sort."""
     texts: list[str] = []
     through: list[str] = []
     for part in parts:
         if isinstance(part, Ref):
-            source = template_source(plan.inputs, entity, part, is_ordered=part in ordered)
+            source = template_source(plan.inputs, entity, part, is_sort=is_sort)
             texts.append(source.field)
             through += [join for join in source.through if join not in through]
         else:

@@ -30,10 +30,17 @@ def secondary_index(
 
 
 def _projected(index: IndexPlan, entities: list[Entity], keys: set[str]) -> list[str] | None:
-    """Only what is read through the index, when every pattern says what it reads."""
+    """Only what is read or tested through the index, when every pattern says what it reads."""
     if not index.reads or not all(read.pattern.columns for read in index.reads):
         return None
-    wanted = {Ref.parse(name) for read in index.reads for name in read.pattern.columns}
+    wanted = {
+        Ref.parse(name)
+        for pattern in (read.pattern for read in index.reads)
+        for names in (
+            pattern.columns, pattern.equality, pattern.range, pattern.filters, pattern.order_by,
+        )
+        for name in names
+    }  # fmt: skip
     include = {
         attribute.name
         for entity in entities

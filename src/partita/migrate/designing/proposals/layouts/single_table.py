@@ -53,10 +53,8 @@ from partita.migrate.model.design import (
     KeyAttribute,
     SecondaryIndex,
     TableDesign,
-    columns_of,
 )
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
 
 GUARD = "U"
 
@@ -112,7 +110,7 @@ def overloaded_table(items: DraftedItems, keys: OverloadedKeys) -> TableDesign:
     plan = items.plan
     entities = [one for entity in plan.entities for one in _items(items, keys, entity)]
     root = Attribute(name=SK, type="S", constant=ROOT_SORT_KEY)
-    entities += [guard_item(one, PK, prefix=GUARD, more=[root]) for one in items.guards]
+    entities += [guard_item(items.plan, one, PK, prefix=GUARD, more=[root]) for one in items.guards]
     drafts = items.drafts.each.values()
     expiry = [one.name for draft in drafts for one in draft.others if one.expires]
     return TableDesign(
@@ -153,12 +151,12 @@ def _items(items: DraftedItems, keys: OverloadedKeys, entity: str) -> list[Entit
     found = []
     if entity in plan.roles.versions:
         key = keys.base[entity, entity]
-        attributes = _attributes(entity, drafts.latest[entity], key, list(rendered.values()))
+        attributes = _attributes(drafts.latest[entity], key, list(rendered.values()))
         why = "The root item: version 0, a copy of the latest."
         found.append(latest_item(plan, entity, attributes, key, why))
     for source in plan.sources(entity):
         key = keys.base[entity, source]
-        attributes = _attributes(entity, drafts.each[entity], key, of_each)
+        attributes = _attributes(drafts.each[entity], key, of_each)
         split = split_item(items.large, entity, attributes)
         if split.large:
             beside = Attribute(name=SK, type="S", constant=LARGE)
@@ -183,21 +181,10 @@ def _item_why(plan: ItemPlan, entity: str, key: RenderedKey) -> str:
     return ""
 
 
-def _attributes(
-    entity: str, draft: Draft, key: RenderedKey, indexes: list[RenderedKey]
-) -> list[Attribute]:
-    """Keys first; what PK and SK spell out is not repeated, unless an index needs it."""
-    bare = Entity(name="", source=entity, attributes=[])
-    spelled = {ref for one in key.attributes for ref in columns_of(bare, one)}
+def _attributes(draft: Draft, key: RenderedKey, indexes: list[RenderedKey]) -> list[Attribute]:
+    """Keys first."""
     used = [one for rendered in indexes for one in rendered.attributes]
-    rest = []
-    for one in draft.attributes.values():
-        named = [other for other in used if other.name == one.name]
-        if named:
-            rest.append(named[0])
-        elif not (one.column and Ref.parse(one.column) in spelled):
-            rest.append(one)
-    ordered = [*key.attributes, *rest, *draft.others, *used]
+    ordered = [*key.attributes, *draft.attributes.values(), *draft.others, *used]
     return list({one.name: one for one in ordered}.values())
 
 

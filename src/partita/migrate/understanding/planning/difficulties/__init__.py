@@ -32,6 +32,7 @@ TABLE_CHECKS: tuple[Callable[[Table, Inventory], Iterator[Difficulty]], ...] = (
     tables.foreign_keys,
     tables.polymorphic_references,
     tables.triggers,
+    tables.rules,
     tables.indexes,
     tables.partitions,
     tables.names,

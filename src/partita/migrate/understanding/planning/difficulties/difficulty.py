@@ -30,6 +30,7 @@ DifficultyKind = Literal[
     "inheritance",
     "name",
     "access",
+    "server",
     "left out",
 ]
 Severity = Literal["obstacle", "care", "note"]

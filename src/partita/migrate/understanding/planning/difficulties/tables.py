@@ -14,6 +14,7 @@ from partita.migrate.understanding.planning.difficulties.difficulty import (
     number_of,
 )
 from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita.migrate.understanding.schema.words import singular
 
 LONG_NAME_CHARS = 24
 INDEXES_OF_AD_HOC_QUERIES = 6
@@ -32,11 +33,14 @@ DJANGO_REFERENCES = {"contenttypeid": "objectid"}
 def polymorphic_references(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
     """`commentable_type` and `commentable_id`: which table is meant stands in the row."""
     declared = {name for key in table.foreign_keys for name in key.columns}
-    plain = {column.name.replace("_", "").lower(): column.name for column in table.columns}
+    known = {_plain(singular(one.name.rpartition(".")[2])) for one in inventory.tables}
+    plain = {_plain(column.name): column.name for column in table.columns}
     for name, kind in plain.items():
         stem = name.removesuffix("type")
         number = plain.get(DJANGO_REFERENCES.get(name, f"{stem}id" if stem != name else ""))
-        if stem and number and number not in declared:
+        # GameId is the key of a game: then GameType is what kind of game it is.
+        is_own = number is not None and table.primary_key == [number]
+        if stem and number and number not in declared and not is_own and stem not in known:
             yield Difficulty(
                 kind="polymorphic reference",
                 severity="care",
@@ -47,6 +51,10 @@ def polymorphic_references(table: Table, inventory: Inventory) -> Iterator[Diffi
                 strategy=f"Make both one key, {{{kind}}}#{{{number}}}: the rows lie together with"
                 " those of the same owner, whatever its table.",
             )
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def foreign_keys(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
@@ -84,6 +92,18 @@ def triggers(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
             f" {listed(table.triggers)}.",
             strategy="Move what they do into the application, or into a function that reads the"
             " table's stream.",
+        )
+
+
+def rules(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
+    if table.rules:
+        yield Difficulty(
+            kind="trigger",
+            severity="care",
+            table=table.name,
+            what=f"Statements on {table.name} are rewritten by"
+            f" {number_of(len(table.rules), 'rule')}: {listed(table.rules)}.",
+            strategy="Find out what is written in the end, and write that.",
         )
 
 

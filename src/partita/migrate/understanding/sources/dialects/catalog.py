@@ -32,6 +32,7 @@ class TableFacts:
     index_kinds: dict[str, str] = field(default_factory=dict)
     """Of the indexes that are no plain B-tree."""
     triggers: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
     inherits: list[str] = field(default_factory=list)
     is_inherited: bool = False

@@ -111,6 +111,9 @@ def read_catalog(connection: Connection, settings: SourceSettings) -> Catalog:
     for oid, trigger in _ask(connection, _TRIGGERS):
         if facts := _facts(catalog, relations, oid):
             facts.triggers.append(trigger)
+    for oid, rule in _ask(connection, _RULES):
+        if facts := _facts(catalog, relations, oid):
+            facts.rules.append(rule)
     for oid, index, kind in _ask(connection, _INDEX_KINDS):
         if facts := _facts(catalog, relations, oid):
             facts.index_kinds[index] = kind
@@ -202,6 +205,9 @@ _SIZES = """
 """
 _TRIGGERS = """
     SELECT tgrelid, tgname FROM pg_trigger WHERE NOT tgisinternal ORDER BY tgrelid, tgname
+"""
+_RULES = """
+    SELECT ev_class, rulename FROM pg_rewrite WHERE rulename <> '_RETURN' ORDER BY 1, 2
 """
 _INDEX_KINDS = """
     SELECT i.indrelid, c.relname, m.amname

@@ -129,6 +129,9 @@ def _table(
         "SELECT name, type, pk, hidden FROM pragma_table_xinfo(:table) ORDER BY cid",
         table=name,
     )
+    ((definition,),) = _ask(
+        connection, "SELECT sql FROM main.sqlite_schema WHERE name = :table", table=name
+    ) or [("",)]
     keys = [column for column in columns if column[2]]
     is_rowid_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER" and not is_without_rowid
     return TableFacts(
@@ -139,7 +142,7 @@ def _table(
                 length_max=_length(type_text),
                 is_auto_increment=is_rowid_alias and key > 0,
                 is_generated=hidden in GENERATED,
-                is_case_insensitive=column in insensitive,
+                is_case_insensitive=column in insensitive or _is_nocase(definition, column),
             )
             for column, type_text, key, hidden in columns
         },
@@ -148,6 +151,13 @@ def _table(
         indexes=indexes,
         foreign_keys=_foreign_keys(connection, name),
     )
+
+
+def _is_nocase(definition: str | None, column: str) -> bool:
+    """Whether a table's own text gives a column the collation; no pragma tells it."""
+    inside = r"(?:\([^()]*\)|[^,()])*?"
+    wanted = rf"""[(,]\s*["`\[]?{re.escape(column)}["`\]]?\s{inside}\bCOLLATE\s+["`]?NOCASE\b"""
+    return re.search(wanted, definition or "", re.IGNORECASE) is not None
 
 
 def _foreign_keys(connection: Connection, table: str) -> list[ForeignKey]:

@@ -1,0 +1,178 @@
+"""`python -m benchmarks.metric_data`: values/s of GetMetricData, with 20,000 metrics.
+
+The catalogue of `benchmarks.metrics`, a third of it hybrid, in a private MariaDB and in a durable
+Partita; a week of daily values of every primitive metric in Partita. wrk asks for values of all
+metrics at random: of one day, and every fifth time of the whole week. Servers take turns: one with
+definitions in MariaDB, one with them in DynamoDB, each with its cache and without any. The figures
+go into results/metric_data.json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import tempfile
+from contextlib import ExitStack, closing
+from decimal import Decimal
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import kept, machine, wrk
+from benchmarks.markdown import origin, table
+from benchmarks.metrics import DATABASE, METRICS, TunedMariaDB, drive, fill_both, served
+from benchmarks.peers import PEERS
+from benchmarks.run import say
+from benchmarks.servers import SERVERS, Running
+from partita.apps.metrics.data.values import StoredValue, ValueStore
+from partita.apps.metrics.dynamodb.tables import Tables, create_tables
+from partita.client import Client
+from partita.errors import PartitaError
+
+CONNECTIONS = 32
+DAYS = 7
+WARM_UP_SECONDS = 2
+SECONDS = 5
+ROUNDS = 5
+REQUESTS_PER_SECOND_MIN = 3000
+P99_MS_MAX = 20
+THESIS_REQUESTS_PER_SECOND = 8_000_000 / 86_400
+SCRIPT = """\
+function request()
+  local path = "/metrics/m" .. math.random(%d, %d) .. "/data?"
+  if math.random(5) == 1 then
+    return wrk.format("GET", path .. "start=2026-01-01&end=2026-02-01")
+  end
+  return wrk.format("GET", path .. "time=2026-01-0" .. math.random(1, %d))
+end
+
+function done(summary, latency, requests)
+  local errors = summary.errors
+  io.write(string.format(
+    '\\n{"requests":%%d,"seconds":%%f,"p50_us":%%f,"p99_us":%%f,"failed":%%d}\\n',
+    summary.requests, summary.duration / 1e6, latency:percentile(50), latency:percentile(99),
+    errors.status + errors.connect + errors.read + errors.write + errors.timeout))
+end
+"""
+FIRST_METRIC = 10
+"""The first hybrid metrics of the catalogue have no metric to consume."""
+SERVED = {
+    "legacy": ("legacy", []),
+    "legacy, no cache": ("legacy", ["--cache-seconds", "0"]),
+    "dynamodb": ("dynamodb", []),
+    "dynamodb, no cache": ("dynamodb", ["--cache-seconds", "0"]),
+}
+"""The mode and the options of each server."""
+TABLES = {"legacy": Tables("legacy-metrics"), "dynamodb": Tables()}
+
+
+def main() -> None:
+    results = measure()
+    kept.keep(results, kept.METRIC_DATA)
+    say("\n" + "\n\n".join(section(results)))
+
+
+def measure() -> dict[str, Any]:
+    described = machine.describe()
+    PEERS.mkdir(exist_ok=True)
+    path = wrk.find()
+    if path is None:
+        raise PartitaError("wrk is not installed: run `apt-get install wrk`.")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory("-values", dir=PEERS)))
+        (server,) = (one for one in SERVERS if (one.name, one.mode) == ("partita", "disk"))
+        partita = stack.enter_context(closing(Running(server, folder / "data")))
+        mariadb = stack.enter_context(TunedMariaDB())
+        mysql, endpoint = mariadb.create(DATABASE), f"http://127.0.0.1:{partita.port}"
+        os.environ["PARTITA_METRICS_PASSWORD"] = mariadb.password
+        asyncio.run(fill_both(mariadb, mysql, endpoint))
+        count = asyncio.run(_fill_values(endpoint))
+        script = folder / "data.lua"
+        script.write_text(SCRIPT % (FIRST_METRIC, METRICS, DAYS))
+        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in SERVED}
+        for name, (mode, options) in SERVED.items():
+            # Two catalogues in DynamoDB, because all servers of one agree on the mode.
+            where = ["--endpoint", endpoint, "--table", TABLES[mode].metrics, *options]
+            if mode == "legacy":
+                where = [*where, "--mysql", mysql]
+            rounds[name] = _measure_one(name, mode, where, path, script)
+    return {"machine": described, "values": count, "rounds": rounds}
+
+
+async def _fill_values(endpoint: str) -> int:
+    chance = random.Random(1)
+    values = [
+        StoredValue(
+            f"m{number}",
+            "",
+            f"2026-01-0{day}T00:00:00.000Z",
+            Decimal(chance.randrange(1, 10**9)).scaleb(-3),
+            Decimal(1),
+            1,
+        )
+        for number in range(1, METRICS + 1)
+        if number % 3
+        for day in range(1, DAYS + 1)
+    ]
+    say(f"{len(values):,} values")
+    client = Client(endpoint)
+    for tables in TABLES.values():
+        await create_tables(client, tables)
+        await ValueStore(client, tables, 0, lambda: 0.0).put(values)
+    await client.close()
+    return len(values)
+
+
+def _measure_one(
+    name: str, mode: str, where: list[str], path: str, script: Path
+) -> list[dict[str, float]]:
+    with served(mode, where) as url:
+        drive(path, script, url, WARM_UP_SECONDS, CONNECTIONS)
+        rounds = []
+        for _ in range(ROUNDS):
+            rounds.append(drive(path, script, url, SECONDS, CONNECTIONS))
+            rate = rounds[-1]["requests"] / rounds[-1]["seconds"]
+            say(f"{name}: {rate:,.0f} requests/s, p99 {rounds[-1]['p99_us'] / 1000:.1f} ms")
+    return rounds
+
+
+def section(results: dict[str, Any] | None) -> list[str]:
+    """The section of the benchmarks page."""
+    if results is None:
+        return []
+    rates = {
+        name: median(one["requests"] / one["seconds"] for one in rounds)
+        for name, rounds in results["rounds"].items()
+    }
+    latencies = {
+        (name, percentile): median(one[f"{percentile}_us"] for one in rounds) / 1000
+        for name, rounds in results["rounds"].items()
+        for percentile in ("p50", "p99")
+    }
+    rows = [
+        [
+            name,
+            f"{rate:,.0f}",
+            f"{latencies[name, 'p50']:.1f}",
+            f"{latencies[name, 'p99']:.1f}",
+            f"{rate / THESIS_REQUESTS_PER_SECOND:.0f}",
+        ]
+        for name, rate in rates.items()
+    ]
+    faster = rates["dynamodb"] / rates["legacy"]
+    faster_uncached = rates["dynamodb, no cache"] / rates["legacy, no cache"]
+    return [
+        "## GetMetricData",
+        f"`python -m benchmarks.metric_data`: values of {METRICS:,} metrics, a third of them "
+        f"hybrid, from {results['values']:,} stored values, {CONNECTIONS} connections, medians of "
+        f"{ROUNDS} rounds of {SECONDS} s. {origin(results['machine'])}",
+        table(["definitions in", "requests/s", "p50 ms", "p99 ms", "times 8 million a day"], rows),
+        f"Goal: {REQUESTS_PER_SECOND_MIN:,} requests/s at p99 {P99_MS_MAX} ms. Definitions in "
+        f"DynamoDB answer {faster:.1f} times as many requests as definitions in MariaDB, and "
+        f"{faster_uncached:.1f} times without the cache.",
+    ]
+
+
+if __name__ == "__main__":
+    main()

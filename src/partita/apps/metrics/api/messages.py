@@ -1,0 +1,67 @@
+"""Requests and responses of the API: bodies and names in, JSON and refusals out."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from partita.apps.metrics.failures import (
+    CatalogueError,
+    InMigration,
+    Refused,
+    Unavailable,
+    no_metric,
+)
+from partita.apps.metrics.metric import NAME, NAME_CHARS_MAX, AggregationStyle, ValueType
+from partita.server.http.web import Request, Response, problem
+
+RETRY_SECONDS = {InMigration: "1", Unavailable: "1"}
+READABLE = {
+    f"`str` matching regex {NAME!r}": "a letter or _, then letters, digits, _ and .",
+    "`$.valueType`": f"`$.valueType`, which is one of {', '.join(get_args(ValueType))}",
+    "`$.aggregationStyle`": (
+        f"`$.aggregationStyle`, which is one of {', '.join(get_args(AggregationStyle))}"
+    ),
+}
+"""Messages of the decoder, and clearer ones instead."""
+
+T = TypeVar("T")
+
+
+def refusal(error: CatalogueError) -> Response:
+    headers = {}
+    if type(error) in RETRY_SECONDS:
+        headers["retry-after"] = RETRY_SECONDS[type(error)]
+    return problem(error.status, str(error), headers, reason=type(error).__name__)
+
+
+def body(request: Request, shape: type[T]) -> T:
+    if not request.body:
+        raise Refused("The body is empty: send a JSON object.")
+    try:
+        return msgspec.json.decode(request.body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise invalid("body", error) from error
+
+
+def invalid(what: str, error: Exception) -> Refused:
+    text = str(error)
+    for machine, human in READABLE.items():
+        text = text.replace(machine, human)
+    return Refused(f"The {what} is not valid: {text}.")
+
+
+def metric_name(request: Request) -> str:
+    """MariaDB ignores spaces at the end of a name, and DynamoDB refuses one that is too long."""
+    name = request.parameters["name"]
+    if len(name) > NAME_CHARS_MAX or name.endswith(" "):
+        raise no_metric(name)
+    return name
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encoded(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(status, _encode(value), headers=headers)

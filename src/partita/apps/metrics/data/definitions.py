@@ -1,0 +1,93 @@
+"""What GetMetricData needs to know of a metric: its latest version, and older ones when a time is
+asked for at which they were valid.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from partita.apps.metrics.catalogue import Catalogue
+from partita.apps.metrics.data.cache import Cache
+from partita.apps.metrics.data.periods import Span
+from partita.apps.metrics.failures import NotFound, Refused
+from partita.apps.metrics.formula import compiled, names_in
+from partita.apps.metrics.metric import Metric, Version
+
+DEFINITIONS_MAX = 100_000
+
+
+class Definition(NamedTuple):
+    metric: Metric
+    versions: tuple[Version, ...] | None
+    """All, in their order; None when only the latest was needed."""
+
+    def covers(self, time: str) -> bool:
+        """Whether the version valid at that time is here."""
+        metric = self.metric
+        return self.versions is not None or metric.latest_version == 1 or metric.updated_at <= time
+
+    def at(self, time: str) -> Version:
+        """The version valid at a time; before the first one, the first."""
+        if self.versions is None:
+            return self.metric
+        place = bisect_right(self.versions, time, key=lambda version: version.updated_at)
+        return self.versions[max(place - 1, 0)]
+
+    def is_chained_at(self, time: str) -> bool:
+        """Before the cutoff date of the latest version, the chained metric has the values."""
+        cutoff = self.metric.chain_cutoff_date
+        return cutoff is not None and time < cutoff
+
+    def references_in(self, span: Span) -> set[str]:
+        """Every metric that a value in this span may be taken or computed from."""
+        found = set()
+        if self.is_chained_at(span.start):
+            found.add(str(self.metric.chained_metric))
+        if self.metric.is_hybrid:
+            for version in self._valid_in(span):
+                # A formula that is not valid has no value, and the evaluation says why.
+                with suppress(Refused):
+                    found.update(names_in(compiled(version.hybrid_formula or "")))
+        return found
+
+    def _valid_in(self, span: Span) -> list[Version]:
+        if self.versions is None:
+            return [self.metric]
+        first = self.at(span.start)
+        later = [
+            version
+            for version in self.versions
+            if span.end is not None and first.updated_at < version.updated_at < span.end
+        ]
+        return [first, *later]
+
+
+class Definitions:
+    """Definitions as the catalogue has them, cached."""
+
+    def __init__(self, cache_seconds: float, now: Callable[[], float]) -> None:
+        self.cache: Cache[Definition] = Cache(cache_seconds, DEFINITIONS_MAX, now)
+
+    def cached(self, name: str, time: str) -> Definition | None:
+        known = self.cache.get(name)
+        return known if known is not None and known.covers(time) else None
+
+    async def find(self, store: Catalogue, name: str, time: str) -> Definition | None:
+        """With the versions valid from that time on."""
+        return self.cached(name, time) or await self.load(store, name, time)
+
+    async def load(self, store: Catalogue, name: str, time: str) -> Definition | None:
+        """As it is in the catalogue now."""
+        writes = self.cache.writes
+        try:
+            definition = Definition(await store.get(name), None)
+            if not definition.covers(time):
+                versions = tuple(await store.list_versions(name))
+                definition = Definition(definition.metric, versions)
+        except NotFound:
+            return None
+        self.cache.keep(name, definition, writes, size=len(definition.versions or (1,)))
+        return definition

@@ -1,0 +1,264 @@
+"""GetMetricData and PutMetricData over a catalogue and a value store, bounded.
+
+A query is answered in three steps: the definitions of the metric and of everything it may be
+computed from, level by level; the values of the primitive ones among them; the evaluation, which
+reads nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from time import monotonic
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
+
+from partita.apps.metrics import rules
+from partita.apps.metrics.catalogue import Catalogue
+from partita.apps.metrics.data.definitions import Definition, Definitions
+from partita.apps.metrics.data.evaluation import Evaluation, Series
+from partita.apps.metrics.data.numbers import is_storable, rounded, text_of
+from partita.apps.metrics.data.periods import Period, Span, period_of
+from partita.apps.metrics.data.values import StoredValue, ValueStore, series_of
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.failures import Refused, no_metric
+from partita.apps.metrics.metric import DIMENSION_CHARS_MAX, Name, Time
+from partita.client import Client
+
+CACHE_SECONDS = 5.0
+QUERIES_MAX = 100
+NEW_VALUES_MAX = 500
+VALUES_MAX = 10_000
+"""Values read for one request."""
+METRICS_MAX = 200
+"""Metrics that one value may be computed from."""
+
+DimensionValue = Annotated[str, Meta(min_length=1, max_length=DIMENSION_CHARS_MAX)]
+Dimensions = dict[str, DimensionValue]
+T = TypeVar("T")
+
+
+class DataQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Either `time`, or `start` and `end`, and then maybe a `period`."""
+
+    metric: Name
+    dimensions: Dimensions = {}
+    time: str | None = None
+    start: str | None = None
+    end: str | None = None
+    period: Period | None = None
+
+
+class DataQueries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    queries: Annotated[list[DataQuery], Meta(min_length=1, max_length=QUERIES_MAX)]
+
+
+class Point(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    time: Time
+    value: str | None
+    """Exact; null when there is none, and then there is a reason."""
+    version: int
+    """The version valid at that time."""
+    metric: str | None = None
+    """The chained metric, where the value is one of it."""
+    reason: str | None = None
+
+
+class MetricData(Struct, frozen=True, kw_only=True):
+    metric: str
+    dimensions: Dimensions
+    points: list[Point]
+
+
+class NewValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    metric: Name
+    time: str
+    value: Decimal
+    dimensions: Dimensions = {}
+    weight: Decimal = Decimal(1)
+
+
+class NewValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    values: Annotated[list[NewValue], Meta(min_length=1, max_length=NEW_VALUES_MAX)]
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    stored: int
+
+
+class Budget:
+    """How many values one request may still read."""
+
+    def __init__(self) -> None:
+        self.left = VALUES_MAX
+
+    def spend(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise Refused(
+                f"A request may read at most {VALUES_MAX:,} values: ask for a shorter time."
+            )
+
+
+class MetricDataService:
+    def __init__(
+        self,
+        client: Client,
+        tables: Tables,
+        cache_seconds: float = CACHE_SECONDS,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
+        self.values = ValueStore(client, tables, cache_seconds, now)
+        self.definitions = Definitions(cache_seconds, now)
+
+    async def get(self, store: Catalogue, query: DataQuery, budget: Budget) -> MetricData:
+        span = _span(query)
+        series = series_of(query.dimensions)
+        definitions = await self._definitions(store, query.metric, span)
+        primitives = _primitives(definitions)
+        _refuse_unrelated(primitives, query.dimensions)
+        names = [definition.metric.name for definition in primitives]
+        read = await self._read(names, series, span, budget)
+        evaluation = Evaluation(definitions, read)
+        points = [
+            _point(evaluation, query.metric, one)
+            for one in _spans(evaluation, query, span)
+            if span.end is None or evaluation.value(query.metric, one).has_data
+        ]
+        return MetricData(metric=query.metric, dimensions=query.dimensions, points=points)
+
+    async def _read(
+        self, names: Sequence[str], series: str, span: Span, budget: Budget
+    ) -> dict[str, Series]:
+        values = self.values
+        found = {name: values.cached(name, series, span) for name in names}
+        absent = [name for name, known in found.items() if known is None]
+        read = await _all(values.read(name, series, span, budget.left) for name in absent)
+        found.update(zip(absent, read, strict=True))
+        complete = {name: known for name, known in found.items() if known is not None}
+        budget.spend(sum(map(len, complete.values())))
+        return complete
+
+    async def _definitions(
+        self, store: Catalogue, name: str, span: Span
+    ) -> dict[str, Definition | None]:
+        """Everything reached from a metric; None for what does not exist any more."""
+        found: dict[str, Definition | None] = {}
+        wanted = {name}
+        while wanted:
+            level = {one: self.definitions.cached(one, span.start) for one in wanted}
+            absent = [one for one, known in level.items() if known is None]
+            loaded = await _all(self.definitions.load(store, one, span.start) for one in absent)
+            level.update(zip(absent, loaded, strict=True))
+            found.update(level)
+            if found[name] is None:
+                raise no_metric(name)
+            references = (one.references_in(span) for one in level.values() if one is not None)
+            wanted = set().union(*references) - found.keys()
+            if len(found) + len(wanted) > METRICS_MAX:
+                raise Refused(
+                    f"{name} is computed from more than {METRICS_MAX} metrics: too many for a "
+                    "request."
+                )
+        return found
+
+    async def put(self, store: Catalogue, new: Iterable[NewValue]) -> Stored:
+        stored: dict[tuple[str, str], StoredValue] = {}
+        for value in new:
+            one = await self._checked(store, value)
+            if (one.metric, one.place) in stored:
+                raise Refused(f"{one.metric} is given twice for {one.time} and these dimensions.")
+            stored[one.metric, one.place] = one
+        await self.values.put(list(stored.values()))
+        return Stored(stored=len(stored))
+
+    async def _checked(self, store: Catalogue, value: NewValue) -> StoredValue:
+        time = rules.cutoff_time(value.time, "time")
+        definition = await self.definitions.find(store, value.metric, time)
+        if definition is None:
+            raise no_metric(value.metric)
+        if definition.metric.is_hybrid:
+            raise Refused(f"{value.metric} is a hybrid metric: its values are computed.")
+        _refuse_unrelated([definition], value.dimensions)
+        if not is_storable(value.value) or not is_storable(value.weight) or value.weight <= 0:
+            raise Refused(
+                f"The value of {value.metric} at {time} must be a number of at most 38 digits "
+                "between 1E-130 and 1E+126, and its weight one above 0."
+            )
+        return StoredValue(
+            value.metric,
+            series_of(value.dimensions),
+            time,
+            value.value,
+            value.weight,
+            definition.at(time).version,
+        )
+
+    def forget(self, name: str) -> None:
+        """The metric is changed through this server."""
+        self.definitions.cache.forget(name)
+
+
+async def _all(reads: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """At the same time. A single one needs no task of its own, which costs more than the rest."""
+    waiting = list(reads)
+    if len(waiting) > 1:
+        return await asyncio.gather(*waiting)
+    return [await one for one in waiting]
+
+
+def _span(query: DataQuery) -> Span:
+    if query.time is not None:
+        if (query.start, query.end, query.period) != (None, None, None):
+            raise Refused("Give either time, or start and end.")
+        return Span(rules.cutoff_time(query.time, "time"))
+    if query.start is None or query.end is None:
+        raise Refused("Give either time, or start and end.")
+    span = Span(rules.cutoff_time(query.start, "start"), rules.cutoff_time(query.end, "end"))
+    if str(span.end) <= span.start:
+        raise Refused(f"end must be later than start: {span.end} is not after {span.start}.")
+    return span
+
+
+def _spans(evaluation: Evaluation, query: DataQuery, whole: Span) -> Iterable[Span]:
+    """What there is a point for: the time asked for, every time with a value, or every period."""
+    if whole.end is None:
+        return [whole]
+    times = evaluation.times(whole)
+    if query.period is None:
+        return map(Span, times)
+    # A dictionary, because it keeps the order.
+    return dict.fromkeys(period_of(time, query.period, whole) for time in times)
+
+
+def _point(evaluation: Evaluation, name: str, span: Span) -> Point:
+    outcome = evaluation.value(name, span)
+    source = evaluation.source(name, span.start)
+    chained = source.metric.name if source is not None and source.metric.name != name else None
+    return Point(
+        time=span.start,
+        value=None if outcome.number is None else _text(outcome.number),
+        version=0 if source is None else source.at(span.start).version,
+        metric=chained,
+        reason=outcome.reason,
+    )
+
+
+def _text(number: Fraction) -> str:
+    decimal = rounded(number)
+    assert decimal is not None
+    return text_of(decimal)
+
+
+def _primitives(definitions: dict[str, Definition | None]) -> list[Definition]:
+    return [one for one in definitions.values() if one is not None and not one.metric.is_hybrid]
+
+
+def _refuse_unrelated(primitives: Iterable[Definition], dimensions: Dimensions) -> None:
+    for definition in primitives:
+        unrelated = sorted(dimensions.keys() - set(definition.metric.related_dimensions or ()))
+        if unrelated:
+            raise Refused(f"{definition.metric.name} has no dimension {', '.join(unrelated)}.")

@@ -1,0 +1,212 @@
+"""The value store: one item for each value of a primitive metric.
+
+    metric  S, partition key   its name
+    place   S, sort key        the dimensions it is for, "|", its time: "country=IT|2026-01-31T..."
+    value   N                  exact, up to 38 digits
+    weight  N                  of a weighted average, unless it is 1
+    version N                  the version of the metric that was valid at that time
+
+So a value is one GetItem, and the values of a span one Query. Reads of single values that arrive
+at the same time share a BatchGetItem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from partita.apps.metrics.data.cache import Cache
+from partita.apps.metrics.data.evaluation import Series
+from partita.apps.metrics.data.numbers import text_of
+from partita.apps.metrics.data.periods import Span, Value
+from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
+from partita.apps.metrics.dynamodb.items import Item
+from partita.apps.metrics.dynamodb.tables import DELETED, Tables
+from partita.apps.metrics.dynamodb.transactions import entry
+from partita.apps.metrics.failures import Refused, Unavailable
+from partita.client import Client, ClientError
+from partita.limits import BATCH_WRITE_REQUESTS_MAX
+
+CACHED_VALUES_MAX = 200_000
+BATCHES_MAX = 4
+"""Concurrent calls of one request."""
+UNPROCESSED_SECONDS = 0.05
+ONE = Fraction(1)
+SERIES_CHARS_MAX = 900
+"""A sort key has at most 1024 bytes, and a time takes 24."""
+
+
+class StoredValue(NamedTuple):
+    metric: str
+    series: str
+    time: str
+    value: Decimal
+    weight: Decimal
+    version: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.series}|{self.time}"
+
+
+def series_of(dimensions: Mapping[str, str]) -> str:
+    """The dimensions of a value as text, the same in whichever order they are given."""
+    series = ",".join(f"{name}={quote(dimensions[name], safe='')}" for name in sorted(dimensions))
+    if len(series) > SERIES_CHARS_MAX:
+        raise Refused(f"Dimensions may have at most {SERIES_CHARS_MAX} characters together.")
+    return series
+
+
+class ValueStore:
+    def __init__(
+        self, client: Client, tables: Tables, cache_seconds: float, now: Callable[[], float]
+    ) -> None:
+        self.cache: Cache[Series] = Cache(cache_seconds, CACHED_VALUES_MAX, now)
+        self._client = client
+        self._table = tables.values
+        self._directory = tables.directory
+        self._single = BatchedReads(client, tables.values, ("metric", "place"))
+
+    def cached(self, metric: str, series: str, span: Span) -> Series | None:
+        return self.cache.get(metric, (series, span))
+
+    async def read(self, metric: str, series: str, span: Span, values_max: int) -> Series:
+        """In order of time. When there are more than `values_max`, one more than that."""
+        writes = self.cache.writes
+        try:
+            found = await self._read(metric, series, span, values_max)
+        except ClientError as error:
+            raise _unavailable(error) from error
+        if len(found) <= values_max:
+            self.cache.keep(metric, found, writes, (series, span), max(len(found), 1))
+        return found
+
+    async def _read(self, metric: str, series: str, span: Span, values_max: int) -> Series:
+        if span.end is None:
+            item = await self._single.get((metric, f"{series}|{span.start}"))
+            return {} if item is None else {span.start: _value(item)}
+        found: dict[str, Value] = {}
+        query: dict[str, Any] = {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "metric = :metric AND place BETWEEN :first AND :last",
+            "ExpressionAttributeValues": {
+                ":metric": {"S": metric},
+                ":first": {"S": f"{series}|{span.start}"},
+                ":last": {"S": f"{series}|{span.end}"},
+            },
+        }
+        while len(found) <= values_max:
+            query["Limit"] = values_max + 2 - len(found)
+            answer = await self._client.call("dynamodb", "Query", query)
+            for item in answer["Items"]:
+                time = item["place"]["S"].rpartition("|")[2]
+                if time < span.end:
+                    found[time] = _value(item)
+            if "LastEvaluatedKey" not in answer:
+                break
+            query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return found
+
+    async def put(self, values: Sequence[StoredValue]) -> None:
+        """All of them, or an error: then some may be stored, and may be sent again."""
+        batches = [
+            [{"PutRequest": {"Item": _item(value)}} for value in values[start : start + size]]
+            for size in [BATCH_WRITE_REQUESTS_MAX]
+            for start in range(0, len(values), size)
+        ]
+        metrics = {value.metric for value in values}
+        try:
+            await self._write(batches)
+        finally:
+            for metric in metrics:
+                self.cache.forget(metric)
+
+    async def mark_deleted(self, metric: str) -> None:
+        """Before the metric is deleted, so that its values are, whatever happens in between."""
+        await self._call("PutItem", {"TableName": self._directory, "Item": entry(DELETED, metric)})
+
+    async def is_marked(self, metric: str) -> bool:
+        key = entry(DELETED, metric)
+        request = {"TableName": self._directory, "Key": key, "ConsistentRead": True}
+        return "Item" in await self._call("GetItem", request)
+
+    async def unmark(self, metric: str) -> None:
+        key = entry(DELETED, metric)
+        await self._call("DeleteItem", {"TableName": self._directory, "Key": key})
+
+    async def purge(self, metric: str) -> None:
+        """Delete every value of a metric that is marked."""
+        query: dict[str, Any] = {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "metric = :metric",
+            "ProjectionExpression": "metric, place",
+            "ExpressionAttributeValues": {":metric": {"S": metric}},
+        }
+        try:
+            more = True
+            while more:
+                answer = await self._call("Query", query)
+                keys = [{"DeleteRequest": {"Key": item}} for item in answer["Items"]]
+                starts = range(0, len(keys), BATCH_WRITE_REQUESTS_MAX)
+                await self._write([keys[at : at + BATCH_WRITE_REQUESTS_MAX] for at in starts])
+                more = "LastEvaluatedKey" in answer
+                query["ExclusiveStartKey"] = answer.get("LastEvaluatedKey")
+            await self.unmark(metric)
+        finally:
+            self.cache.forget(metric)
+
+    async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._client.call("dynamodb", operation, request)
+        except ClientError as error:
+            raise _unavailable(error) from error
+
+    async def _write(self, batches: list[list[dict[str, Any]]]) -> None:
+        places = asyncio.Semaphore(BATCHES_MAX)
+
+        async def write(requests: list[dict[str, Any]]) -> None:
+            async with places:
+                await self._write_batch(requests)
+
+        try:
+            await asyncio.gather(*map(write, batches))
+        except ClientError as error:
+            raise _unavailable(error) from error
+
+    async def _write_batch(self, requests: list[dict[str, Any]]) -> None:
+        """Unprocessed items are sent again."""
+        waiting: dict[str, Any] = {self._table: requests}
+        while waiting:
+            answer = await self._client.call(
+                "dynamodb", "BatchWriteItem", {"RequestItems": waiting}
+            )
+            waiting = answer.get("UnprocessedItems") or {}
+            if waiting:
+                await asyncio.sleep(UNPROCESSED_SECONDS)
+
+
+def _item(value: StoredValue) -> Item:
+    item: Item = {
+        "metric": {"S": value.metric},
+        "place": {"S": value.place},
+        "value": {"N": text_of(value.value)},
+        "version": {"N": str(value.version)},
+    }
+    if value.weight != 1:
+        item["weight"] = {"N": text_of(value.weight)}
+    return item
+
+
+def _value(item: Item) -> Value:
+    weight = item.get("weight")
+    return Value(Fraction(item["value"]["N"]), ONE if weight is None else Fraction(weight["N"]))
+
+
+def _unavailable(error: ClientError) -> Unavailable:
+    return Unavailable(f"The request to DynamoDB failed: {error}")

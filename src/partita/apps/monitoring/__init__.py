@@ -1,0 +1,1 @@
+"""What both services tell about themselves: figures for Prometheus, and alarms."""

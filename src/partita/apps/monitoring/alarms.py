@@ -1,0 +1,196 @@
+"""Alarms: a figure above or below a threshold for some checks in a row, and whom to tell.
+
+    [[alarms]]
+    name = "slow"
+    measure = "p99_ms"
+    above = 20
+    checks = 3
+    endpoint = "https://pager.example/hook"     # or function = "module:callable"
+
+The states are CloudWatch's: OK, ALARM, INSUFFICIENT_DATA. Each change of state is sent once, as a
+JSON object: to a URL by POST, or to a Python callable as its argument.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import urllib.request
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from msgspec import Meta, Struct
+
+from partita.clock import Clock, system_clock
+from partita.errors import PartitaError
+from partita.server.http.web import Request, Response, json_response
+from partita.settings import read
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 5.0
+SEND_SECONDS_MAX = 5.0
+SEND_TRIES_MAX = 3
+OK, ALARM, INSUFFICIENT_DATA = "OK", "ALARM", "INSUFFICIENT_DATA"
+State = Literal["OK", "ALARM", "INSUFFICIENT_DATA"]
+Readings = Callable[[], Awaitable[Mapping[str, float]]]
+Receiver = Callable[[dict[str, Any]], object]
+
+
+class Alarm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    measure: str
+    above: float | None = None
+    below: float | None = None
+    checks: Annotated[int, Meta(ge=1, le=1000)] = 1
+    """Checks in a row that have to agree before the state changes."""
+    endpoint: Annotated[str, Meta(pattern=r"^https?://")] | None = None
+    function: Annotated[str, Meta(pattern=r"^[\w.]+:[\w.]+$")] | None = None
+    """module:callable"""
+
+    def state_of(self, value: float | None) -> State:
+        if value is None:
+            return "INSUFFICIENT_DATA"
+        is_high = self.above is not None and value > self.above
+        is_low = self.below is not None and value < self.below
+        return "ALARM" if is_high or is_low else "OK"
+
+
+class AlarmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    alarms: tuple[Alarm, ...] = ()
+
+
+def load(path: Path, measures: set[str]) -> tuple[Alarm, ...]:
+    """The alarms of a file, if each makes sense."""
+    alarms = read(path, AlarmSettings).alarms
+    for alarm in alarms:
+        if alarm.measure not in measures:
+            raise PartitaError(
+                f"The alarm {alarm.name} in {path} is about {alarm.measure}: use one of "
+                f"{', '.join(sorted(measures))}."
+            )
+        if alarm.above is None and alarm.below is None:
+            raise PartitaError(f"The alarm {alarm.name} in {path} needs above or below.")
+        if (alarm.endpoint is None) == (alarm.function is None):
+            raise PartitaError(
+                f"The alarm {alarm.name} in {path} needs an endpoint or a function, and not both."
+            )
+        receiver_of(alarm)
+    names = [alarm.name for alarm in alarms]
+    if len(set(names)) < len(names):
+        raise PartitaError(f"Two alarms in {path} have the same name.")
+    return alarms
+
+
+def receiver_of(alarm: Alarm) -> Receiver:
+    """Where changes of its state are sent."""
+    if alarm.endpoint is not None:
+        endpoint = alarm.endpoint
+        return lambda change: _post(endpoint, change)
+    module, _, name = (alarm.function or "").partition(":")
+    try:
+        found: Receiver = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise PartitaError(
+            f"The alarm {alarm.name} cannot call {alarm.function}: {error}."
+        ) from error
+    return found
+
+
+def _post(url: str, change: dict[str, Any]) -> None:
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, orjson.dumps(change), headers, method="POST")
+    with urllib.request.urlopen(request, timeout=SEND_SECONDS_MAX) as response:
+        response.read()
+
+
+class _Watched:
+    """An alarm with its state."""
+
+    def __init__(self, alarm: Alarm) -> None:
+        self.alarm = alarm
+        self.state: State = "INSUFFICIENT_DATA"
+        self.value: float | None = None
+        self.since = 0.0
+        self.receiver = receiver_of(alarm)
+        self._other: State = "INSUFFICIENT_DATA"
+        self._agreeing = 0
+
+    def check(self, value: float | None, now: float) -> State | None:
+        """Returns the state before, if it changes."""
+        self.value = value
+        state = self.alarm.state_of(value)
+        if state == self.state:
+            self._agreeing = 0
+            return None
+        self._agreeing = self._agreeing + 1 if state == self._other else 1
+        self._other = state
+        if self._agreeing < self.alarm.checks:
+            return None
+        before, self.state = self.state, state
+        self.since, self._agreeing = now, 0
+        return before
+
+    def described(self) -> dict[str, Any]:
+        alarm = self.alarm
+        limits = {"above": alarm.above, "below": alarm.below}
+        return {
+            "alarm": alarm.name,
+            "state": self.state,
+            "measure": alarm.measure,
+            "value": self.value,
+            **{name: limit for name, limit in limits.items() if limit is not None},
+            "since": self.since,
+        }
+
+
+class Alarms:
+    def __init__(
+        self, alarms: tuple[Alarm, ...], readings: Readings, clock: Clock = system_clock
+    ) -> None:
+        self._watched = [_Watched(alarm) for alarm in alarms]
+        self._readings = readings
+        self._clock = clock
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while self._watched:
+            try:
+                await self.check()
+            except Exception:
+                logger.exception("The alarms could not be checked")
+            await asyncio.sleep(CHECK_SECONDS)
+
+    async def check(self) -> None:
+        readings = await self._readings()
+        for watched in self._watched:
+            before = watched.check(readings.get(watched.alarm.measure), self._clock())
+            if before is not None:
+                task = asyncio.create_task(_tell(watched, before))
+                self._sending.add(task)
+                task.add_done_callback(self._sending.discard)
+
+    async def show(self, request: Request) -> Response:
+        return json_response({"alarms": [watched.described() for watched in self._watched]})
+
+
+async def _tell(watched: _Watched, before: State) -> None:
+    """A receiver that is slow or fails does not hold up the checks of others."""
+    change = {**watched.described(), "before": before}
+    for tried in range(1, SEND_TRIES_MAX + 1):
+        try:
+            await asyncio.to_thread(watched.receiver, change)
+            return
+        except Exception as error:
+            logger.warning(
+                "The alarm %s could not be sent (%s of %s tries): %s",
+                watched.alarm.name,
+                tried,
+                SEND_TRIES_MAX,
+                error,
+            )
+            await asyncio.sleep(tried)

@@ -1,0 +1,64 @@
+"""`partita console`: the pages for a DynamoDB that runs elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from partita.console.modes import ON, READ_ONLY
+from partita.errors import PartitaError
+
+HOST, PORT = "127.0.0.1", 8010
+AMAZON = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/?")
+"""Whose other services have hosts of their own."""
+
+
+@click.command()
+@click.option(
+    "--endpoint",
+    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    default="http://127.0.0.1:8000",
+    show_default=True,
+    help="The DynamoDB to show; Amazon's is https://dynamodb.REGION.amazonaws.com.",
+)
+@click.option("--region", envvar="AWS_REGION", default="us-east-1", show_default=True)
+@click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="0 takes a free port.",
+)
+@click.option("--read-only", is_flag=True, help="Let nobody change anything from the pages.")
+def console(endpoint: str, region: str, host: str, port: int, read_only: bool) -> None:
+    """Show any DynamoDB in a browser.
+
+    Credentials are taken from the environment, as the AWS CLI takes them, and stay in this process.
+    """
+    from partita.client import Client
+    from partita.console.service import Console
+    from partita.server.http import lifecycle
+
+    if not endpoint.startswith(("http://", "https://")):
+        raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
+    amazon = AMAZON.fullmatch(endpoint)
+    mode = READ_ONLY if read_only else ON
+
+    def ready(url: str) -> None:
+        click.echo(f"The console is ready on {url}/console (for {endpoint})")
+
+    async def run() -> None:
+        client = (
+            Client(endpoint, region, tries=1)
+            if amazon is None
+            else Client(region=amazon[1], tries=1)
+        )
+        shown = Console(client, endpoint, mode)
+        try:
+            await shown.web.serve(host, port, ready)
+        finally:
+            await client.close()
+
+    lifecycle.run(run)

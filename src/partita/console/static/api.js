@@ -1,0 +1,115 @@
+// Requests to the console's own API, which passes them on; and whether somebody answers.
+
+const TYPE = "application/vnd.partita.console+json";
+const RETRY_MS = 1000;
+
+let token = "";
+const listeners = new Set();
+export const session = { state: "starting", Mode: "on", Endpoint: "", Version: "" };
+
+export class Refusal extends Error {
+  constructor(code, message, body) {
+    super(message || code);
+    this.code = code;
+    this.body = body || {};
+  }
+}
+
+export function onSession(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function change(values) {
+  Object.assign(session, values);
+  for (const listener of listeners) listener();
+}
+
+export async function connect() {
+  const response = await fetch("/console/api/session");
+  if (!response.ok) throw new Refusal("Refused", (await response.json()).detail);
+  const { Token, ...others } = await response.json();
+  token = Token;
+  change(others);
+}
+
+let waiting = false;
+async function reconnect() {
+  if (waiting) return;
+  waiting = true;
+  change({ state: "gone" });
+  for (;;) {
+    await new Promise((done) => setTimeout(done, RETRY_MS));
+    try {
+      await connect();
+      await send("POST", "dynamodb/ListTables", { Limit: 1 });
+      break;
+    } catch (error) {
+      if (error.code !== "EndpointUnreachable" && !(error instanceof TypeError)) break;
+    }
+  }
+  waiting = false;
+  change({ state: "back" });
+  setTimeout(() => session.state === "back" && change({ state: "connected" }), 4000);
+}
+
+async function send(method, path, request, signal) {
+  const response = await fetch(`/console/api/${path}`, {
+    method,
+    signal,
+    headers: { "content-type": TYPE, "x-console-token": token },
+    body: request === undefined ? undefined : JSON.stringify(request),
+  });
+  const body = await response.json();
+  if (response.ok) return body;
+  throw new Refusal(body.__type || String(response.status), body.message || body.detail, body);
+}
+
+async function ask(method, path, request, signal) {
+  try {
+    return await send(method, path, request, signal);
+  } catch (error) {
+    if (error.code === "403") {
+      // Another process answers now: its token is another one.
+      await connect();
+      return send(method, path, request, signal);
+    }
+    if (error.name === "AbortError") throw error;
+    if (error instanceof TypeError || error.code === "EndpointUnreachable") {
+      reconnect();
+      throw new Refusal("EndpointUnreachable", "The server does not answer. Nothing that you typed is lost: try again when it is back.");
+    }
+    throw error;
+  }
+}
+
+export const call = (operation, request, signal, service = "dynamodb") =>
+  ask("POST", `${service}/${operation}`, request, signal);
+export const look = (path, signal) => ask("GET", path, undefined, signal);
+
+export async function start() {
+  try {
+    await connect();
+    change({ state: "connected" });
+  } catch (error) {
+    reconnect();
+  }
+}
+
+// The server may go while nobody asks it for anything.
+setInterval(() => {
+  if (document.hidden || session.state !== "connected") return;
+  fetch("/console/api/session").catch(reconnect);
+}, 5000);
+
+export async function allTables(each, signal) {
+  const names = [];
+  let start;
+  do {
+    const page = await call("ListTables", start ? { ExclusiveStartTableName: start } : {}, signal);
+    names.push(...page.TableNames);
+    start = page.LastEvaluatedTableName;
+    if (each) each(names);
+  } while (start);
+  return names;
+}

@@ -1,0 +1,125 @@
+// The shell: navigation, the command palette, the theme, whether the server is there.
+
+import { render } from "./vendor/preact-htm.js";
+import { Over, Problem, Toasts, html, link, route, useEffect, useState } from "./parts.js";
+import { allTables, onSession, session, start } from "./api.js";
+
+const PAGES = [
+  ["tables", "Tables"],
+  ["explore", "Explorer"],
+  ["partiql", "PartiQL"],
+  ["heat", "Heat"],
+  ["streams", "Streams"],
+];
+
+function applyTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+applyTheme(localStorage.getItem("theme"));
+
+function switchTheme() {
+  const isDark = document.documentElement.dataset.theme
+    ? document.documentElement.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  const theme = isDark ? "light" : "dark";
+  localStorage.setItem("theme", theme);
+  applyTheme(theme);
+}
+
+function Palette({ onClose }) {
+  const [text, setText] = useState("");
+  const [tables, setTables] = useState([]);
+  const [at, setAt] = useState(0);
+  useEffect(() => { allTables().then(setTables, () => {}); }, []);
+  const all = [
+    ...PAGES.map(([page, title]) => ({ text: title, kind: "page", go: () => { location.hash = link(page); } })),
+    { text: "Create a table", kind: "action", go: () => { location.hash = link("tables", [], { create: 1 }); } },
+    { text: "Switch between dark and light", kind: "action", go: switchTheme },
+    ...tables.flatMap((name) => [
+      { text: name, kind: "explore", go: () => { location.hash = link("explore", [name]); } },
+      { text: `${name}: settings`, kind: "table", go: () => { location.hash = link("tables", [name]); } },
+    ]),
+  ];
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = all.filter((one) => words.every((word) => one.text.toLowerCase().includes(word))).slice(0, 50);
+  const pick = (one) => { onClose(); one.go(); };
+  const onKeyDown = (event) => {
+    if (event.key === "ArrowDown") { event.preventDefault(); setAt(Math.min(at + 1, found.length - 1)); }
+    if (event.key === "ArrowUp") { event.preventDefault(); setAt(Math.max(at - 1, 0)); }
+    if (event.key === "Enter" && found[at]) { event.preventDefault(); pick(found[at]); }
+  };
+  useEffect(() => { document.getElementById(`choice-${at}`)?.scrollIntoView({ block: "nearest" }); }, [at]);
+  return html`<${Over} kind="palette" label="Command palette" onClose=${onClose}>
+    <input data-focus placeholder="Go to a page or a table, or do something" aria-label="Command" role="combobox"
+      aria-expanded="true" aria-controls="choices" aria-activedescendant=${found[at] ? `choice-${at}` : undefined}
+      value=${text} onInput=${(event) => { setText(event.target.value); setAt(0); }} onKeyDown=${onKeyDown} />
+    <ul id="choices" role="listbox" aria-label="Commands">
+      ${found.map((one, index) => html`<li id=${`choice-${index}`} role="option" aria-selected=${index === at ? "true" : "false"}
+        onMouseMove=${() => setAt(index)} onClick=${() => pick(one)}><span>${one.text}</span><span class="quiet">${one.kind}</span></li>`)}
+    </ul>
+    ${!found.length && html`<p class="empty">Nothing has that name.</p>`}
+  <//>`;
+}
+
+function Banner({ state }) {
+  if (state === "gone") return html`<div class="banner gone" role="alert">The server does not answer. Trying again every second; what you have typed stays here.</div>`;
+  if (state === "back") return html`<div class="banner back" role="status">Connected again.</div>`;
+  return null;
+}
+
+function App() {
+  const [here, setHere] = useState(route());
+  const [, redraw] = useState(0);
+  const [finding, setFinding] = useState(false);
+  const [page, setPage] = useState({});
+  useEffect(() => onSession(() => redraw((n) => n + 1)), []);
+  useEffect(() => {
+    const moved = () => setHere(route());
+    addEventListener("hashchange", moved);
+    const pressed = (event) => {
+      const typing = /INPUT|TEXTAREA|SELECT/.test(event.target.tagName);
+      if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !typing)) { event.preventDefault(); setFinding(true); }
+    };
+    addEventListener("keydown", pressed);
+    return () => { removeEventListener("hashchange", moved); removeEventListener("keydown", pressed); };
+  }, []);
+  const known = PAGES.find(([name]) => name === here.page);
+  useEffect(() => {
+    document.title = [here.parts[0], known?.[1], "Partita"].filter(Boolean).join(" · ");
+    if (!known) { setPage({ name: here.page, error: new Error(`There is no page ${here.page}.`) }); return; }
+    import(`./pages/${here.page}.js`).then(
+      (module) => setPage({ name: here.page, Page: module.default }),
+      () => setPage({ name: here.page, error: new Error("The page could not be loaded: the server does not answer.") }),
+    );
+  }, [here.page, here.parts[0], session.state === "connected"]);
+  const { state } = session;
+  const withBanner = state === "gone" || state === "back";
+  const ready = state !== "starting" && !(state === "gone" && !session.Endpoint);
+  return html`<div class=${`shell ${withBanner ? "with-banner" : ""}`}>
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the page</a>
+    <header class="top">
+      <a class="brand" href=${link("tables")}><img src="/console/static/icon.svg" alt="" />Partita</a>
+      <span class="where" title="The endpoint that is shown">${session.Endpoint.replace(/^https?:\/\//, "")}</span>
+      ${session.Mode === "read-only" && html`<span class="badge warn">read-only</span>`}
+      <span class="spacer"></span>
+      <button class="finder" onClick=${() => setFinding(true)} aria-label="Find: open the command palette"><span>Find</span><kbd>Ctrl K</kbd></button>
+      <button class="plain" onClick=${switchTheme} aria-label="Switch between dark and light" title="Dark or light">◐</button>
+    </header>
+    <${Banner} state=${state} />
+    <nav class="nav" aria-label="Pages">
+      ${PAGES.map(([name, title]) => html`<a href=${link(name)} aria-current=${name === here.page ? "page" : undefined}>${title}</a>`)}
+    </nav>
+    <main id="main" tabindex="-1">
+      ${page.error && html`<${Problem} error=${page.error} />`}
+      ${ready && page.Page && page.name === here.page && html`<${page.Page} key=${here.page} parts=${here.parts} query=${here.query} />`}
+    </main>
+    <${Toasts} />
+    ${finding && html`<${Palette} onClose=${() => setFinding(false)} />`}
+  </div>`;
+}
+
+const root = document.getElementById("app");
+root.replaceChildren();
+render(html`<${App} />`, root);
+start();

@@ -1,0 +1,107 @@
+// Streams: the changes of a table as they happen, old and new image beside each other.
+
+import { Call, Problem, count, html, link, useEffect, useRef, useState } from "../parts.js";
+import { call } from "../api.js";
+import { same, shown } from "../values.js";
+
+const EVERY_MS = 1000;
+const KEPT = 200;
+const KINDS = { INSERT: "good", MODIFY: "", REMOVE: "warn" };
+const ask = (operation, request) => call(operation, request, undefined, "dynamodbstreams");
+
+export default function Streams({ parts }) {
+  return parts[0] ? html`<${Tail} key=${parts[0]} table=${parts[0]} />` : html`<${All} />`;
+}
+
+async function allStreams() {
+  const found = [];
+  let start;
+  do {
+    const page = await ask("ListStreams", start ? { ExclusiveStartStreamArn: start } : {});
+    found.push(...page.Streams);
+    start = page.LastEvaluatedStreamArn;
+  } while (start);
+  return found;
+}
+
+function All() {
+  const [streams, setStreams] = useState(null);
+  const [error, setError] = useState(null);
+  useEffect(() => { allStreams().then(setStreams, setError); }, []);
+  return html`<div class="head"><h1>Streams</h1>${streams && html`<span class="quiet">${count(streams.length)}</span>`}</div><${Problem} error=${error} />
+    ${streams && (streams.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Streams"><table id="streams"><thead><tr><th scope="col">Table</th><th scope="col">Since</th></tr></thead><tbody>
+      ${streams.map((one) => html`<tr key=${one.StreamArn}><td><a href=${link("streams", [one.TableName])}>${one.TableName}</a></td><td class="mono">${one.StreamLabel}</td></tr>`)}</tbody></table></div>`
+    : html`<div class="card empty"><h2>No streams</h2><p>Switch one on in the settings of a table.</p></div>`)}`;
+}
+
+function Tail({ table }) {
+  const [stream, setStream] = useState(null);
+  const [records, setRecords] = useState([]);
+  const [error, setError] = useState(null);
+  const [paused, setPaused] = useState(false);
+  const state = useRef({ iterators: new Map(), places: new Map(), done: new Set() });
+  const isPaused = useRef(false);
+  isPaused.current = paused;
+
+  // One look at all shards, those that are new among them; a closed one is read to its end once.
+  const read = async (arn) => {
+    const { iterators, places, done } = state.current;
+    const shards = [];
+    let start;
+    do {
+      const { StreamDescription: described } = await ask("DescribeStream", { StreamArn: arn, ...(start ? { ExclusiveStartShardId: start } : {}) });
+      setStream(described);
+      shards.push(...described.Shards);
+      start = described.LastEvaluatedShardId;
+    } while (start);
+    for (const { ShardId } of shards) {
+      if (done.has(ShardId)) continue;
+      if (!iterators.has(ShardId)) {
+        const place = places.has(ShardId) ? { ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: places.get(ShardId) } : { ShardIteratorType: "TRIM_HORIZON" };
+        iterators.set(ShardId, (await ask("GetShardIterator", { StreamArn: arn, ShardId, ...place })).ShardIterator);
+      }
+      let page;
+      try { page = await ask("GetRecords", { ShardIterator: iterators.get(ShardId) }); } catch (failed) {
+        // Iterators live for minutes, and not through a restart: the place is known.
+        iterators.delete(ShardId);
+        if (failed.code === "TrimmedDataAccessException") places.delete(ShardId);
+        else if (failed.code !== "ExpiredIteratorException") throw failed;
+        continue;
+      }
+      if (page.NextShardIterator) iterators.set(ShardId, page.NextShardIterator);
+      else done.add(ShardId);
+      if (!page.Records.length) continue;
+      places.set(ShardId, page.Records[page.Records.length - 1].dynamodb.SequenceNumber);
+      setRecords((before) => [...page.Records].reverse().concat(before).slice(0, KEPT));
+    }
+  };
+  useEffect(() => {
+    let gone = false, timer;
+    const tick = async (arn) => {
+      if (!document.hidden && !isPaused.current) try { await read(arn); if (!gone) setError(null); } catch (failed) { if (!gone) setError(failed); }
+      if (!gone) timer = setTimeout(() => tick(arn), EVERY_MS);
+    };
+    call("DescribeTable", { TableName: table }).then(({ Table }) => {
+      if (gone) return;
+      if (Table.StreamSpecification?.StreamEnabled) tick(Table.LatestStreamArn);
+      else setError(new Error(`${table} has no stream: switch one on in its settings.`));
+    }, setError);
+    return () => { gone = true; clearTimeout(timer); };
+  }, [table]);
+  return html`<div class="head"><h1>${table}</h1>${stream && html`<span class="badge good">${stream.StreamViewType}</span><span class="quiet">${count(stream.Shards.length)} ${stream.Shards.length === 1 ? "shard" : "shards"}</span>`}
+      <div class="actions"><button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button></div></div>
+    <${Problem} error=${error} />
+    ${stream && !records.length && html`<div class="card empty"><h2>No changes yet</h2><p>They appear here as they happen.</p></div>`}
+    <div id="records">${records.map((one) => html`<${Change} key=${one.eventID} record=${one} />`)}</div>
+    ${stream && html`<${Call} operation="DescribeStream" request=${{ StreamArn: stream.StreamArn }} />`}`;
+}
+
+function Change({ record }) {
+  const { Keys, OldImage, NewImage, SequenceNumber, ApproximateCreationDateTime: when } = record.dynamodb;
+  const names = [...new Set([...Object.keys(OldImage || {}), ...Object.keys(NewImage || {})])].filter((name) => !(name in Keys) && !same(OldImage?.[name], NewImage?.[name]));
+  return html`<article class="card" aria-label=${record.eventName}>
+    <div class="bar"><span class=${`badge ${KINDS[record.eventName]}`}>${record.eventName}</span><strong class="mono">${Object.values(Keys).map((value) => shown(value, 60)).join(" · ")}</strong><span class="spacer"></span><span class="quiet">${when ? new Date(when * 1000).toLocaleTimeString() : ""} · <span class="mono">${SequenceNumber}</span></span></div>
+    ${names.length > 0 && html`<div class="scroll change" tabindex="0" role="region" aria-label="Changed attributes"><table class="grid"><thead><tr><th scope="col">Attribute</th>${OldImage && html`<th scope="col">Before</th>`}${NewImage && html`<th scope="col">After</th>`}</tr></thead><tbody>
+      ${names.map((name) => html`<tr key=${name}><td>${name}</td>${OldImage && html`<td class="was">${OldImage[name] ? shown(OldImage[name]) : "–"}</td>`}${NewImage && html`<td class="is">${NewImage[name] ? shown(NewImage[name]) : "–"}</td>`}</tr>`)}</tbody></table></div>`}
+  </article>`;
+}

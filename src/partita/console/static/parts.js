@@ -1,0 +1,148 @@
+// What every page is made of.
+
+import { html, useState, useEffect, useRef } from "./vendor/preact-htm.js";
+
+export { html, useState, useEffect, useRef };
+export { useMemo, useCallback } from "./vendor/preact-htm.js";
+
+// Where we are: #/page/part?name=value
+
+export function route() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [page = "", ...parts] = path.split("/").map(decodeURIComponent);
+  return { page: page || "tables", parts, query: new URLSearchParams(query) };
+}
+
+export function link(page, parts = [], query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null && value !== false);
+  const search = new URLSearchParams(given).toString();
+  return `#/${[page, ...parts].map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
+}
+
+// Messages in the corner
+
+let tell = () => {};
+export const say = (text, more = {}) => tell({ text, ...more });
+
+export function Toasts() {
+  const [shown, setShown] = useState([]);
+  useEffect(() => {
+    let number = 0;
+    tell = (message) => {
+      const id = ++number;
+      setShown((before) => [...before.slice(-3), { id, ...message }]);
+      setTimeout(() => setShown((before) => before.filter((one) => one.id !== id)), message.action ? 15000 : 6000);
+    };
+  }, []);
+  const close = (id) => setShown((before) => before.filter((one) => one.id !== id));
+  return html`<div class="toasts" role="status" aria-live="polite">
+    ${shown.map((one) => html`<div class=${`toast ${one.bad ? "bad" : ""}`} key=${one.id}>
+      <span>${one.text}</span>
+      ${one.action && html`<button class="small" onClick=${() => { close(one.id); one.action(); }}>${one.label}</button>`}
+    </div>`)}
+  </div>`;
+}
+
+export function Problem({ error }) {
+  if (!error) return null;
+  const code = error.code && error.code !== "EndpointUnreachable" ? `${error.code}: ` : "";
+  return html`<div class="problem" role="alert">${code}${error.message}</div>`;
+}
+
+// The API call that an action makes
+
+export function Call({ operation, request, open }) {
+  const text = JSON.stringify(request, null, 2);
+  return html`<details class="call" open=${open}>
+    <summary>API call: <code>${operation}</code></summary>
+    <pre tabindex="0" aria-label=${`Request of ${operation}`}>${text.length > 20000 ? `${text.slice(0, 20000)}\n…` : text}</pre>
+  </details>`;
+}
+
+export function Field({ label, children }) {
+  return html`<label class="field"><span>${label}</span>${children}</label>`;
+}
+
+export function Select({ value, onChange, options, ...more }) {
+  return html`<select value=${value} onChange=${(event) => onChange(event.target.value)} ...${more}>
+    ${options.map((option) => {
+      const [key, text] = Array.isArray(option) ? option : [option, option];
+      return html`<option value=${key} selected=${key === value}>${text}</option>`;
+    })}
+  </select>`;
+}
+
+export const Input = ({ value, onInput, ...more }) =>
+  html`<input value=${value} onInput=${(event) => onInput(event.target.value)} autocomplete="off" spellcheck=${false} ...${more} />`;
+
+// Something over the page: Escape leaves it, Tab stays in it, focus goes back where it was.
+
+export function Over({ kind = "dialog", label, onClose, children }) {
+  const box = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    const first = box.current.querySelector("[data-focus]") || box.current.querySelector("input, select, textarea, button");
+    (first || box.current).focus();
+    return () => before && before.focus && before.focus();
+  }, []);
+  const onKeyDown = (event) => {
+    if (event.key === "Escape") { event.stopPropagation(); onClose(); }
+    if (event.key !== "Tab") return;
+    const stops = [...box.current.querySelectorAll("a[href], button:not(:disabled), input:not(:disabled), select, textarea, summary, [tabindex='0']")].filter((one) => one.offsetParent);
+    const first = stops[0], last = stops[stops.length - 1];
+    if (event.shiftKey && document.activeElement === first) { event.preventDefault(); last.focus(); }
+    else if (!event.shiftKey && document.activeElement === last) { event.preventDefault(); first.focus(); }
+  };
+  return html`<div class="veil" onMouseDown=${(event) => event.target === event.currentTarget && onClose()}>
+    <div class=${kind} role="dialog" aria-modal="true" aria-label=${label} tabindex="-1" ref=${box} onKeyDown=${onKeyDown}>${children}</div>
+  </div>`;
+}
+
+// Nothing destructive without its name: what is typed must be what is deleted.
+
+export function Confirm({ title, name, operation, request, verb, onClose, onDone, children }) {
+  const [typed, setTyped] = useState("");
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const act = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    try { await onDone(); onClose(); } catch (failed) { setError(failed); setBusy(false); }
+  };
+  return html`<${Over} label=${title} onClose=${onClose}>
+    <h1>${title}</h1>
+    <form onSubmit=${act}>
+      ${children}
+      <${Call} operation=${operation} request=${request} open />
+      <${Field} label=${`Type ${name} to confirm`}>
+        <${Input} value=${typed} onInput=${setTyped} data-focus name="confirm" />
+      <//>
+      <${Problem} error=${error} />
+      <div class="bar" style=${{ marginTop: "14px" }}>
+        <button class="danger primary" disabled=${typed !== name || busy}>${verb}</button>
+        <button type="button" onClick=${onClose}>Cancel</button>
+      </div>
+    </form>
+  <//>`;
+}
+
+// Figures
+
+export const count = (number) => (number === undefined ? "–" : Number(number).toLocaleString("en-US"));
+export const items = (number) => `${count(number)} ${number === 1 ? "item" : "items"}`;
+export function size(bytes) {
+  if (bytes === undefined) return "–";
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let at = 0;
+  while (bytes >= 1024 && at < units.length - 1) { bytes /= 1024; at += 1; }
+  return `${at && bytes < 100 ? bytes.toFixed(1) : Math.round(bytes)} ${units[at]}`;
+}
+
+export function save(name, text, type = "application/json") {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const anchor = document.createElement("a");
+  anchor.href = url;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}

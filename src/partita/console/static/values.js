@@ -1,0 +1,218 @@
+// Attribute values in the JSON of the wire: shown, checked, read from what people type.
+// Numbers are texts all the way: no digit of 38 is lost.
+
+export const TYPES = {
+  S: "String", N: "Number", B: "Binary", BOOL: "Boolean", NULL: "Null",
+  M: "Map", L: "List", SS: "String set", NS: "Number set", BS: "Binary set",
+};
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
+const DIGITS_MAX = 38;
+
+export const typeOf = (value) => Object.keys(value)[0];
+
+export function numberProblem(text) {
+  if (!NUMBER.test(text)) return `${text || "An empty text"} is not a number.`;
+  const [mantissa, exponent = "0"] = text.toLowerCase().split("e");
+  const digits = mantissa.replace(/[+-]/, "").replace(/^(\d*)\.?(\d*)$/, "$1$2");
+  const significant = digits.replace(/^0+/, "").replace(/0+$/, "");
+  if (significant.length > DIGITS_MAX) return `A number has at most ${DIGITS_MAX} digits; this one has ${significant.length}.`;
+  if (!significant) return null;
+  const whole = mantissa.replace(/[+-]/, "").split(".")[0].replace(/^0+/, "");
+  const fraction = mantissa.split(".")[1] || "";
+  const leading = whole ? whole.length - 1 : -(fraction.match(/^0*/)[0].length + 1);
+  const magnitude = leading + Number(exponent);
+  return magnitude > 125 || magnitude < -130 ? "Numbers go from 1E-130 to 9.99E+125." : null;
+}
+
+// Binaries
+
+export const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+export const hexOf = (base64, most = Infinity) => {
+  const bytes = bytesOf(base64);
+  return [...bytes.slice(0, most)].map((b) => b.toString(16).padStart(2, "0")).join(" ") + (bytes.length > most ? " …" : "");
+};
+export const textOf = (base64, most = Infinity) => {
+  const bytes = bytesOf(base64).slice(0, most);
+  return [...bytes].map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "·")).join("");
+};
+export function base64Of(hex) {
+  const digits = hex.replace(/\s|0x/g, "");
+  if (!/^([0-9a-fA-F]{2})*$/.test(digits)) throw new Error("A binary is written in hex, two digits a byte: 0a ff.");
+  let text = "";
+  for (let at = 0; at < digits.length; at += 2) text += String.fromCharCode(parseInt(digits.slice(at, at + 2), 16));
+  return btoa(text);
+}
+
+// Shown
+
+export function shown(value, most = 120) {
+  const type = typeOf(value), inside = value[type];
+  switch (type) {
+    case "S": return clipped(inside, most);
+    case "N": return inside;
+    case "B": return hexOf(inside, 16);
+    case "BOOL": return String(inside);
+    case "NULL": return "null";
+    case "M": return clipped(`{${Object.keys(inside).slice(0, 20).map((name) => `${name}: ${shown(inside[name], 30)}`).join(", ")}}`, most);
+    case "L": return clipped(`[${inside.slice(0, 20).map((one) => shown(one, 30)).join(", ")}]`, most);
+    case "BS": return clipped(`{${inside.map((one) => hexOf(one, 8)).join(", ")}}`, most);
+    default: return clipped(`{${inside.slice(0, 50).join(", ")}}`, most);
+  }
+}
+
+function clipped(text, most) {
+  if (text.length <= most) return text;
+  // Not between the two halves of one character.
+  const end = /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most;
+  return `${text.slice(0, end)}…`;
+}
+
+// What a person edits: the text of a value, and the value of a text.
+
+export function editable(value) {
+  const type = typeOf(value), inside = value[type];
+  if (type === "B") return hexOf(inside);
+  if (type === "NULL") return "";
+  // Members on lines of their own, unless one of them would not come back as it is.
+  if (type === "SS" && inside.some((one) => one === "" || /[\r\n]/.test(one) || one.startsWith("["))) return JSON.stringify(inside, null, 2);
+  if (type === "SS" || type === "NS") return inside.join("\n");
+  if (type === "BS") return inside.map((one) => hexOf(one)).join("\n");
+  if (type === "M" || type === "L") return JSON.stringify(inside, null, 2);
+  return String(inside);
+}
+
+export function valueOf(type, text) {
+  switch (type) {
+    case "S": return { S: text };
+    case "N": return { N: checkedNumber(text.trim()) };
+    case "B": return { B: base64Of(text) };
+    case "BOOL": return { BOOL: text === "true" };
+    case "NULL": return { NULL: true };
+    case "SS": return text.trim().startsWith("[") ? checked({ SS: parsed(text) }) : { SS: checkedSet(lines(text)) };
+    case "NS": return { NS: checkedSet(lines(text).map((one) => checkedNumber(one.trim()))) };
+    case "BS": return { BS: checkedSet(lines(text).map(base64Of)) };
+    default: return checked({ [type]: parsed(text) });
+  }
+}
+
+const lines = (text) => text.split("\n").filter((line) => line !== "");
+
+function checkedNumber(text) {
+  const problem = numberProblem(text);
+  if (problem) throw new Error(problem);
+  return text;
+}
+
+function checkedSet(members) {
+  if (!members.length) throw new Error("A set has at least one member, each on a line of its own.");
+  if (new Set(members).size < members.length) throw new Error("A set has each member once.");
+  return members;
+}
+
+function parsed(text) {
+  try { return JSON.parse(text); } catch (error) { throw new Error(`This is not JSON: ${error.message}.`); }
+}
+
+export function checked(value, where = "") {
+  const at = where ? `${where}: ` : "";
+  const keys = value && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
+  if (keys.length !== 1 || !TYPES[keys[0]]) throw new Error(`${at}a value has one type, such as {"S": "text"} or {"N": "1"}.`);
+  const [type] = keys, inside = value[type];
+  const isText = (one) => typeof one === "string";
+  if (["S", "N", "B"].includes(type) && !isText(inside)) throw new Error(`${at}${type} takes a text in quotes.`);
+  if (type === "BOOL" && typeof inside !== "boolean") throw new Error(`${at}BOOL is true or false.`);
+  if (type === "NULL" && inside !== true) throw new Error(`${at}NULL is always true.`);
+  if (type === "N") { const problem = numberProblem(inside); if (problem) throw new Error(at + problem); }
+  if (type === "B") { try { atob(inside); } catch { throw new Error(`${at}B takes base64.`); } }
+  if (["SS", "NS", "BS"].includes(type)) {
+    if (!Array.isArray(inside) || !inside.every(isText)) throw new Error(`${at}${type} takes a list of texts in quotes.`);
+    checkedSet(inside);
+    if (type === "NS") inside.forEach(checkedNumber);
+  }
+  if (type === "L") {
+    if (!Array.isArray(inside)) throw new Error(`${at}L takes a list of values.`);
+    inside.forEach((one, index) => checked(one, `${where}[${index}]`));
+  }
+  if (type === "M") checkedItem(inside, where);
+  return value;
+}
+
+export function checkedItem(item, where = "") {
+  if (!item || typeof item !== "object" || Array.isArray(item)) throw new Error(`${where || "An item"} takes attributes: {"name": {"S": "value"}}.`);
+  for (const [name, value] of Object.entries(item)) checked(value, where ? `${where}.${name}` : name);
+  return item;
+}
+
+export const same = (one, other) => canonical(one) === canonical(other);
+function canonical(value) {
+  if (value === undefined) return "";
+  const type = typeOf(value), inside = value[type];
+  if (["SS", "NS", "BS"].includes(type)) return JSON.stringify([type, [...inside].sort()]);
+  if (type === "L") return `L[${inside.map(canonical)}]`;
+  if (type === "M") return `M{${Object.keys(inside).sort().map((name) => `${JSON.stringify(name)}:${canonical(inside[name])}`)}}`;
+  return JSON.stringify([type, inside]);
+}
+
+// Requests
+
+export const keyOf = (item, schema) => Object.fromEntries(schema.map(({ AttributeName: name }) => [name, item[name]]));
+
+// An update from one state of an item to another, which is refused when somebody else has changed
+// one of the same attributes meanwhile; changes to others stay.
+export function updateOf(TableName, schema, from, to) {
+  const names = {}, values = {}, set = [], remove = [], conditions = [];
+  const keys = schema.map((key) => key.AttributeName);
+  names["#k"] = keys[0];
+  conditions.push("attribute_exists(#k)");
+  [...new Set([...Object.keys(from), ...Object.keys(to)])].filter((name) => !keys.includes(name) && !same(from[name], to[name])).forEach((name, at) => {
+    names[`#a${at}`] = name;
+    if (to[name] === undefined) remove.push(`#a${at}`);
+    else { values[`:n${at}`] = to[name]; set.push(`#a${at} = :n${at}`); }
+    if (from[name] === undefined) conditions.push(`attribute_not_exists(#a${at})`);
+    else { values[`:o${at}`] = from[name]; conditions.push(`#a${at} = :o${at}`); }
+  });
+  if (!set.length && !remove.length) return null;
+  return {
+    TableName,
+    Key: keyOf(from, schema),
+    UpdateExpression: [set.length && `SET ${set.join(", ")}`, remove.length && `REMOVE ${remove.join(", ")}`].filter(Boolean).join(" "),
+    ConditionExpression: conditions.join(" AND "),
+    ExpressionAttributeNames: names,
+    ...(Object.keys(values).length ? { ExpressionAttributeValues: values } : {}),
+    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    ReturnConsumedCapacity: "TOTAL",
+  };
+}
+
+const COMPARED_MAX = 60;
+
+// A deletion of an item as it was seen; of one with very many attributes, so many are compared.
+export function deletionOf(TableName, schema, item) {
+  const names = {}, values = {}, conditions = [];
+  const keys = schema.map((key) => key.AttributeName);
+  names["#k"] = keys[0];
+  conditions.push("attribute_exists(#k)");
+  Object.keys(item).filter((name) => !keys.includes(name)).slice(0, COMPARED_MAX).forEach((name, at) => {
+    names[`#a${at}`] = name;
+    values[`:o${at}`] = item[name];
+    conditions.push(`#a${at} = :o${at}`);
+  });
+  return {
+    TableName,
+    Key: keyOf(item, schema),
+    ConditionExpression: conditions.join(" AND "),
+    ExpressionAttributeNames: names,
+    ...(Object.keys(values).length ? { ExpressionAttributeValues: values } : {}),
+    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    ReturnConsumedCapacity: "TOTAL",
+  };
+}
+
+export const additionOf = (TableName, schema, item) => ({
+  TableName,
+  Item: item,
+  ConditionExpression: "attribute_not_exists(#k)",
+  ExpressionAttributeNames: { "#k": schema[0].AttributeName },
+  ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+  ReturnConsumedCapacity: "TOTAL",
+});

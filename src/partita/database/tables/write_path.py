@@ -1,0 +1,159 @@
+"""THE write path: the only code that changes an item.
+
+`write_item` is given the old item and the new one. It works out index entries, counts,
+collection sizes and expiry, and records all of it in one write batch. Whoever wants to change an
+item (an operation, a transaction, the TTL sweep) decides the new item and calls it, so items,
+indexes, figures and capacity can never disagree.
+"""
+
+from __future__ import annotations
+
+from partita.database.capacity.units import write_units
+from partita.database.changes.log import log_change
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.expiry_time import expires_at
+from partita.database.tables.indexes import Entry, entry_of
+from partita.database.tables.schema import CREATING, DELETING, Index, Table
+from partita.database.tables.statistics import (
+    add_collection_size,
+    add_statistics,
+    read_collection_size,
+)
+from partita.database.tables.stored import Stored
+from partita.errors import ItemCollectionSizeLimitExceededException
+from partita.limits import ITEM_COLLECTION_BYTES_MAX
+
+
+class Written:
+    """What one write changed, and what it costs before any doubling."""
+
+    __slots__ = ("collection_bytes", "index_units", "new", "old", "table_units")
+
+    def __init__(self, old: Stored | None, new: Stored | None, table_units: int) -> None:
+        self.old = old
+        self.new = new
+        self.table_units = table_units
+        self.index_units: dict[str, int] = {}
+        self.collection_bytes: int | None = None
+
+
+def write_item(
+    write_batch: WriteBatch,
+    table: Table,
+    key: bytes,
+    old: Stored | None,
+    new: Stored | None,
+    *,
+    expired: bool = False,
+) -> Written:
+    """Replace `old` by `new` under an item's key; either may be missing.
+
+    `expired` items are removed by time to live, and the table's stream says so.
+    """
+    written = Written(old, new, write_units(max(_size(old), _size(new))))
+    grown = 0
+    if not _is_same(old, new):
+        if new:
+            write_batch.put(key, new.value(table.sort_attributes))
+        else:
+            write_batch.delete(key)
+        grown = _count(write_batch, table, 0, old, new)
+        if table.indexes:
+            grown += _write_entries(write_batch, table, layout.place_of(key), written)
+        if table.ttl_attribute is not None:
+            _write_expiry(write_batch, table, table.ttl_attribute, layout.place_of(key), written)
+        if table.stream is not None:
+            log_change(write_batch, table.stream, layout.place_of(key), old, new, expired=expired)
+        if table.capture is not None:
+            log_change(write_batch, table.capture, layout.place_of(key), old, new, expired=expired)
+    if table.local_indexes:
+        written.collection_bytes = _grow_collection(write_batch, table, new or old, grown)
+    return written
+
+
+def _write_entries(write_batch: WriteBatch, table: Table, place: bytes, written: Written) -> int:
+    """Bring every index up to date; returns by how many bytes the local ones grew."""
+    grown = 0
+    for index in table.indexes:
+        if index.status == DELETING:
+            continue
+        old = entry_of(table, index, written.old, place) if written.old else None
+        new = entry_of(table, index, written.new, place) if written.new else None
+        if old != new:
+            written.index_units[index.name] = _entry_units(old, new)
+            entry_grown = replace_entry(write_batch, table, index, old, new)
+            if index.is_local:
+                grown += entry_grown
+    return grown
+
+
+def replace_entry(
+    write_batch: WriteBatch, table: Table, index: Index, old: Entry | None, new: Entry | None
+) -> int:
+    """Replace an index entry and count it; returns by how many bytes the index grew."""
+    # While an index is filled, an item's old entry may not be there yet.
+    if index.status == CREATING and old and write_batch.get(old.key) is None:
+        old = None
+    if old and not (new and new.key == old.key):
+        write_batch.delete(old.key)
+    if new:
+        write_batch.put(new.key, new.value)
+    return _count(write_batch, table, index.number, old, new)
+
+
+def _count(
+    write_batch: WriteBatch,
+    table: Table,
+    index_number: int,
+    old: Stored | Entry | None,
+    new: Stored | Entry | None,
+) -> int:
+    grown = _size(new) - _size(old)
+    items = (new is not None) - (old is not None)
+    add_statistics(write_batch, table.number, index_number, items, grown)
+    return grown
+
+
+def _entry_units(old: Entry | None, new: Entry | None) -> int:
+    """A changed entry costs its larger size; a moved one is a delete and a put."""
+    if old and new and old.key != new.key:
+        return write_units(old.size) + write_units(new.size)
+    return write_units(max(_size(old), _size(new)))
+
+
+def _grow_collection(
+    write_batch: WriteBatch, table: Table, stored: Stored | None, grown: int
+) -> int | None:
+    if stored is None:
+        return None
+    key = layout.collection_key(table, stored.item)
+    if not grown:
+        return read_collection_size(write_batch, key)
+    size = add_collection_size(write_batch, key, grown)
+    if grown > 0 and size > ITEM_COLLECTION_BYTES_MAX:
+        raise ItemCollectionSizeLimitExceededException("Collection size exceeded.")
+    return size
+
+
+def _write_expiry(
+    write_batch: WriteBatch, table: Table, attribute: str, place: bytes, written: Written
+) -> None:
+    old = expires_at(attribute, written.old.item) if written.old else None
+    new = expires_at(attribute, written.new.item) if written.new else None
+    if old != new:
+        if old is not None:
+            write_batch.delete(layout.expiry_key(table, old, place))
+        if new is not None:
+            write_batch.put(layout.expiry_key(table, new, place), b"")
+
+
+def _size(thing: Stored | Entry | None) -> int:
+    return thing.size if thing else 0
+
+
+def _is_same(old: Stored | None, new: Stored | None) -> bool:
+    """Whether nothing changes; clients send the members of one map in any order."""
+    if old is None or new is None:
+        return old is new
+    return old.body == new.body or (old.size == new.size and old.item == new.item)

@@ -1,0 +1,1 @@
+"""AWS Lambda's API: functions from requests to answers, in the members of its description."""

@@ -1,0 +1,476 @@
+"""Functions: create, update, delete, describe, list; their code and their concurrency."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from partita.errors import (
+    FunctionNotFound,
+    InvalidParameterValueException,
+    PreconditionFailedException,
+    ResourceConflictException,
+    RoleNotAssumed,
+    UploadsNotAllowed,
+    ValidationException,
+)
+from partita.functions import arns, packages
+from partita.functions.api.service import Answer, Request, Service, page
+from partita.functions.api.versions import publish
+from partita.functions.arns import LATEST
+from partita.functions.catalog import moment, not_found
+from partita.functions.storage.records import AliasRecord, FunctionRecord, VersionRecord
+from partita.functions.storage.store import (
+    FUNCTIONS,
+    Exists,
+    Package,
+    aliases_of,
+    code_of,
+    event_invokes_of,
+    version_sort,
+    versions_of,
+)
+from partita.limits import KB
+
+TIMEOUT_SECONDS, MEMORY_MB, STORAGE_MB = 3, 128, 512
+TIMEOUT_SECONDS_MAX = 900
+CONCURRENCY_MAX = 1000
+ENVIRONMENT_BYTES_MAX = 4 * KB
+RESERVED_KEYS = frozenset(
+    (
+        "_HANDLER",
+        "_X_AMZN_TRACE_ID",
+        "AWS_DEFAULT_REGION",
+        "AWS_REGION",
+        "AWS_EXECUTION_ENV",
+        "AWS_LAMBDA_FUNCTION_NAME",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+        "AWS_LAMBDA_FUNCTION_VERSION",
+        "AWS_LAMBDA_INITIALIZATION_TYPE",
+        "AWS_LAMBDA_LOG_GROUP_NAME",
+        "AWS_LAMBDA_LOG_STREAM_NAME",
+        "AWS_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_LAMBDA_RUNTIME_API",
+        "LAMBDA_TASK_ROOT",
+        "LAMBDA_RUNTIME_DIR",
+    )
+)
+"""(Lambda guide, "Defined runtime environment variables")"""
+HARMLESS: dict[str, Callable[[Any], bool]] = {
+    "CapacityProviderConfig": lambda value: not value,
+    "CodeSigningConfigArn": lambda value: not value,
+    "DurableConfig": lambda value: not value,
+    "FileSystemConfigs": lambda value: not value,
+    "ImageConfig": lambda value: not value,
+    "KMSKeyArn": lambda value: not value,
+    "Layers": lambda value: not value,
+    "LoggingConfig": lambda value: value.get("LogFormat", "Text") == "Text",
+    "PackageType": lambda value: value == "Zip",
+    "PublishTo": lambda value: not value,
+    "SnapStart": lambda value: value.get("ApplyOn", "None") == "None",
+    "TenancyConfig": lambda value: not value,
+    "TracingConfig": lambda value: value.get("Mode", "PassThrough") == "PassThrough",
+    "VpcConfig": lambda value: not value.get("SubnetIds") and not value.get("SecurityGroupIds"),
+}
+"""Members that are accepted only when they ask for nothing."""
+COPIED = ("Description", "Handler", "MemorySize", "Role", "Runtime", "Timeout", "EphemeralStorage")
+UPLOADS = (
+    "Code is not taken from clients by a server that others can reach: let it listen on a loopback "
+    "address, or start it with --allow-function-uploads."
+)
+
+
+async def create_function(service: Service, request: Request) -> Answer:
+    name = arns.qualified(request["FunctionName"]).name
+    _check_members(service, request)
+    for member in ("Runtime", "Handler"):
+        if member not in request:
+            raise InvalidParameterValueException(
+                "Runtime and Handler are mandatory parameters for functions created with deployment"
+                " packages."
+            )
+    content = _code(service, request["Code"])
+    await _check_role(service, request)
+    function = FunctionRecord(
+        name=name,
+        configuration=_configuration(service, name, request),
+        package="",
+        tags=request.get("Tags", {}),
+    )
+    _set_code(service, function, content)
+    async with service.changes:
+        if await service.catalog.find(name) is not None:
+            raise ResourceConflictException(f"Function already exist: {name}")
+        await service.store.save(code_of(name), function.package, Package.of(content))
+        try:
+            await service.store.save(FUNCTIONS, name, function, is_new=True)
+        except Exists:
+            raise ResourceConflictException(f"Function already exist: {name}") from None
+        configuration = function.configuration
+        if request.get("Publish"):
+            configuration = await publish(service, function, function.configuration["Description"])
+    reason = {"StateReason": "The function is being created.", "StateReasonCode": "Creating"}
+    return {**configuration, "State": "Pending", **reason}
+
+
+def _configuration(service: Service, name: str, request: Request) -> dict[str, Any]:
+    configuration = {
+        "FunctionName": name,
+        "FunctionArn": arns.function_arn(name),
+        "Runtime": request["Runtime"],
+        "Role": request["Role"],
+        "Handler": request["Handler"],
+        "Description": request.get("Description", ""),
+        "Timeout": request.get("Timeout", TIMEOUT_SECONDS),
+        "MemorySize": request.get("MemorySize", MEMORY_MB),
+        "Version": LATEST,
+        "TracingConfig": {"Mode": "PassThrough"},
+        "State": "Active",
+        "LastUpdateStatus": "Successful",
+        "PackageType": "Zip",
+        "Architectures": request.get("Architectures", ["x86_64"]),
+        "EphemeralStorage": request.get("EphemeralStorage", {"Size": STORAGE_MB}),
+        "SnapStart": {"ApplyOn": "None", "OptimizationStatus": "Off"},
+        "LoggingConfig": {"LogFormat": "Text", "LogGroup": f"/aws/lambda/{name}"},
+    }
+    _set_environment(configuration, request)
+    _set_dead_letters(service, configuration, request)
+    return configuration
+
+
+def _set_environment(configuration: dict[str, Any], request: Request) -> None:
+    variables = request.get("Environment", {}).get("Variables")
+    if variables is None:
+        return
+    reserved = [key for key in variables if key in RESERVED_KEYS]
+    failed = "Lambda was unable to configure your environment variables because the environment "
+    if reserved:
+        raise InvalidParameterValueException(
+            f"{failed}variables you have provided contains reserved keys that are currently not "
+            f"supported for modification. Reserved keys used in this request: {', '.join(reserved)}"
+        )
+    size = sum(len(f"{key}{value}".encode()) for key, value in variables.items())
+    if size > ENVIRONMENT_BYTES_MAX:
+        raise InvalidParameterValueException(
+            f"{failed}variables you have provided exceeded the 4KB limit."
+        )
+    configuration["Environment"] = {"Variables": variables}
+
+
+def _set_dead_letters(service: Service, configuration: dict[str, Any], request: Request) -> None:
+    if "DeadLetterConfig" not in request:
+        return
+    arn = request["DeadLetterConfig"].get("TargetArn", "")
+    configuration.pop("DeadLetterConfig", None)
+    if arn:
+        service.destinations.check(arn)
+        configuration["DeadLetterConfig"] = {"TargetArn": arn}
+
+
+def _check_members(service: Service, request: Request) -> None:
+    for member, is_harmless in HARMLESS.items():
+        if member in request and not is_harmless(request[member]):
+            raise InvalidParameterValueException(f"{member} is not supported by this server.")
+    if request.get("Timeout", 0) > TIMEOUT_SECONDS_MAX:
+        # The description allows more, for instances of the caller's own.
+        raise ValidationException(
+            f"1 validation error detected: Value '{request['Timeout']}' at 'timeout' failed to "
+            "satisfy constraint: Member must have value less than or equal to "
+            f"{TIMEOUT_SECONDS_MAX}"
+        )
+    runtime = request.get("Runtime", "python3")
+    if not runtime.startswith("python3"):
+        raise InvalidParameterValueException(
+            f"The runtime {runtime} is not supported by this server: it runs Python functions, "
+            "all of them with its own interpreter."
+        )
+
+
+async def _check_role(service: Service, request: Request) -> None:
+    if "Role" in request:
+        try:
+            await service.sessions.check(request["Role"])
+        except RoleNotAssumed as error:
+            raise InvalidParameterValueException(error.message) from None
+
+
+def _code(service: Service, code: Request) -> bytes:
+    """The archive that a request brings."""
+    if "ZipFile" not in code:
+        raise InvalidParameterValueException(
+            "This server has neither S3 nor a container registry: send the code as ZipFile, or "
+            "register a folder in its settings."
+        )
+    if not service.may_upload:
+        raise UploadsNotAllowed(UPLOADS)
+    content = base64.b64decode(code["ZipFile"])
+    packages.check(content)
+    return content
+
+
+def _set_code(service: Service, function: FunctionRecord, content: bytes) -> None:
+    sha256 = packages.sha256_of(content)
+    function.package = base64.b64decode(sha256).hex()
+    function.configuration |= {"CodeSha256": sha256, "CodeSize": len(content)}
+    _touch(service, function)
+
+
+def _touch(service: Service, function: FunctionRecord) -> None:
+    function.configuration |= {
+        "LastModified": moment(service.clock()),
+        "RevisionId": str(uuid.uuid4()),
+    }
+
+
+async def _changeable(service: Service, request: Request) -> FunctionRecord:
+    name = arns.qualified(request["FunctionName"]).name
+    if service.catalog.is_of_settings(name):
+        raise ResourceConflictException(
+            f"The function {name} is registered by the settings of this server; change it there."
+        )
+    function = await service.catalog.function(name)
+    if request.get("RevisionId", "") not in ("", function.configuration["RevisionId"]):
+        raise PreconditionFailedException(
+            "The Revision Id provided does not match the latest Revision Id. Call the "
+            "GetFunction/GetAlias API to retrieve the latest Revision Id"
+        )
+    return function
+
+
+async def update_function_code(service: Service, request: Request) -> Answer:
+    content = _code(service, request)
+    async with service.changes:
+        function = await _changeable(service, request)
+        before = function.package
+        if "Architectures" in request:
+            function.configuration["Architectures"] = request["Architectures"]
+        _set_code(service, function, content)
+        if request.get("DryRun"):
+            return function.configuration
+        await service.store.save(code_of(function.name), function.package, Package.of(content))
+        await service.store.save(FUNCTIONS, function.name, function)
+        await _drop_package(service, function, before)
+        return await _updated(service, function, is_published=request.get("Publish", False))
+
+
+async def _drop_package(service: Service, function: FunctionRecord, package: str) -> None:
+    """Unless a version needs it, or it is still the function's."""
+    versions = await service.store.all(versions_of(function.name), VersionRecord)
+    if package not in (function.package, *(version.package for version in versions)):
+        await service.store.erase(code_of(function.name), package)
+
+
+async def update_function_configuration(service: Service, request: Request) -> Answer:
+    _check_members(service, request)
+    await _check_role(service, request)
+    async with service.changes:
+        function = await _changeable(service, request)
+        configuration = function.configuration
+        configuration |= {name: request[name] for name in COPIED if name in request}
+        if "Environment" in request:
+            configuration.pop("Environment", None)
+        _set_environment(configuration, request)
+        _set_dead_letters(service, configuration, request)
+        _touch(service, function)
+        await service.store.save(FUNCTIONS, function.name, function)
+        return await _updated(service, function, is_published=False)
+
+
+async def _updated(service: Service, function: FunctionRecord, *, is_published: bool) -> Answer:
+    configuration = function.configuration
+    if is_published:
+        configuration = await publish(service, function, function.configuration["Description"])
+    return {
+        **configuration,
+        "LastUpdateStatus": "InProgress",
+        "LastUpdateStatusReason": "The function is being created.",
+        "LastUpdateStatusReasonCode": "Creating",
+    }
+
+
+async def get_function_configuration(service: Service, request: Request) -> Answer:
+    target = arns.qualified(request["FunctionName"], request.get("Qualifier"))
+    version = await service.catalog.version(target)
+    if "Qualifier" not in request and target.qualifier == LATEST:
+        return version.configuration
+    shown = arns.function_arn(target.name, target.qualifier)
+    return {**version.configuration, "FunctionArn": shown}
+
+
+async def get_function(service: Service, request: Request) -> Answer:
+    target = arns.qualified(request["FunctionName"], request.get("Qualifier"))
+    function = await service.catalog.function(target.name)
+    version = await service.catalog.version(target)
+    answer: Answer = {
+        "Configuration": await get_function_configuration(service, request),
+        "Code": {"RepositoryType": "S3", "Location": _location(service, target.name, version[1])},
+    }
+    if function.tags:
+        answer["Tags"] = function.tags
+    if function.concurrency is not None:
+        answer["Concurrency"] = {"ReservedConcurrentExecutions": function.concurrency}
+    return answer
+
+
+def _location(service: Service, name: str, package: str) -> str:
+    """Where the code is downloaded: a URL that needs no header, as the service has it."""
+    if not package:
+        return ""
+    query = (
+        "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=partita&X-Amz-Date=20000101T000000Z"
+        f"&X-Amz-SignedHeaders=host&X-Amz-Signature={package}"
+    )
+    return f"{service.endpoint}/2015-03-31/functions/{name}/code?{query}"
+
+
+async def download(service: Service, name: str, package: str) -> bytes:
+    """The code of a function, for who has its location."""
+    found = await service.store.find(code_of(name), package, Package)
+    if found is None:
+        raise not_found(name)
+    return found.content
+
+
+async def list_functions(service: Service, request: Request) -> Answer:
+    listed = [function.configuration for function in await service.catalog.all()]
+    if request.get("FunctionVersion") == "ALL":
+        listed = [
+            one for function in await service.catalog.all() for one in await _all(service, function)
+        ]
+    shown, marker = page(request, listed)
+    answer: Answer = {"Functions": list(shown)}
+    return answer | ({"NextMarker": marker} if marker else {})
+
+
+async def _all(service: Service, function: FunctionRecord) -> list[dict[str, Any]]:
+    versions = await service.store.all(versions_of(function.name), VersionRecord)
+    return [function.configuration, *(version.configuration for version in versions)]
+
+
+async def delete_function(service: Service, request: Request) -> Answer:
+    target = arns.qualified(request["FunctionName"], request.get("Qualifier"))
+    async with service.changes:
+        function = await _changeable(service, {"FunctionName": target.name})
+        name = function.name
+        if "Qualifier" in request or target.qualifier != LATEST:
+            await _delete_version(service, function, target.qualifier)
+            return {"StatusCode": 204}
+        await service.store.erase(FUNCTIONS, name)
+        for partition in (versions_of, aliases_of, event_invokes_of, code_of):
+            await service.store.erase_all(partition(name))
+        service.catalog.forget(name)
+    return {"StatusCode": 204}
+
+
+async def _delete_version(service: Service, function: FunctionRecord, qualifier: str) -> None:
+    if qualifier == LATEST:
+        raise InvalidParameterValueException(
+            "$LATEST version cannot be deleted without deleting the function."
+        )
+    if not qualifier.isdigit():
+        raise ValidationException(
+            f"1 validation error detected: Value '{qualifier}' at 'qualifier' failed to satisfy "
+            "constraint: Member must satisfy regular expression pattern: [0-9]+"
+        )
+    aliases = await service.store.all(aliases_of(function.name), AliasRecord)
+    using = [alias.name for alias in aliases if qualifier in (alias.version, *alias.weights)]
+    if using:
+        raise ResourceConflictException(
+            f"Unable to delete version because the following aliases reference it: {using}"
+        )
+    partition, sort = versions_of(function.name), version_sort(int(qualifier))
+    version = await service.store.find(partition, sort, VersionRecord)
+    if version is None:
+        return
+    await service.store.erase(partition, sort)
+    await _drop_package(service, function, version.package)
+    service.catalog.forget(function.name, qualifier)
+
+
+# Concurrency
+
+
+async def put_function_concurrency(service: Service, request: Request) -> Answer:
+    limit = request["ReservedConcurrentExecutions"]
+    if limit > CONCURRENCY_MAX:
+        raise InvalidParameterValueException(
+            "Specified ReservedConcurrentExecutions for function decreases account's "
+            "UnreservedConcurrentExecution below its minimum value of [0]."
+        )
+    async with service.changes:
+        function = await _changeable(service, request)
+        function.concurrency = limit
+        await service.store.save(FUNCTIONS, function.name, function)
+    return {"ReservedConcurrentExecutions": limit}
+
+
+async def get_function_concurrency(service: Service, request: Request) -> Answer:
+    function = await service.catalog.function(arns.qualified(request["FunctionName"]).name)
+    if function.concurrency is None:
+        return {}
+    return {"ReservedConcurrentExecutions": function.concurrency}
+
+
+async def delete_function_concurrency(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        function = await _changeable(service, request)
+        function.concurrency = None
+        await service.store.save(FUNCTIONS, function.name, function)
+    return {}
+
+
+# Tags
+
+
+async def tag_resource(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        function = await _changeable(service, {"FunctionName": _tagged(request)})
+        function.tags |= request["Tags"]
+        await service.store.save(FUNCTIONS, function.name, function)
+    return {}
+
+
+async def untag_resource(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        function = await _changeable(service, {"FunctionName": _tagged(request)})
+        for key in request["TagKeys"]:
+            function.tags.pop(key, None)
+        await service.store.save(FUNCTIONS, function.name, function)
+    return {}
+
+
+async def list_tags(service: Service, request: Request) -> Answer:
+    function = await service.catalog.function(_tagged(request))
+    return {"Tags": function.tags}
+
+
+def _tagged(request: Request) -> str:
+    arn = request["Resource"]
+    if not arns.is_function(arn):
+        raise FunctionNotFound(f"The resource you requested does not exist: {arn}")
+    return arns.qualified(arn).name
+
+
+# The account
+
+
+async def get_account_settings(service: Service, request: Request) -> Answer:
+    functions = await service.catalog.all()
+    return {
+        "AccountLimit": {
+            "TotalCodeSize": 80_530_636_800,
+            "CodeSizeUnzipped": packages.UNPACKED_BYTES_MAX,
+            "CodeSizeZipped": packages.ZIPPED_BYTES_MAX,
+            "ConcurrentExecutions": CONCURRENCY_MAX,
+            "UnreservedConcurrentExecutions": CONCURRENCY_MAX,
+        },
+        "AccountUsage": {
+            "TotalCodeSize": sum(one.configuration["CodeSize"] for one in functions),
+            "FunctionCount": len(functions),
+        },
+    }

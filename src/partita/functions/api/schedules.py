@@ -1,0 +1,225 @@
+"""EventBridge Scheduler's API: schedules and their groups."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from partita.errors import FunctionNotFound, ScheduleConflict, ValidationException
+from partita.functions import arns
+from partita.functions.api.service import Answer, Request, Service, page
+from partita.functions.schedules.expressions import InvalidExpression
+from partita.functions.schedules.scheduler import DEFAULT, OF_SETTINGS, sort_of
+from partita.functions.storage.records import GroupRecord, ScheduleRecord
+from partita.functions.storage.store import GROUPS, SCHEDULES, Exists
+
+LIST_MAX = 100
+COPIED = (
+    "ActionAfterCompletion",
+    "Description",
+    "EndDate",
+    "FlexibleTimeWindow",
+    "ScheduleExpression",
+    "ScheduleExpressionTimezone",
+    "StartDate",
+    "State",
+    "Target",
+)
+NOT_BUILT = ("EcsParameters", "EventBridgeParameters", "SageMakerPipelineParameters")
+
+
+async def create_schedule(service: Service, request: Request) -> Answer:
+    group, name = request.get("GroupName", DEFAULT), request["Name"]
+    async with service.changes:
+        await _check_group(service, group)
+        if await _find(service, group, name) is not None:
+            raise ScheduleConflict(f"Schedule {name} already exists.")
+        record = ScheduleRecord(
+            group=group, name=name, configuration=_configuration(service, request, None)
+        )
+        await service.scheduler.put(record)
+    return {"ScheduleArn": arns.schedule_arn(group, name)}
+
+
+def _configuration(service: Service, request: Request, created_at: float | None) -> dict[str, Any]:
+    """All of it: an update replaces what it does not name by defaults, as in the service."""
+    now = service.clock()
+    configuration: dict[str, Any] = {
+        "ScheduleExpressionTimezone": "UTC",
+        "State": "ENABLED",
+        "ActionAfterCompletion": "NONE",
+        **{name: request[name] for name in COPIED if name in request},
+        "CreationDate": now if created_at is None else created_at,
+        "LastModificationDate": now,
+    }
+    if "KmsKeyArn" in request:
+        raise ValidationException("KmsKeyArn is not supported by this server.")
+    _check_target(service, configuration["Target"])
+    window = configuration["FlexibleTimeWindow"]
+    if (window["Mode"] == "FLEXIBLE") != ("MaximumWindowInMinutes" in window):
+        raise ValidationException(
+            "MaximumWindowInMinutes is required for the mode FLEXIBLE, and only there."
+        )
+    if configuration.get("StartDate", 0) > configuration.get("EndDate", float("inf")):
+        raise ValidationException("The StartDate you specify cannot be after the EndDate.")
+    try:
+        service.scheduler.next_of(configuration)
+    except InvalidExpression as error:
+        raise ValidationException(str(error)) from None
+    return configuration
+
+
+def _check_target(service: Service, target: dict[str, Any]) -> None:
+    for member in NOT_BUILT:
+        if member in target:
+            raise ValidationException(f"{member} is not supported by this server.")
+    service.scheduler.targets.check(target)
+    if arn := target.get("DeadLetterConfig", {}).get("Arn"):
+        try:
+            service.destinations.check(arn)
+        except Exception as error:
+            raise ValidationException(str(error)) from None
+    if "Input" in target:
+        try:
+            json.loads(target["Input"])
+        except ValueError:
+            raise ValidationException("The Input of the Target is not valid JSON.") from None
+
+
+async def _check_group(service: Service, group: str) -> None:
+    if group == OF_SETTINGS:
+        raise ScheduleConflict(
+            "Schedules of the group settings are in the settings of this server; change them there."
+        )
+    await _group(service, group)
+
+
+async def _group(service: Service, name: str) -> GroupRecord:
+    if name in (DEFAULT, OF_SETTINGS):
+        return GroupRecord(name=name, created_at=0.0)
+    found = await service.store.find(GROUPS, name, GroupRecord)
+    if found is None:
+        raise FunctionNotFound(f"Schedule group {name} does not exist.")
+    return found
+
+
+async def _find(service: Service, group: str, name: str) -> ScheduleRecord | None:
+    return await service.store.find(SCHEDULES, sort_of(group, name), ScheduleRecord)
+
+
+async def _found(service: Service, request: Request) -> ScheduleRecord:
+    group, name = request.get("GroupName", DEFAULT), request["Name"]
+    found = await _find(service, group, name)
+    if found is None:
+        raise FunctionNotFound(f"Schedule {name} does not exist.")
+    return found
+
+
+async def get_schedule(service: Service, request: Request) -> Answer:
+    record = await _found(service, request)
+    return {
+        "Arn": arns.schedule_arn(record.group, record.name),
+        "GroupName": record.group,
+        "Name": record.name,
+        **record.configuration,
+    }
+
+
+async def update_schedule(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        await _check_group(service, request.get("GroupName", DEFAULT))
+        record = await _found(service, request)
+        created_at = record.configuration["CreationDate"]
+        record.configuration = _configuration(service, request, created_at)
+        await service.scheduler.put(record)
+    return {"ScheduleArn": arns.schedule_arn(record.group, record.name)}
+
+
+async def delete_schedule(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        if request.get("GroupName") == OF_SETTINGS:
+            await _check_group(service, OF_SETTINGS)
+        await service.scheduler.remove(await _found(service, request))
+    return {}
+
+
+async def list_schedules(service: Service, request: Request) -> Answer:
+    if "GroupName" in request:
+        await _group(service, request["GroupName"])
+    prefix = request.get("NamePrefix", "")
+    listed = [
+        _summary(record)
+        for record in await service.store.all(SCHEDULES, ScheduleRecord)
+        if request.get("GroupName") in (None, record.group)
+        and request.get("State") in (None, record.configuration["State"])
+        and record.name.startswith(prefix)
+    ]
+    shown, token = page(request, listed, limit=LIST_MAX, most=LIST_MAX)
+    answer: Answer = {"Schedules": list(shown)}
+    return answer | ({"NextToken": token} if token else {})
+
+
+def _summary(record: ScheduleRecord) -> Answer:
+    configuration = record.configuration
+    return {
+        "Arn": arns.schedule_arn(record.group, record.name),
+        "CreationDate": configuration["CreationDate"],
+        "GroupName": record.group,
+        "LastModificationDate": configuration["LastModificationDate"],
+        "Name": record.name,
+        "State": configuration["State"],
+        "Target": {"Arn": configuration["Target"]["Arn"]},
+    }
+
+
+# Groups
+
+
+async def create_schedule_group(service: Service, request: Request) -> Answer:
+    name = request["Name"]
+    tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
+    record = GroupRecord(name=name, created_at=service.clock(), tags=tags)
+    try:
+        if name in (DEFAULT, OF_SETTINGS):
+            raise Exists
+        await service.store.save(GROUPS, name, record, is_new=True)
+    except Exists:
+        raise ScheduleConflict(f"Schedule group {name} already exists.") from None
+    return {"ScheduleGroupArn": arns.group_arn(name)}
+
+
+async def get_schedule_group(service: Service, request: Request) -> Answer:
+    return _shown(await _group(service, request["Name"]))
+
+
+async def list_schedule_groups(service: Service, request: Request) -> Answer:
+    own = GroupRecord(name=DEFAULT, created_at=0.0)
+    prefix = request.get("NamePrefix", "")
+    found = [own, *await service.store.all(GROUPS, GroupRecord)]
+    listed = [_shown(group) for group in found if group.name.startswith(prefix)]
+    shown, token = page(request, listed, limit=LIST_MAX, most=LIST_MAX)
+    answer: Answer = {"ScheduleGroups": list(shown)}
+    return answer | ({"NextToken": token} if token else {})
+
+
+async def delete_schedule_group(service: Service, request: Request) -> Answer:
+    name = request["Name"]
+    async with service.changes:
+        await _group(service, name)
+        if name in (DEFAULT, OF_SETTINGS):
+            raise ValidationException(f"The schedule group {name} cannot be deleted.")
+        for record in await service.store.all(SCHEDULES, ScheduleRecord):
+            if record.group == name:
+                await service.scheduler.remove(record)
+        await service.store.erase(GROUPS, name)
+    return {}
+
+
+def _shown(group: GroupRecord) -> Answer:
+    return {
+        "Arn": arns.group_arn(group.name),
+        "CreationDate": group.created_at,
+        "LastModificationDate": group.created_at,
+        "Name": group.name,
+        "State": "ACTIVE",
+    }

@@ -1,0 +1,61 @@
+"""Names of functions, their versions and aliases, as ARNs.
+
+There is one shared database whatever the region: of a given ARN only the names matter, and ARNs in
+answers always have the same region and account.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from partita.errors import InvalidParameterValueException
+
+REGION, ACCOUNT = "us-east-1", "123456789012"
+LATEST = "$LATEST"
+NAME_CHARS_MAX = 64
+
+_FUNCTION = re.compile(
+    r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d{12}:)?(?:function:)?([\w-]+)(?::([$\w-]+))?"
+)
+
+
+class Qualified(NamedTuple):
+    """A function, and which of its versions: by number, by alias, or the one that is being
+    changed."""
+
+    name: str
+    qualifier: str = LATEST
+
+
+def qualified(text: str, qualifier: str | None = None) -> Qualified:
+    """What a name, a partial ARN or an ARN means, with the qualifier of a request."""
+    match = _FUNCTION.fullmatch(text)
+    if match is None or len(match[1]) > NAME_CHARS_MAX:
+        raise InvalidParameterValueException(f"{text} is not the name or ARN of a function.")
+    if match[2] and qualifier and match[2] != qualifier:
+        raise InvalidParameterValueException(
+            "The derived qualifier from the function name does not match the specified qualifier."
+        )
+    return Qualified(match[1], match[2] or qualifier or LATEST)
+
+
+def is_function(arn: str) -> bool:
+    return arn.startswith("arn:") and ":lambda:" in arn and _FUNCTION.fullmatch(arn) is not None
+
+
+def function_arn(name: str, qualifier: str = "") -> str:
+    arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+    return f"{arn}:{qualifier}" if qualifier else arn
+
+
+def mapping_arn(uuid: str) -> str:
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:event-source-mapping:{uuid}"
+
+
+def schedule_arn(group: str, name: str) -> str:
+    return f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/{group}/{name}"
+
+
+def group_arn(name: str) -> str:
+    return f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule-group/{name}"

@@ -1,0 +1,315 @@
+"""Which functions there are: those of the settings, those of installed packages, and those that
+clients have created. A package provides one as an entry point of the group `partita.functions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import random
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import entry_points
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from partita.errors import FunctionNotFound
+from partita.functions import arns
+from partita.functions.arns import LATEST, Qualified
+from partita.functions.packages import Packages
+from partita.functions.running.pools import Pool
+from partita.functions.running.process import Function, Outcome
+from partita.functions.sessions import Sessions
+from partita.functions.storage.records import (
+    AliasRecord,
+    Configuration,
+    FunctionRecord,
+    VersionRecord,
+)
+from partita.functions.storage.store import (
+    FUNCTIONS,
+    Store,
+    aliases_of,
+    version_sort,
+    versions_of,
+)
+from partita.settings import Function as Setting
+
+GROUP = "partita.functions"
+ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+NO_ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/-"
+"""Of a function that is gone: there is no such role."""
+RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PARTITA_PURE")
+"""What uploaded code sees of the server's environment."""
+REAP_SECONDS = 60.0
+
+
+class Version(NamedTuple):
+    """What an invocation runs."""
+
+    configuration: Configuration
+    package: str
+    concurrency: int | None
+
+    @property
+    def number(self) -> str:
+        return str(self.configuration["Version"])
+
+
+class Invocation(NamedTuple):
+    outcome: Outcome
+    version: str
+
+
+class Catalog:
+    """Of the functions with one name, that of the settings counts, then that of a package."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Iterable[Setting],
+        folder: Path,
+        endpoint: str,
+        now: float,
+        sessions: Sessions,
+    ) -> None:
+        self._store = store
+        self._folder = folder
+        self._endpoint = endpoint
+        offered = [
+            Setting(name=point.name, handler=point.value) for point in entry_points(group=GROUP)
+        ]
+        self._settings = {setting.name: setting for setting in (*offered, *settings)}
+        self._since = now
+        self._sessions = sessions
+        self._packages = Packages(store)
+        self._starts = asyncio.Lock()
+        self._pools: dict[tuple[str, str], tuple[str, Pool]] = {}
+        """By name and version, with the revision that they run."""
+        self._closing: set[asyncio.Task[None]] = set()
+        self._calls: set[asyncio.Task[Invocation]] = set()
+        self._chance = random.Random()
+
+    def is_of_settings(self, name: str) -> bool:
+        return name in self._settings
+
+    async def find(self, name: str) -> FunctionRecord | None:
+        setting = self._settings.get(name)
+        if setting is not None:
+            return _registered(setting, self._since)
+        return await self._store.find(FUNCTIONS, name, FunctionRecord)
+
+    async def function(self, name: str) -> FunctionRecord:
+        found = await self.find(name)
+        if found is None:
+            raise not_found(name)
+        return found
+
+    async def role_of(self, name: str) -> str:
+        """Whose rights count for what is done for a function."""
+        found = await self.find(name)
+        return NO_ROLE if found is None else str(found.configuration["Role"])
+
+    async def all(self) -> list[FunctionRecord]:
+        registered = [_registered(setting, self._since) for setting in self._settings.values()]
+        created = await self._store.all(FUNCTIONS, FunctionRecord)
+        found = {one.name: one for one in (*created, *registered)}
+        return [found[name] for name in sorted(found)]
+
+    async def version(self, target: Qualified) -> Version:
+        """What a function's version or alias stands for; an alias chooses by its weights."""
+        function = await self.function(target.name)
+        qualifier = target.qualifier
+        if not qualifier.isdigit() and qualifier != LATEST:
+            alias = await self._store.find(aliases_of(target.name), qualifier, AliasRecord)
+            if alias is None:
+                raise not_found(*target)
+            qualifier = self._chosen(alias)
+        if qualifier == LATEST:
+            return Version(function.configuration, function.package, function.concurrency)
+        published = await self._store.find(
+            versions_of(target.name), version_sort(int(qualifier)), VersionRecord
+        )
+        if published is None:
+            raise not_found(*target)
+        return Version(published.configuration, published.package, function.concurrency)
+
+    def _chosen(self, alias: AliasRecord) -> str:
+        chance = self._chance.random()
+        for version, weight in alias.weights.items():
+            if chance < weight:
+                return version
+            chance -= weight
+        return alias.version
+
+    async def invoke(
+        self, target: Qualified, event: bytes, request_id: str = "", client_context: Any = None
+    ) -> Invocation:
+        """A function runs on even when nobody waits for it any more, as on Lambda."""
+        version = await self.version(target)
+        call = asyncio.create_task(self._call(target, version, event, request_id, client_context))
+        self._calls.add(call)
+        call.add_done_callback(self._forget)
+        return await asyncio.shield(call)
+
+    async def _call(
+        self, target: Qualified, version: Version, event: bytes, request_id: str, client: Any
+    ) -> Invocation:
+        pool = await self._pool(target.name, version)
+        suffix = "" if target.qualifier == LATEST else target.qualifier
+        context: dict[str, Any] = {"arn": arns.function_arn(target.name, suffix)}
+        if client is not None:
+            context["client_context"] = client
+        outcome = await pool.call(event, request_id, **context)
+        return Invocation(outcome, version.number)
+
+    def _forget(self, call: asyncio.Task[Invocation]) -> None:
+        """Retrieve its error, or asyncio would log it when nobody waited for the call."""
+        self._calls.discard(call)
+        if not call.cancelled():
+            call.exception()
+
+    async def _pool(self, name: str, version: Version) -> Pool:
+        place = (name, version.number)
+        is_own = self.is_of_settings(name)
+        session = await self._sessions.environment(version.configuration["Role"], is_own=is_own)
+        key_id = session.get("AWS_ACCESS_KEY_ID", "")
+        revision = f"{version.configuration['RevisionId']} {version.concurrency} {key_id}"
+        if (known := self._pools.get(place)) is not None and known[0] == revision:
+            return known[1]
+        function = await self._described(name, version, session)
+        # Somebody else may have been here meanwhile.
+        if (known := self._pools.get(place)) is not None:
+            if known[0] == revision:
+                return known[1]
+            self._close_later(known[1])
+        pool = Pool(function, self._starts, version.concurrency)
+        self._pools[place] = (revision, pool)
+        return pool
+
+    async def _described(self, name: str, version: Version, session: Mapping[str, str]) -> Function:
+        configuration = version.configuration
+        setting = self._settings.get(name)
+        given = configuration.get("Environment", {}).get("Variables", {})
+        if setting is None:
+            folder = await self._packages.folder(name, version.package)
+            own = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+        else:
+            folder, own = self._folder / setting.folder, dict(os.environ)
+        return Function(
+            name,
+            configuration["Handler"] if setting is None else setting.handler,
+            folder,
+            configuration["Timeout"] if setting is None else setting.timeout_seconds,
+            arns.function_arn(name),
+            {**self._surroundings({**session, **own}, name, version), **given},
+            version.number,
+            configuration["MemorySize"],
+        )
+
+    def surroundings(self) -> dict[str, str]:
+        """The environment of what the settings name, with the way to this server."""
+        return self._addressed(dict(os.environ))
+
+    def _surroundings(self, own: Mapping[str, str], name: str, version: Version) -> dict[str, str]:
+        return {
+            **self._addressed(own),
+            "AWS_LAMBDA_FUNCTION_NAME": name,
+            "AWS_LAMBDA_FUNCTION_VERSION": version.number,
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(version.configuration["MemorySize"]),
+            "_HANDLER": version.configuration["Handler"],
+        }
+
+    def _addressed(self, own: Mapping[str, str]) -> dict[str, str]:
+        """So that boto3 finds the server that calls the function."""
+        return {
+            "AWS_ENDPOINT_URL": self._endpoint,
+            "AWS_REGION": arns.REGION,
+            "AWS_DEFAULT_REGION": arns.REGION,
+            "AWS_ACCESS_KEY_ID": "partita",
+            "AWS_SECRET_ACCESS_KEY": "partita",
+            **own,
+        }
+
+    def _close_later(self, pool: Pool) -> None:
+        """When its calls have ended."""
+
+        async def close() -> None:
+            while not pool.is_idle:
+                await asyncio.sleep(0.1)
+            await pool.close()
+
+        closing = asyncio.create_task(close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    def forget(self, name: str, number: str | None = None) -> None:
+        """The processes of a function, or of a version, that was deleted."""
+        for place in list(self._pools):
+            if place[0] == name and number in (None, place[1]):
+                self._close_later(self._pools.pop(place)[1])
+
+    async def reap(self) -> None:
+        """End processes that nobody uses, until cancelled."""
+        while True:
+            await asyncio.sleep(REAP_SECONDS)
+            now = asyncio.get_running_loop().time()
+            for _, pool in list(self._pools.values()):
+                await pool.close_unused(now)
+
+    async def close(self) -> None:
+        tasks = [*self._calls, *self._closing]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(pool.close() for _, pool in self._pools.values()))
+        self._packages.close()
+
+
+def not_found(name: str, qualifier: str = "") -> FunctionNotFound:
+    suffix = "" if qualifier == LATEST else qualifier
+    return FunctionNotFound(f"Function not found: {arns.function_arn(name, suffix)}")
+
+
+def _registered(setting: Setting, since: float) -> FunctionRecord:
+    """A function of the settings as the API shows it."""
+    described = repr(setting).encode()
+    configuration = {
+        "FunctionName": setting.name,
+        "FunctionArn": arns.function_arn(setting.name),
+        "Runtime": RUNTIME,
+        "Role": ROLE,
+        "Handler": setting.handler.replace(":", "."),
+        "CodeSize": 0,
+        "Description": "Registered by the settings of this server.",
+        "Timeout": ceil(setting.timeout_seconds),
+        "MemorySize": 128,
+        "LastModified": moment(since),
+        "CodeSha256": "",
+        "Version": LATEST,
+        "TracingConfig": {"Mode": "PassThrough"},
+        "RevisionId": hashlib.md5(described, usedforsecurity=False).hexdigest(),
+        "State": "Active",
+        "LastUpdateStatus": "Successful",
+        "PackageType": "Zip",
+        "Architectures": ["x86_64"],
+        "EphemeralStorage": {"Size": 512},
+    }
+    if setting.environment:
+        configuration["Environment"] = {"Variables": setting.environment}
+    return FunctionRecord(
+        name=setting.name,
+        configuration=configuration,
+        package="",
+        concurrency=setting.concurrency,
+    )
+
+
+def moment(seconds: float) -> str:
+    """As Lambda writes when a function was changed."""
+    shown = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return f"{shown[:-3]}+0000"

@@ -1,0 +1,66 @@
+"""Destinations: where the records of what succeeded or failed go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from partita.errors import InvalidParameterValueException
+from partita.functions import arns
+from partita.functions.sinks import (
+    SEND_SECONDS_MAX,
+    URLS,
+    SendFailed,
+    Sinks,
+    append,
+    in_thread,
+    post,
+)
+
+KINESIS_STREAM = ":stream/"
+
+
+class Destinations:
+    """A function, a Kinesis stream, or what the settings name a sink for, by ARN. The settings of
+    triggers name files and URLs as well."""
+
+    def __init__(self, sinks: Sinks, folder: Path) -> None:
+        self._sinks = sinks
+        self._folder = folder
+
+    def acting_for(self, role: str) -> Destinations:
+        """The same with the rights of a role."""
+        return Destinations(self._sinks.acting_for(role), self._folder)
+
+    def check(self, arn: str) -> None:
+        """Refuse an ARN that nothing can be sent to."""
+        if not arns.is_function(arn) and _stream(arn) is None and self._sinks.find(arn) is None:
+            raise InvalidParameterValueException(
+                f"The destination {arn} is not there: name a function or a Kinesis stream, or give "
+                "it a sink in the settings of this server."
+            )
+
+    async def send(self, destination: str, message: bytes, key: str) -> None:
+        """Returns when it has arrived; SendFailed when it has not."""
+        if destination.startswith(URLS):
+            await in_thread(partial(post, destination, message, SEND_SECONDS_MAX))
+        elif not destination.startswith("arn:"):
+            await append(self._folder / destination, message)
+        elif arns.is_function(destination):
+            await self._sinks.call(destination, message)
+        elif (stream := _stream(destination)) is not None:
+            await self._sinks.put_record(stream, message, key)
+        elif (sink := self._sinks.find(destination)) is not None:
+            await self._sinks.send(sink, message, key)
+        else:
+            raise SendFailed(f"{destination} has no sink in the settings")
+
+
+def _stream(arn: str) -> str | None:
+    is_stream = arn.startswith("arn:") and ":kinesis:" in arn and KINESIS_STREAM in arn
+    return arn.partition(KINESIS_STREAM)[2] if is_stream else None
+
+
+def moment(seconds: float, precision: str = "milliseconds") -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision)[:-6] + "Z"

@@ -1,0 +1,116 @@
+"""How far a mapping has come with each shard, in the table of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from partita.client.kinesis import LATEST, TRIM_HORIZON
+from partita.functions.mappings.mapping import Mapping
+from partita.functions.mappings.sources import SHARD_END, EventSource, ShardOf
+from partita.functions.storage.store import Store, checkpoints_of
+
+START = "start"
+
+
+class Position(msgspec.Struct, kw_only=True):
+    shard_id: str
+    position: str = ""
+    window: dict[str, Any] | None = None
+    """The tumbling window that is open, with its state."""
+    positions: dict[str, str] = {}
+    """Of the record START: where the mapping began with the shards that were there. All that come
+    later begin at their start."""
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A mapping is the only reader of its checkpoints: the lease of a shard is always its own."""
+
+    shard_id: str
+    position: str
+    window: dict[str, Any] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.position == SHARD_END
+
+
+class Checkpoints:
+    """Those of one mapping."""
+
+    def __init__(self, store: Store, mapping: Mapping, source: EventSource) -> None:
+        self._store = store
+        self._mapping = mapping
+        self._source = source
+        self._partition = checkpoints_of(mapping.uuid)
+        self._start: dict[str, str] | None = None
+        self._known: dict[str, Checkpoint] = {}
+
+    async def begin(self) -> None:
+        """Note where the mapping begins, unless it has begun."""
+        if self._start is not None:
+            return
+        found = {
+            saved.shard_id: saved for saved in await self._store.all(self._partition, Position)
+        }
+        start = found.pop(START, None)
+        if start is None:
+            start = Position(shard_id=START, positions=await self._first_positions())
+            await self._store.save(self._partition, START, start)
+        self._known = {
+            saved.shard_id: Checkpoint(saved.shard_id, saved.position, saved.window)
+            for saved in found.values()
+        }
+        self._start = start.positions
+
+    async def _first_positions(self) -> dict[str, str]:
+        position = self._mapping.starting_position
+        if position == TRIM_HORIZON:
+            return {}
+        shards = await self._source.shards()
+        if position != LATEST:
+            return {shard.shard_id: position for shard in shards}
+        return {shard.shard_id: await self._source.latest(shard) for shard in shards}
+
+    async def find(
+        self, list_shards: Callable[[], Awaitable[list[ShardOf]]]
+    ) -> list[tuple[ShardOf, Checkpoint]]:
+        await self.begin()
+        shards = await list_shards()
+        for shard_id in self._known.keys() - {shard.shard_id for shard in shards}:
+            # Its records are too old for the stream.
+            await self._store.erase(self._partition, shard_id)
+            del self._known[shard_id]
+        return [(shard, self._checkpoint(shard)) for shard in shards]
+
+    def _checkpoint(self, shard: ShardOf) -> Checkpoint:
+        if shard.shard_id not in self._known:
+            assert self._start is not None
+            position = self._start.get(shard.shard_id, TRIM_HORIZON)
+            self._known[shard.shard_id] = Checkpoint(shard.shard_id, position)
+        return self._known[shard.shard_id]
+
+    def takeable(self, leases: list[Checkpoint], held: int) -> list[Checkpoint]:
+        return leases
+
+    async def take(self, lease: Checkpoint) -> Checkpoint:
+        return lease
+
+    async def renew(self, lease: Checkpoint) -> None:
+        """Nobody else wants it."""
+
+    async def give_back(self, lease: Checkpoint) -> None:
+        """Nobody else wants it."""
+
+    async def save(
+        self, checkpoint: Checkpoint, position: str, window: dict[str, Any] | None
+    ) -> None:
+        """Returns when the position is on disk."""
+        shard_id = checkpoint.shard_id
+        saved = Position(shard_id=shard_id, position=position, window=window)
+        await self._store.save(self._partition, shard_id, saved)
+        checkpoint.position, checkpoint.window = position, window

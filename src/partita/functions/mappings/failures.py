@@ -1,0 +1,60 @@
+"""Reports of batches that a function could not cope with, as Lambda sends them.
+
+A report that goes to a file or a URL of the settings has the event itself besides.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from partita.functions.destinations import moment
+from partita.functions.mappings.sources import Record, ShardOf, event_of
+
+EXHAUSTED, TOO_OLD = "RetryAttemptsExhausted", "RecordAgeExceeded"
+
+
+class Failure(NamedTuple):
+    """Why records were given up."""
+
+    condition: str
+    attempts: int
+    reason: str
+
+
+def report_of(
+    function_arn: str,
+    batch_info: str,
+    shard: ShardOf,
+    records: Sequence[Record],
+    failure: Failure,
+    now: float,
+) -> bytes:
+    report: dict[str, Any] = {
+        "requestContext": {
+            "requestId": str(uuid.uuid4()),
+            "functionArn": function_arn,
+            "condition": failure.condition,
+            "approximateInvokeCount": failure.attempts,
+        },
+        "responseContext": {
+            "statusCode": 200,
+            "executedVersion": "$LATEST",
+            "functionError": failure.reason,
+        },
+        "version": "1.0",
+        "timestamp": moment(now),
+        batch_info: {
+            "shardId": shard.name,
+            "startSequenceNumber": records[0].sequence_number,
+            "endSequenceNumber": records[-1].sequence_number,
+            "approximateArrivalOfFirstRecord": moment(records[0].created_at, "seconds"),
+            "approximateArrivalOfLastRecord": moment(records[-1].created_at, "seconds"),
+            "batchSize": len(records),
+            "streamArn": shard.stream_arn,
+        },
+        "payload": event_of(records).decode(),
+    }
+    return json.dumps(report).encode()

@@ -1,0 +1,215 @@
+"""All mappings of a server: each a worker that reads its stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from partita.client import Client
+from partita.client.worker import Worker
+from partita.clock import Clock
+from partita.errors import PartitaError
+from partita.functions import arns
+from partita.functions.arns import Qualified
+from partita.functions.catalog import Catalog
+from partita.functions.destinations import Destinations
+from partita.functions.mappings.checkpoints import Checkpoint, Checkpoints
+from partita.functions.mappings.delivery import Delivery, Surroundings
+from partita.functions.mappings.mapping import (
+    Mapping,
+    configuration_of,
+    mapping_of,
+    mapping_of_trigger,
+)
+from partita.functions.mappings.sources import ShardOf, source_of
+from partita.functions.mappings.targets import FunctionTarget, HttpEndpoint, PoolTarget, Target
+from partita.functions.running.pools import Pool
+from partita.functions.running.process import Function
+from partita.functions.storage.records import MappingRecord
+from partita.functions.storage.store import MAPPINGS, Store, checkpoints_of
+from partita.settings import Trigger
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+REST_SECONDS = 5.0
+"""After something unforeseen, such as a full disk that keeps positions from being noted."""
+NOTHING_YET = "No records processed"
+ENABLED, DISABLED, DELETING = "Enabled", "Disabled", "Deleting"
+
+
+class Mappings:
+    def __init__(
+        self,
+        store: Store,
+        client: Client,
+        catalog: Catalog,
+        destinations: Destinations,
+        triggers: Iterable[Trigger],
+        since: tuple[float, dict[str, str]],
+        folder: Path,
+        clock: Clock,
+    ) -> None:
+        """`since` is when triggers began, and what was in their streams then."""
+        self._store = store
+        self._client = client
+        self._catalog = catalog
+        self._since = since
+        self._destinations = destinations
+        self._triggers = tuple(triggers)
+        self._folder = folder
+        self._clock = clock
+        self._starts = asyncio.Lock()
+        self._runners: dict[str, Runner] = {}
+
+    async def open(self) -> None:
+        for trigger in self._triggers:
+            mapping = mapping_of_trigger(trigger, *self._since)
+            self._runners[mapping.uuid] = self._runner(mapping, self._target(trigger))
+        for record in await self._store.all(MAPPINGS, MappingRecord):
+            await self.settle(record)
+        for runner in self._runners.values():
+            runner.start()
+
+    def check(self, configuration: dict[str, Any]) -> None:
+        """Refuse what could never run, such as filters that are none."""
+        source_of(mapping_of(configuration), self._client, self._clock)
+
+    async def begin(self, configuration: dict[str, Any]) -> None:
+        """Note where a new mapping begins: what comes from now on is delivered."""
+        await (await self._made(configuration)).checkpoints.begin()
+
+    async def settle(self, record: MappingRecord) -> None:
+        """End a transition: let the mapping run as it is configured, stop it, or remove it."""
+        await self._stop(record.uuid)
+        if record.goal == DELETING:
+            await self._store.erase_all(checkpoints_of(record.uuid))
+            await self._store.erase(MAPPINGS, record.uuid)
+            return
+        if record.configuration["State"] != record.goal:
+            record.configuration["State"] = record.goal
+            await self._store.save(MAPPINGS, record.uuid, record)
+        if record.goal == ENABLED:
+            runner = self._runners[record.uuid] = await self._made(record.configuration)
+            runner.start()
+
+    async def _stop(self, uuid: str) -> None:
+        runner = self._runners.pop(uuid, None)
+        if runner is not None:
+            await runner.stop()
+
+    def of_settings(self) -> list[MappingRecord]:
+        """The triggers, as mappings that nobody can change but in the settings."""
+        found = []
+        for trigger in self._triggers:
+            uuid = mapping_of_trigger(trigger, *self._since).uuid
+            configuration = configuration_of(trigger, self._runners[uuid].target_arn)
+            found.append(
+                MappingRecord(
+                    uuid=uuid,
+                    configuration={**configuration, "LastModified": self._since[0]},
+                )
+            )
+        return found
+
+    def last_result(self, uuid: str) -> str:
+        runner = self._runners.get(uuid)
+        return NOTHING_YET if runner is None else runner.last_result
+
+    async def close(self) -> None:
+        await asyncio.gather(*(runner.stop() for runner in self._runners.values()))
+
+    async def _made(self, configuration: dict[str, Any]) -> Runner:
+        """Streams are read with the rights of the function's role."""
+        function = Qualified(*arns.qualified(configuration["FunctionArn"]))
+        role = await self._catalog.role_of(function.name)
+        return self._runner(
+            mapping_of(configuration), FunctionTarget(self._catalog, function), role
+        )
+
+    def _runner(self, mapping: Mapping, target: Target, role: str = "") -> Runner:
+        """Without a role, with the server's own rights."""
+        return Runner(
+            self._store,
+            self._client.acting_for(role),
+            mapping,
+            target,
+            self._destinations.acting_for(role),
+            self._clock,
+        )
+
+    def _target(self, trigger: Trigger) -> Target:
+        if trigger.endpoint is not None:
+            return HttpEndpoint(trigger.endpoint, trigger.timeout_seconds)
+        assert trigger.function is not None
+        if ":" not in trigger.function:
+            return FunctionTarget(self._catalog, arns.qualified(trigger.function))
+        arn = arns.function_arn(trigger.name)
+        function = Function(
+            trigger.name,
+            trigger.function,
+            self._folder,
+            trigger.timeout_seconds,
+            arn,
+            self._catalog.surroundings(),
+        )
+        return PoolTarget(arn, Pool(function, self._starts))
+
+
+class Runner:
+    """One mapping."""
+
+    def __init__(
+        self,
+        store: Store,
+        client: Client,
+        mapping: Mapping,
+        target: Target,
+        destinations: Destinations,
+        clock: Clock,
+    ) -> None:
+        self.last_result = NOTHING_YET
+        self._target = target
+        self.target_arn = target.arn
+        self._name = mapping.name
+        self._source = source_of(mapping, client, clock)
+        self.checkpoints = Checkpoints(store, mapping, self._source)
+        self._surroundings = Surroundings(
+            mapping, self._source, target, destinations, clock, self._tell
+        )
+        self._running: asyncio.Task[None] | None = None
+
+    def _tell(self, result: str) -> None:
+        self.last_result = result
+
+    def start(self) -> None:
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        worker = Worker(
+            self._name,
+            self._source,
+            self.checkpoints,
+            self._consume,
+            look_seconds=LOOK_SECONDS,
+            rest_seconds=REST_SECONDS,
+        )
+        try:
+            await worker.run()
+        except PartitaError:
+            logger.exception("The %s has ended.", self._name)
+
+    async def _consume(self, shard: ShardOf, checkpoint: Checkpoint) -> None:
+        delivery = Delivery(self._surroundings, shard, partial(self.checkpoints.save, checkpoint))
+        await delivery.consume(checkpoint.position, checkpoint.window)
+
+    async def stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        await self._target.close()

@@ -1,0 +1,262 @@
+"""Streams as a mapping reads them: shards, and records in the form in which Lambda passes them."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import floor
+from typing import Any, Protocol
+
+import orjson
+
+from partita.client import Client
+from partita.client import dynamodb_streams as streams
+from partita.client.dynamodb_streams import DynamoDBStream, StreamShard
+from partita.client.kinesis import (
+    AT_TIMESTAMP,
+    TRIM_HORIZON,
+    KinesisRecord,
+    KinesisShard,
+    KinesisStream,
+)
+from partita.client.shards import Page
+from partita.clock import Clock
+from partita.functions import arns
+from partita.functions.mappings.filters import Matches, compile_filters
+from partita.functions.mappings.mapping import DYNAMODB, Mapping, service_of, stream_name
+
+logger = logging.getLogger(__name__)
+
+SHARD_END = "SHARD_END"
+"""The position of a shard of which everything is done with."""
+ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    sequence_number: str
+    key: str
+    """Records with the same key stay in order."""
+    created_at: float
+    body: bytes
+
+
+RecordPage = Page[str, Record]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardOf:
+    """A shard of one of several streams that are read one after the other."""
+
+    stream_arn: str
+    shard_id: str
+    name: str
+    parents: tuple[str, ...]
+    is_closed: bool
+    """Whether nothing will be added to it."""
+
+
+class EventSource(Protocol):
+    batch_info: str
+    """What reports of failures call a batch of it."""
+
+    async def shards(self) -> list[ShardOf]: ...
+
+    async def read(self, shard: ShardOf, position: str, limit: int) -> RecordPage | None:
+        """What comes from a position on and matches; None when the shard is gone."""
+
+    async def latest(self, shard: ShardOf) -> str:
+        """The position after everything that is in the shard now."""
+
+
+def source_of(mapping: Mapping, client: Client, clock: Clock) -> EventSource:
+    matches = compile_filters(mapping.filter_patterns)
+    if mapping.is_of_kinesis:
+        return KinesisSource(mapping, client, matches, clock)
+    return TableSource(mapping, client, matches)
+
+
+class KinesisSource:
+    batch_info = "KinesisBatchInfo"
+
+    def __init__(
+        self, mapping: Mapping, client: Client, matches: Matches | None, clock: Clock
+    ) -> None:
+        self._arn = mapping.source
+        self._since = mapping.since
+        self._stream = KinesisStream(client, stream_name(mapping.source))
+        self._matches = matches
+        self._clock = clock
+
+    async def shards(self) -> list[ShardOf]:
+        found = await self._stream.shards()
+        parents = {parent for shard in found for parent in shard.parents}
+        return [
+            ShardOf(self._arn, one.shard_id, one.shard_id, one.parents, one.shard_id in parents)
+            for one in found
+        ]
+
+    async def read(self, shard: ShardOf, position: str, limit: int) -> RecordPage | None:
+        page = await self._stream.read(KinesisShard(shard.shard_id), position, limit)
+        read = RecordPage(page.position, [], page.is_last, page.is_behind)
+        for record in page.records:
+            if self._matches is None or self._matches(_filtered(record)):
+                read.records.append(self._record(shard, record))
+        return read
+
+    async def latest(self, shard: ShardOf) -> str:
+        if self._since is None and shard.is_closed:
+            return SHARD_END
+        since = self._clock() if self._since is None else self._since
+        return f"{AT_TIMESTAMP} {floor(since * 1000) / 1000:.3f}"
+
+    def _record(self, shard: ShardOf, record: KinesisRecord) -> Record:
+        body = {
+            "kinesis": {
+                "kinesisSchemaVersion": "1.0",
+                "partitionKey": record.partition_key,
+                "sequenceNumber": record.sequence_number,
+                "data": base64.b64encode(record.data).decode(),
+                "approximateArrivalTimestamp": record.arrived_at,
+            },
+            "eventSource": "aws:kinesis",
+            "eventVersion": "1.0",
+            "eventID": f"{shard.name}:{record.sequence_number}",
+            "eventName": "aws:kinesis:record",
+            "invokeIdentityArn": ROLE,
+            "awsRegion": arns.REGION,
+            "eventSourceARN": self._arn,
+        }
+        return Record(
+            record.sequence_number, record.partition_key, record.arrived_at, orjson.dumps(body)
+        )
+
+
+def _filtered(record: KinesisRecord) -> dict[str, Any]:
+    """What filters see: the data as JSON, where it is. (guide, "Filtering Kinesis records")"""
+    try:
+        data = orjson.loads(record.data)
+    except ValueError:
+        data = record.data.decode("utf-8", "replace")
+    return {
+        "partitionKey": record.partition_key,
+        "sequenceNumber": record.sequence_number,
+        "approximateArrivalTimestamp": record.arrived_at,
+        "data": data,
+    }
+
+
+class TableSource:
+    """One stream of a table; or, by the name of a table, all that it has had lately, as if they
+    were one."""
+
+    batch_info = "DDBStreamBatchInfo"
+
+    def __init__(self, mapping: Mapping, client: Client, matches: Matches | None) -> None:
+        self._mapping = mapping
+        self._client = client
+        self._matches = matches
+        self._streams: dict[str, DynamoDBStream] = {}
+        self._is_warned = False
+
+    async def shards(self) -> list[ShardOf]:
+        found = [
+            (stream.arn, await stream.shards()) for stream in map(self._stream, await self._arns())
+        ]
+        return list(shards_of(found))
+
+    async def _arns(self) -> list[str]:
+        source = self._mapping.source
+        if service_of(source) == DYNAMODB:
+            return [source]
+        found: list[str] = []
+        asked: dict[str, Any] = {"TableName": source}
+        while asked:
+            page = await self._client.call("dynamodbstreams", "ListStreams", asked)
+            found += [one["StreamArn"] for one in page["Streams"]]
+            last = page.get("LastEvaluatedStreamArn")
+            asked = {"TableName": source, "ExclusiveStartStreamArn": last} if last else {}
+        if not found and not self._is_warned:
+            self._is_warned = True
+            logger.warning("The %s waits for a stream of table %s.", self._mapping.name, source)
+        # Labels are moments: the oldest stream is the first.
+        return sorted(found, key=lambda arn: arn.rpartition("/")[2])
+
+    def _stream(self, arn: str) -> DynamoDBStream:
+        if arn not in self._streams:
+            self._streams[arn] = DynamoDBStream(self._client, arn)
+        return self._streams[arn]
+
+    async def read(self, shard: ShardOf, position: str, limit: int) -> RecordPage | None:
+        page = await self._read(shard, position, limit)
+        if page is None:
+            return None
+        read = RecordPage(page.position, [], page.is_last, page.is_behind)
+        for record in page.records:
+            record["eventSourceARN"] = shard.stream_arn
+            if identity := record.get("userIdentity"):
+                # Lambda has other capitals.
+                record["userIdentity"] = {
+                    name[:1].lower() + name[1:]: value for name, value in identity.items()
+                }
+            if self._matches is None or self._matches(record):
+                read.records.append(_table_record(record))
+        return read
+
+    async def _read(self, shard: ShardOf, position: str, limit: int) -> streams.RecordPage | None:
+        place = StreamShard(shard.name, (), shard.is_closed)
+        return await self._stream(shard.stream_arn).read(place, position, limit)
+
+    async def latest(self, shard: ShardOf) -> str:
+        """The stream does not tell: it is read to its end, or to what was its end."""
+        known = self._mapping.last_sequences
+        if known is None and shard.is_closed:
+            return SHARD_END
+        last = None if known is None else int(known.get(shard.stream_arn, 0))
+        position = TRIM_HORIZON
+        while True:
+            page = await self._read(shard, position, streams.RECORDS_MAX)
+            if page is None:
+                return SHARD_END
+            for sequence in map(streams.sequence_of, page.records):
+                if last is not None and int(sequence) > last:
+                    return position
+                position = sequence
+            if page.is_last:
+                return SHARD_END
+            if not page.is_behind:
+                return position
+
+
+def _table_record(record: dict[str, Any]) -> Record:
+    change = record["dynamodb"]
+    return Record(
+        change["SequenceNumber"],
+        repr(change["Keys"]),
+        float(change["ApproximateCreationDateTime"]),
+        orjson.dumps(record),
+    )
+
+
+def shards_of(found: Iterable[tuple[str, list[StreamShard]]]) -> Iterator[ShardOf]:
+    """The first shards of a stream are children of the last ones of the stream before, so that the
+    changes of an item stay in order when the stream of its table is closed and another opened."""
+    last_ids: tuple[str, ...] = ()
+    for arn, shards in found:
+        names = {shard.shard_id for shard in shards}
+        for shard in shards:
+            parents = tuple(_id_in(arn, one) for one in shard.parents if one in names) or last_ids
+            shard_id = _id_in(arn, shard.shard_id)
+            yield ShardOf(arn, shard_id, shard.shard_id, parents, shard.is_closed)
+        with_children = {parent for shard in shards for parent in shard.parents}
+        last_ids = tuple(_id_in(arn, name) for name in names - with_children) or last_ids
+
+
+def _id_in(arn: str, name: str) -> str:
+    return f"{arn.rpartition('/')[2]}/{name}"
+
+
+def event_of(records: Iterable[Record]) -> bytes:
+    return b'{"Records":[%b]}' % b",".join(record.body for record in records)

@@ -1,0 +1,91 @@
+"""What a mapping calls: a function, one that the settings name for it alone, or a URL."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Protocol
+
+from partita.errors import RestError
+from partita.functions import arns
+from partita.functions.arns import Qualified
+from partita.functions.catalog import Catalog
+from partita.functions.running.pools import Pool
+from partita.functions.running.process import FunctionError
+from partita.functions.sinks import SendFailed, in_thread, post
+
+
+class CallFailed(Exception):
+    """What was called did not succeed; says why."""
+
+
+class CallRefused(Exception):
+    """Nothing was called, and no attempt is counted; says why."""
+
+
+class Target(Protocol):
+    arn: str
+    """Its name in reports of failures."""
+
+    async def call(self, event: bytes) -> bytes:
+        """The result as JSON; CallFailed when there is none."""
+
+    async def close(self) -> None: ...
+
+
+class FunctionTarget:
+    def __init__(self, catalog: Catalog, function: Qualified) -> None:
+        self.arn = arns.function_arn(*function)
+        self._catalog = catalog
+        self._function = function
+
+    async def call(self, event: bytes) -> bytes:
+        try:
+            invocation = await self._catalog.invoke(self._function, event)
+            return invocation.outcome.result()
+        except FunctionError as error:
+            raise CallFailed(str(error)) from error
+        except RestError as error:
+            raise CallRefused(f"{error.wire_code}: {error.message}") from error
+
+    async def close(self) -> None:
+        pass
+
+
+class PoolTarget:
+    """A function of the settings of a trigger."""
+
+    def __init__(self, arn: str, pool: Pool) -> None:
+        self.arn = arn
+        self._pool = pool
+
+    async def call(self, event: bytes) -> bytes:
+        try:
+            return (await self._pool.call(event)).result()
+        except FunctionError as error:
+            raise CallFailed(str(error)) from error
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+
+class HttpEndpoint:
+    """Gets the event in a POST; any status of 2xx is a success."""
+
+    def __init__(self, url: str, timeout_seconds: float) -> None:
+        self.arn = self._url = url
+        self._timeout_seconds = timeout_seconds
+
+    async def call(self, event: bytes) -> bytes:
+        try:
+            # Sockets wait that long for each piece of an answer; this is for all of them.
+            async with asyncio.timeout(self._timeout_seconds):
+                return await in_thread(partial(post, self._url, event, self._timeout_seconds))
+        except TimeoutError:
+            text = f"{self._url} took longer than {self._timeout_seconds} seconds"
+            raise CallFailed(text) from None
+        except SendFailed as error:
+            raise CallFailed(str(error)) from error
+
+    async def close(self) -> None:
+        pass

@@ -1,0 +1,37 @@
+"""Up to where everything is done with, while some of it is done sooner than what came before."""
+
+from __future__ import annotations
+
+from collections import deque
+
+
+class Watermark:
+    """Places are added in the order of the shard, and finished in any order."""
+
+    def __init__(self, position: str) -> None:
+        self.position = position
+        """Everything up to here is done with."""
+        self._places: deque[str] = deque()
+        self._finished: set[str] = set()
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._places)
+
+    def add(self, place: str) -> None:
+        self._places.append(place)
+
+    def finish(self, place: str) -> None:
+        self._finished.add(place)
+        while self._places and self._places[0] in self._finished:
+            self.position = self._places.popleft()
+            self._finished.remove(self.position)
+
+    def pass_over(self, place: str) -> None:
+        """Something up to there needs nothing to be done."""
+        if self._places:
+            if self._places[-1] != place:
+                self.add(place)
+                self.finish(place)
+        else:
+            self.position = place

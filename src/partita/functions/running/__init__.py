@@ -1,0 +1,1 @@
+"""Functions at work: their processes, and how many there are."""

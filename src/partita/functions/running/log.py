@@ -1,0 +1,58 @@
+"""What a process logs: passed on to our own stderr, and its end kept for who asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from partita.limits import KB
+
+TAIL_BYTES = 4 * KB
+"""How much of the log Invoke shows. (guide)"""
+KEPT_BYTES = 256 * KB
+READ_BYTES = 64 * KB
+END_SECONDS_MAX = 1.0
+"""A process that was killed never says that a call has ended."""
+MARKS = (b"START RequestId: ", b"END RequestId: ", b"REPORT RequestId: ")
+
+
+class Log:
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._content = bytearray()
+        self._more = asyncio.Event()
+        self._reading = asyncio.create_task(self._read(reader))
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        rest = b""
+        while part := await reader.read(READ_BYTES):
+            self._content += part
+            del self._content[:-KEPT_BYTES]
+            *lines, rest = (rest + part).split(b"\n")
+            _pass_on(lines)
+            self._more.set()
+        _pass_on([rest] if rest else [])
+        self._more.set()
+
+    async def end_of(self, request_id: str) -> bytes:
+        """The last of what was logged since a call began, when all of it has come."""
+        report = b"REPORT RequestId: %b" % request_id.encode()
+        try:
+            async with asyncio.timeout(END_SECONDS_MAX):
+                while not self._has(report) and not self._reading.done():
+                    self._more.clear()
+                    await self._more.wait()
+        except TimeoutError:
+            pass
+        content, self._content = bytes(self._content), bytearray()
+        return content[-TAIL_BYTES:]
+
+    def _has(self, mark: bytes) -> bool:
+        start = self._content.rfind(mark)
+        return start >= 0 and self._content.find(b"\n", start) >= 0
+
+
+def _pass_on(lines: list[bytes]) -> None:
+    own = [line + b"\n" for line in lines if not line.startswith(MARKS)]
+    if own:
+        sys.stderr.buffer.write(b"".join(own))
+        sys.stderr.buffer.flush()

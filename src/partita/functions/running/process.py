@@ -1,0 +1,221 @@
+"""One process of a function, started when it is first called, and called once at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from partita.functions.running import worker
+from partita.functions.running.log import Log
+from partita.functions.running.worker import LOADED, RESULT_BYTES_MAX, STARTED
+
+LINE_BYTES_MAX = 2 * RESULT_BYTES_MAX
+START_SECONDS_MAX = 60.0
+"""For an interpreter on a busy machine, and once more for what the function imports."""
+EXIT_ERROR, TIMED_OUT, UNKNOWN = "Runtime.ExitError", "Sandbox.Timedout", "Runtime.Unknown"
+INVALID_ENTRYPOINT = "Runtime.InvalidEntrypoint"
+"""Lambda's names for a process that ended, one that took too long, and one that talks nonsense."""
+
+
+class FunctionError(Exception):
+    """The function did not succeed; says why, in Lambda's shape."""
+
+    def __init__(self, error_type: str, message: str, content: Mapping[str, Any] = {}) -> None:
+        super().__init__(f"{error_type}: {message}")
+        self.error_type = error_type
+        self.is_of_the_sandbox = not content
+        """Whether the process did not tell of it itself, and is of no more use."""
+        self.content = {"errorMessage": message, "errorType": error_type, **content}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What there is to know of a function before it is called."""
+
+    name: str
+    handler: str
+    """module:callable or module.callable, looked for in the folder first."""
+    folder: Path
+    timeout_seconds: float
+    arn: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """All that its process has."""
+    version: str = "$LATEST"
+    memory_mb: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call."""
+
+    payload: bytes
+    """The result as JSON, or the error in Lambda's shape."""
+    error: FunctionError | None
+    log: bytes
+    """The end of what the function has logged meanwhile."""
+
+    def result(self) -> bytes:
+        if self.error is not None:
+            raise self.error
+        return self.payload
+
+
+class FunctionProcess:
+    """Processes with the same `starts` start one after the other: interpreters that all start at
+    once would leave no time for anything else."""
+
+    def __init__(self, function: Function, starts: asyncio.Lock | None = None) -> None:
+        self._function = function
+        self._starts = starts or asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._log: Log | None = None
+        self.is_starting = False
+        self.used_at = 0.0
+
+    async def call(self, event: bytes, request_id: str = "", **context: Any) -> Outcome:
+        """`context` is what the function is told besides of the call."""
+        request_id = request_id or str(uuid.uuid4())
+        try:
+            payload = await self._call(event, request_id, context)
+            error = None
+        except FunctionError as failure:
+            payload, error = json.dumps(failure.content).encode(), failure
+        self.used_at = asyncio.get_running_loop().time()
+        log = b"" if self._log is None else await self._log.end_of(request_id)
+        if error is not None and self._process is None:
+            self._log = None
+        return Outcome(payload, error, log)
+
+    async def _call(self, event: bytes, request_id: str, context: dict[str, Any]) -> bytes:
+        function = self._function
+        seconds = function.timeout_seconds
+        described = {
+            "request_id": request_id,
+            "seconds": seconds,
+            "function": function.name,
+            "version": function.version,
+            "arn": function.arn,
+            "memory_mb": function.memory_mb,
+            **context,
+        }
+        head = json.dumps(described)[:-1].encode()
+        try:
+            process = self._process
+            # One that died since its last call has not failed this one.
+            if process is None or process.returncode is not None:
+                process = await self._start(request_id)
+            async with _timeout(seconds, request_id):
+                await _send(process, b'%b,"event":%b}\n' % (head, event))
+                return _result(await _line(process, request_id), request_id)
+        except FunctionError as error:
+            if error.is_of_the_sandbox:
+                await self.close()
+            raise
+        except BaseException:
+            # Whatever stopped us, nobody may take the late answer for that of the next call.
+            await self.close()
+            raise
+
+    async def _start(self, request_id: str) -> asyncio.subprocess.Process:
+        """A process that waits for its first call. None of this is the function's own time."""
+        self.is_starting = True
+        try:
+            async with self._starts, _timeout(START_SECONDS_MAX, request_id):
+                process = self._process = await self._spawn()
+                _expect(STARTED, await _line(process, request_id), request_id)
+            async with _timeout(START_SECONDS_MAX, request_id):
+                _expect(LOADED, await _line(process, request_id), request_id)
+        finally:
+            self.is_starting = False
+        return process
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        function = self._function
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", worker.__file__, function.handler),
+                cwd=function.folder,
+                env=dict(function.environment),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=LINE_BYTES_MAX,
+            )
+        except OSError as error:
+            raise FunctionError(INVALID_ENTRYPOINT, f"It cannot be started: {error}") from error
+        assert process.stderr is not None
+        self._log = Log(process.stderr)
+        return process
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            # It may have ended by itself meanwhile.
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def _timeout(seconds: float, request_id: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        text = f"RequestId: {request_id} Error: Task timed out after {seconds:.2f} seconds"
+        raise FunctionError(TIMED_OUT, text) from None
+
+
+async def _send(process: asyncio.subprocess.Process, line: bytes) -> None:
+    assert process.stdin is not None
+    # Why a process does not listen is reported when its answer is asked for.
+    with suppress(ConnectionError):
+        process.stdin.write(line)
+        await process.stdin.drain()
+
+
+async def _line(process: asyncio.subprocess.Process, request_id: str) -> bytes:
+    """What the process says next."""
+    assert process.stdout is not None
+    try:
+        line = await process.stdout.readline()
+    except ValueError:
+        raise _nonsense(request_id) from None
+    if not line.endswith(b"\n"):
+        code = await process.wait()
+        text = f"RequestId: {request_id} Error: Runtime exited with error: exit status {code}"
+        raise FunctionError(EXIT_ERROR, text)
+    return line
+
+
+def _result(line: bytes, request_id: str) -> bytes:
+    """Of this very call: a function may have written into the pipe of its results."""
+    head = b'{"requestId":"%b","result":' % request_id.encode()
+    if line.startswith(head):
+        return line[len(head) : -len(b"}\n")]
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _nonsense(request_id) from None
+    if not isinstance(answer, dict) or answer.get("requestId") != request_id:
+        raise _nonsense(request_id)
+    if not {"errorType", "errorMessage"} <= answer.keys():
+        raise _nonsense(request_id)
+    raise FunctionError(answer["errorType"], answer["errorMessage"], answer)
+
+
+def _expect(word: bytes, line: bytes, request_id: str) -> None:
+    if line != word:
+        raise _nonsense(request_id)
+
+
+def _nonsense(request_id: str) -> FunctionError:
+    text = f"RequestId: {request_id} Error: The function wrote into the pipe of its results"
+    return FunctionError(UNKNOWN, text)

@@ -1,0 +1,1 @@
+"""Schedules, as EventBridge Scheduler has them: they call functions and start machines."""

@@ -1,0 +1,240 @@
+"""The scheduler: waits for the moments of all schedules, and runs each at its own.
+
+When a schedule runs next is on disk. One that was missed, because no server ran, runs once when
+there is one again; one that was killed while it ran may run twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from partita.client import ClientError
+from partita.clock import Clock
+from partita.functions import arns
+from partita.functions.destinations import Destinations, moment
+from partita.functions.schedules.expressions import Next, parse
+from partita.functions.schedules.targets import RunFailed, Targets
+from partita.functions.sinks import SendFailed
+from partita.functions.storage.records import ScheduleRecord
+from partita.functions.storage.store import SCHEDULES, Store
+from partita.settings import Schedule
+
+logger = logging.getLogger(__name__)
+
+DEFAULT, OF_SETTINGS = "default", "settings"
+"""The groups that are always there: the second has the schedules of the settings."""
+ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+RETRIES_MAX, AGE_SECONDS_MAX = 185, 86_400
+RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 60.0
+SLEEP_SECONDS_MAX = 3600.0
+REST_SECONDS = 5.0
+"""After the database did not answer."""
+ENABLED = "ENABLED"
+
+
+def sort_of(group: str, name: str) -> str:
+    return f"{group}#{name}"
+
+
+class Scheduler:
+    """`time_scale` is how fast the time of rates passes."""
+
+    def __init__(
+        self,
+        store: Store,
+        targets: Targets,
+        destinations: Destinations,
+        schedules: Iterable[Schedule],
+        clock: Clock,
+        time_scale: float = 1.0,
+    ) -> None:
+        self.targets = targets
+        self._store = store
+        self._destinations = destinations
+        self._settings = tuple(schedules)
+        self._clock = clock
+        self._time_scale = time_scale
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+
+    async def open(self) -> None:
+        await self._take_over_settings()
+        for record in await self._store.all(SCHEDULES, ScheduleRecord):
+            self._wait_for(record)
+
+    async def _take_over_settings(self) -> None:
+        wanted = {schedule.name: _configuration(schedule) for schedule in self._settings}
+        for record in await self._store.all(SCHEDULES, ScheduleRecord):
+            if record.group != OF_SETTINGS:
+                continue
+            kept = record.configuration
+            configuration = wanted.get(record.name)
+            if configuration is not None and all(
+                kept.get(name) == value for name, value in configuration.items()
+            ):
+                del wanted[record.name]
+            else:
+                await self._store.erase(SCHEDULES, sort_of(record.group, record.name))
+        for name, configuration in wanted.items():
+            now = self._clock()
+            dates = {"CreationDate": now, "LastModificationDate": now}
+            await self.put(
+                ScheduleRecord(
+                    group=OF_SETTINGS, name=name, configuration={**configuration, **dates}
+                )
+            )
+
+    def next_of(self, configuration: dict[str, Any]) -> Next:
+        """Raises InvalidExpression."""
+        return parse(
+            configuration["ScheduleExpression"],
+            configuration.get("ScheduleExpressionTimezone", "UTC"),
+            configuration.get("StartDate") or configuration["CreationDate"],
+            self._time_scale,
+        )
+
+    async def put(self, record: ScheduleRecord) -> None:
+        """Save a schedule that is new or was changed, and wait for it."""
+        now = self._clock()
+        start = record.configuration.get("StartDate", 0.0)
+        record.due_at = self._following(record, max(now, start - 1e-6))
+        await self._store.save(SCHEDULES, sort_of(record.group, record.name), record)
+        self._wait_for(record)
+
+    async def remove(self, record: ScheduleRecord) -> None:
+        self._stop_waiting(record)
+        await self._store.erase(SCHEDULES, sort_of(record.group, record.name))
+
+    def _following(self, record: ScheduleRecord, after: float) -> float | None:
+        due = self.next_of(record.configuration)(after)
+        end = record.configuration.get("EndDate")
+        return None if due is None or (end is not None and due > end) else due
+
+    def _wait_for(self, record: ScheduleRecord) -> None:
+        self._stop_waiting(record)
+        if record.configuration["State"] == ENABLED and record.due_at is not None:
+            place = sort_of(record.group, record.name)
+            self._waiting[place] = asyncio.create_task(self._run_on(record))
+
+    def _stop_waiting(self, record: ScheduleRecord) -> None:
+        waiting = self._waiting.pop(sort_of(record.group, record.name), None)
+        if waiting is not None and waiting is not asyncio.current_task():
+            waiting.cancel()
+
+    async def _run_on(self, record: ScheduleRecord) -> None:
+        while True:
+            try:
+                await self._run(record)
+                return
+            except ClientError as error:
+                logger.error("The schedule %s waits: %s", record.name, error)
+                await asyncio.sleep(REST_SECONDS)
+
+    async def _run(self, record: ScheduleRecord) -> None:
+        while record.due_at is not None:
+            while (left := record.due_at - self._clock()) > 0:
+                await asyncio.sleep(min(left, SLEEP_SECONDS_MAX))
+            await self._reach(record, record.due_at)
+            # What was missed meanwhile is not made up for.
+            record.due_at = self._following(record, max(record.due_at, self._clock()))
+            if record.due_at is None and record.configuration.get("ActionAfterCompletion") == (
+                "DELETE"
+            ):
+                await self.remove(record)
+                return
+            await self._store.save(SCHEDULES, sort_of(record.group, record.name), record)
+
+    async def _reach(self, record: ScheduleRecord, due_at: float) -> None:
+        """Call the target until it accepts, or is given up."""
+        target = record.configuration["Target"]
+        policy = target.get("RetryPolicy", {})
+        retries = policy.get("MaximumRetryAttempts", RETRIES_MAX)
+        gives_up_at = self._clock() + policy.get("MaximumEventAgeInSeconds", AGE_SECONDS_MAX)
+        arn = arns.schedule_arn(record.group, record.name)
+        execution = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{arn} {due_at}"))
+        attempt = 1
+        while True:
+            text = _input(target, arn, due_at, execution, attempt)
+            try:
+                await self.targets.run(target, text, execution, _role_of(record))
+                return
+            except RunFailed as error:
+                logger.warning("The schedule %s failed: %s", record.name, error)
+                if attempt > retries or self._clock() > gives_up_at:
+                    await self._give_up(record, text)
+                    return
+            pause = min(RETRY_SECONDS * 2.0 ** (attempt - 1), RETRY_SECONDS_MAX)
+            await asyncio.sleep(pause / self._time_scale)
+            attempt += 1
+
+    async def _give_up(self, record: ScheduleRecord, text: str) -> None:
+        arn = record.configuration["Target"].get("DeadLetterConfig", {}).get("Arn")
+        logger.error("A run of the schedule %s was given up.", record.name)
+        if arn:
+            try:
+                destinations = self._destinations.acting_for(_role_of(record))
+                await destinations.send(arn, text.encode(), record.name)
+            except SendFailed as error:
+                logger.error("Its event was lost: %s", error)
+
+    async def close(self) -> None:
+        for task in self._waiting.values():
+            task.cancel()
+        await asyncio.gather(*self._waiting.values(), return_exceptions=True)
+
+
+def _role_of(record: ScheduleRecord) -> str:
+    """Whose rights count; those of the settings run with the server's own."""
+    return "" if record.group == OF_SETTINGS else str(record.configuration["Target"]["RoleArn"])
+
+
+def _configuration(schedule: Schedule) -> dict[str, Any]:
+    if schedule.function is not None:
+        arn = arns.function_arn(schedule.function)
+    else:
+        arn = f"arn:aws:states:{arns.REGION}:{arns.ACCOUNT}:stateMachine:{schedule.machine}"
+    policy = {"MaximumRetryAttempts": schedule.maximum_retries}
+    return {
+        "ScheduleExpression": schedule.expression,
+        "ScheduleExpressionTimezone": schedule.timezone,
+        "State": ENABLED,
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "Target": {
+            "Arn": arn,
+            "RoleArn": ROLE,
+            "Input": json.dumps(schedule.input),
+            "RetryPolicy": policy,
+        },
+    }
+
+
+def _input(target: dict[str, Any], arn: str, due_at: float, execution: str, attempt: int) -> str:
+    """What the target gets. (EventBridge Scheduler guide, "Adding context attributes")"""
+    due = moment(due_at, "seconds")
+    if "Input" not in target:
+        event = {
+            "version": "0",
+            "id": execution,
+            "detail-type": "Scheduled Event",
+            "source": "aws.scheduler",
+            "account": arns.ACCOUNT,
+            "time": due,
+            "region": arns.REGION,
+            "resources": [arn],
+            "detail": "{}",
+        }
+        return json.dumps(event)
+    text: str = target["Input"]
+    attributes = {
+        "schedule-arn": arn,
+        "scheduled-time": due,
+        "execution-id": execution,
+        "attempt-number": str(attempt),
+    }
+    for name, value in attributes.items():
+        text = text.replace(f"<aws.scheduler.{name}>", value)
+    return text

@@ -1,0 +1,100 @@
+"""What a schedule calls: a function, a machine, a stream, a sink, or an operation of a service."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from partita.client import Client, ClientError
+from partita.errors import RestError, ValidationException
+from partita.functions import arns
+from partita.functions.catalog import Catalog
+from partita.functions.destinations import Destinations
+from partita.functions.queue import Queue
+from partita.functions.sinks import SendFailed
+
+MACHINE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:stateMachine:.+")
+UNIVERSAL = re.compile(r"arn:aws[\w-]*:scheduler:::aws-sdk:(\w+):(\w+)")
+SERVICES = {"dynamodb": "dynamodb", "kinesis": "kinesis", "sfn": "states"}
+"""The client's names of those whose operations a schedule can call."""
+
+
+class RunFailed(Exception):
+    """A schedule did not reach its target; says why."""
+
+
+class Targets:
+    def __init__(
+        self, client: Client, catalog: Catalog, queue: Queue, destinations: Destinations
+    ) -> None:
+        self._client = client
+        self._catalog = catalog
+        self._queue = queue
+        self._destinations = destinations
+
+    def check(self, target: dict[str, Any]) -> None:
+        """Refuse what cannot be called."""
+        arn = target["Arn"]
+        if arns.is_function(arn) or MACHINE.fullmatch(arn):
+            return
+        universal = UNIVERSAL.fullmatch(arn)
+        if universal is not None:
+            if universal[1] in SERVICES or universal.groups() == ("lambda", "invoke"):
+                return
+            raise ValidationException(f"The target {arn} is not supported by this server.")
+        try:
+            self._destinations.check(arn)
+        except RestError as error:
+            raise ValidationException(error.message) from None
+
+    async def run(self, target: dict[str, Any], text: str, execution: str, role: str = "") -> None:
+        """Returns when the target has accepted the call; RunFailed when it has not. An execution
+        that is repeated starts a machine once. The rights are those of a role, without one the
+        server's own."""
+        arn, client = target["Arn"], self._client.acting_for(role)
+        try:
+            if arns.is_function(arn):
+                function = arns.qualified(arn)
+                await _check_function(client, arn)
+                await self._catalog.version(function)
+                await self._queue.add(function, _one_line(text))
+            elif MACHINE.fullmatch(arn):
+                asked = {"stateMachineArn": arn, "input": text, "name": execution}
+                await client.call("states", "StartExecution", asked)
+            elif (universal := UNIVERSAL.fullmatch(arn)) is not None:
+                await self._call(client, universal[1], universal[2], json.loads(text))
+            else:
+                key = target.get("KinesisParameters", {}).get("PartitionKey", execution)
+                await self._destinations.acting_for(role).send(arn, text.encode(), key)
+        except ClientError as error:
+            if error.code != "ExecutionAlreadyExists":
+                raise RunFailed(str(error)) from error
+        except (RestError, SendFailed, ValueError) as error:
+            raise RunFailed(str(error)) from error
+
+    async def _call(
+        self, client: Client, service: str, operation: str, request: dict[str, Any]
+    ) -> None:
+        if service == "lambda":
+            payload = request.get("Payload", "{}")
+            function = arns.qualified(str(request.get("FunctionName", "")))
+            await _check_function(client, str(request["FunctionName"]))
+            await self._catalog.version(function)
+            text = payload if isinstance(payload, str) else json.dumps(payload)
+            await self._queue.add(function, _one_line(text))
+            return
+        if service == "sfn":
+            request = {name[:1].lower() + name[1:]: value for name, value in request.items()}
+        await client.call(SERVICES[service], operation[:1].upper() + operation[1:], request)
+
+
+async def _check_function(client: Client, given: str) -> None:
+    function = arns.qualified(given)
+    suffix = "" if function.qualifier == arns.LATEST else function.qualifier
+    arn = arns.function_arn(function.name, suffix)
+    await client.check_own_right("lambda:InvokeFunction", arn)
+
+
+def _one_line(text: str) -> bytes:
+    return json.dumps(json.loads(text)).encode()

@@ -1,0 +1,173 @@
+"""Sinks: where messages go for topics, queues, event buses and buckets, which are not built.
+
+The settings name one by the ARN of what it stands for: a file, a URL, a function or a Kinesis
+stream. Functions and streams are reached over the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from copy import copy
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+from threading import Thread
+from typing import Any, TypeVar
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from partita.client import Client, ClientError
+from partita.client.functions import invoke
+from partita.functions.running.worker import RESULT_BYTES_MAX
+from partita.settings import Sink
+
+Result = TypeVar("Result")
+SEND_SECONDS_MAX = 60.0
+URLS = ("http://", "https://")
+ACTIONS = {
+    "events": "events:PutEvents",
+    "s3": "s3:PutObject",
+    "sns": "sns:Publish",
+    "sqs": "sqs:SendMessage",
+}
+"""What sending to a service's resource is called in policies."""
+
+
+class SendFailed(Exception):
+    """A message did not arrive; says why."""
+
+
+class Sinks:
+    def __init__(self, sinks: Iterable[Sink], folder: Path, client: Client) -> None:
+        self._sinks = {sink.arn: sink for sink in sinks}
+        self._folder = folder
+        self._own = self._client = client
+
+    def acting_for(self, role: str) -> Sinks:
+        """The same with the rights of a role."""
+        acting = copy(self)
+        acting._client = self._own.acting_for(role)
+        return acting
+
+    def find(self, arn: str) -> Sink | None:
+        """By the whole ARN, or by all of it but the region and the account."""
+        return self._sinks.get(arn) or next(
+            (sink for known, sink in self._sinks.items() if _same(known, arn)), None
+        )
+
+    def named(self, service: str, name: str) -> Sink | None:
+        """That of a service's resource with a name."""
+        for arn, sink in self._sinks.items():
+            parts = arn.split(":", 5)
+            if parts[2] == service and parts[5].rpartition("/")[2] == name:
+                return sink
+        return None
+
+    async def send(self, sink: Sink, message: bytes, key: str) -> None:
+        """Returns when a message of JSON has arrived; SendFailed when it has not. `key` is the
+        partition key in a stream. The role that it is for needs the right on what the sink stands
+        for; the sink itself is the server's own affair."""
+        try:
+            await self._client.check_own_right(ACTIONS[sink.arn.split(":")[2]], sink.arn)
+        except ClientError as error:
+            raise SendFailed(error.message) from error
+        own = self.acting_for("")
+        if sink.file is not None:
+            await append(self._folder / sink.file, message)
+        elif sink.url is not None:
+            await in_thread(partial(post, sink.url, message, SEND_SECONDS_MAX))
+        elif sink.function is not None:
+            await own.call(sink.function, message)
+        else:
+            assert sink.stream is not None
+            await own.put_record(sink.stream, message, key)
+
+    async def call(self, function: str, message: bytes) -> None:
+        try:
+            await invoke(self._client, function, message, is_event=True)
+        except ClientError as error:
+            raise SendFailed(f"{function} could not be invoked: {error}") from error
+
+    async def put_record(self, stream: str, message: bytes, key: str) -> None:
+        data = base64.b64encode(message).decode()
+        asked: dict[str, Any] = {"StreamName": stream, "Data": data, "PartitionKey": key}
+        try:
+            await self._client.call("kinesis", "PutRecord", asked)
+        except ClientError as error:
+            raise SendFailed(f"The stream {stream} does not take it: {error}") from error
+
+
+def _same(known: str, arn: str) -> bool:
+    known_parts, parts = known.split(":", 5), arn.split(":", 5)
+    return len(parts) == 6 and (known_parts[2], known_parts[5]) == (parts[2], parts[5])
+
+
+async def append(path: Path, line: bytes) -> None:
+    """Returns when the line is on disk."""
+    await in_thread(partial(_append, path, line))
+
+
+def _append(path: Path, line: bytes) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise SendFailed(f"{path} could not be written: {error.strerror}") from error
+
+
+async def in_thread(call: Callable[[], Result]) -> Result:
+    """The result of a call that waits for others; a server that stops does not wait for it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def settle(set_outcome: Callable[[Any], None], outcome: Any) -> None:
+        if not future.done():
+            set_outcome(outcome)
+
+    def run() -> None:
+        try:
+            step = partial(settle, future.set_result, call())
+        except Exception as error:
+            step = partial(settle, future.set_exception, error)
+        # The loop may be gone meanwhile.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(step)
+
+    Thread(target=run, name="partita-sending", daemon=True).start()
+    return await future
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirected POST would become a GET without the event, and its success prove nothing."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_opener = build_opener(_NoRedirects)
+
+
+def post(url: str, body: bytes, timeout_seconds: float) -> bytes:
+    """The answer to a POST of JSON; SendFailed unless it is a success."""
+    request = Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with _opener.open(request, timeout=timeout_seconds) as response:
+            content: bytes = response.read(RESULT_BYTES_MAX)
+            # What is still to come of the announced length; there may be failures reported in it.
+            if response.length:
+                raise SendFailed(f"{url} sent less or more than a whole answer")
+            # How Lambda's own endpoints say that the function failed.
+            if response.headers.get("X-Amz-Function-Error"):
+                raise SendFailed(content.decode(errors="replace"))
+            return content
+    except HTTPError as error:
+        with error:
+            raise SendFailed(f"{url} answered with status {error.code}") from None
+    except (OSError, ValueError, HTTPException) as error:
+        raise SendFailed(f"{url} could not be reached: {error!r}") from error

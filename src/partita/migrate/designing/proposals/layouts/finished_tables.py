@@ -1,0 +1,141 @@
+"""What every table gets in the end: each item says what it is, and a name has one type."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from partita.migrate.designing.naming import Style, of_table, styled
+from partita.migrate.model.design import (
+    Access,
+    Attribute,
+    AttributeType,
+    Entity,
+    KeyAttribute,
+    SecondaryIndex,
+    TableDesign,
+)
+
+TYPE = "entity_type"
+
+
+def with_types(tables: list[TableDesign], style: Style) -> list[TableDesign]:
+    """An attribute with the entity's name on every item, and in every index of several types."""
+    taken = {one.name for table in tables for entity in table.entities for one in entity.attributes}
+    name = styled(TYPE, style)
+    while name in taken:
+        name += "_"
+    return [_typed(table, name) for table in tables]
+
+
+def _typed(table: TableDesign, name: str) -> TableDesign:
+    keys = {key.name for key in table.keys}
+    entities = []
+    for entity in table.entities:
+        said = Attribute(name=name, type="S", constant=entity.name)
+        first = [one for one in entity.attributes if one.name in keys]
+        rest = [one for one in entity.attributes if one.name not in keys]
+        entities.append(replace(entity, attributes=[*first, said, *rest]))
+    indexes = [_projecting(table, index, name) for index in table.indexes]
+    return replace(table, entities=entities, indexes=indexes)
+
+
+def _projecting(table: TableDesign, index: SecondaryIndex, name: str) -> SecondaryIndex:
+    inside = [
+        entity
+        for entity in table.entities
+        if all(entity.attribute(key.name) is not None for key in index.keys)
+    ]
+    if index.projection == "ALL" or len(inside) < 2:
+        return index
+    return replace(index, projection="INCLUDE", include=sorted({*index.include, name}))
+
+
+def with_one_type_a_name(
+    tables: list[TableDesign], requests: list[Access], style: Style
+) -> tuple[list[TableDesign], list[Access]]:
+    """Attributes whose name means another type elsewhere take their table's name before it."""
+    types: dict[str, list[AttributeType]] = {}
+    for table in tables:
+        for entity in table.entities:
+            for one in entity.attributes:
+                found = types.setdefault(one.name, [])
+                if one.type not in found:
+                    found.append(one.type)
+    torn = {name for name, found in types.items() if len(found) > 1}
+    if not torn:
+        return tables, requests
+    renamed = {table.name: _renamed(table, torn, style) for table in tables}
+    finished = [_with_names(table, renamed[table.name]) for table in tables]
+    return finished, [_request(access, renamed.get(access.table, {})) for access in requests]
+
+
+Names = dict[tuple[str, str], str]
+"""(entity, attribute) to the new name."""
+
+
+def _renamed(table: TableDesign, torn: set[str], style: Style) -> Names:
+    """Keys are of all entities of a table, and have the same name in each of them."""
+    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    keys = {key.name for home in homes for key in home.keys}
+    found: Names = {}
+    for entity in table.entities:
+        taken = {one.name for one in entity.attributes}
+        for one in entity.attributes:
+            if one.name not in torn:
+                continue
+            owner = table.entities[0].source if one.name in keys else entity.source
+            name = styled(of_table(owner, one.name), style)
+            if name == one.name or (name in taken and name != one.name):
+                name = f"{owner}_{one.name}"
+            found[entity.name, one.name] = name
+    return found
+
+
+def _with_names(table: TableDesign, names: Names) -> TableDesign:
+    def key(one: KeyAttribute) -> KeyAttribute:
+        return replace(one, name=_any(names, one.name))
+
+    def index(one: SecondaryIndex) -> SecondaryIndex:
+        include = {
+            names.get((entity.name, name), name)
+            for name in one.include
+            for entity in table.entities
+            if entity.attribute(name) is not None
+        }
+        return replace(
+            one,
+            partition_key=key(one.partition_key),
+            sort_key=key(one.sort_key) if one.sort_key else None,
+            include=sorted(include),
+        )
+
+    return replace(
+        table,
+        partition_key=key(table.partition_key),
+        sort_key=key(table.sort_key) if table.sort_key else None,
+        ttl=_any(names, table.ttl) if table.ttl else None,
+        indexes=[index(one) for one in table.indexes],
+        entities=[_entity(one, names) for one in table.entities],
+    )
+
+
+def _entity(entity: Entity, names: Names) -> Entity:
+    return replace(
+        entity,
+        attributes=[
+            replace(one, name=names.get((entity.name, one.name), one.name))
+            for one in entity.attributes
+        ],
+    )
+
+
+def _any(names: Names, name: str) -> str:
+    return next((new for (_, old), new in names.items() if old == name), name)
+
+
+def _request(access: Access, names: Names) -> Access:
+    return replace(
+        access,
+        key=[replace(one, attribute=_any(names, one.attribute)) for one in access.key],
+        filter=[replace(one, attribute=_any(names, one.attribute)) for one in access.filter],
+    )

@@ -1,0 +1,1 @@
+"""Which requests answer a statement on a design, exactly, or why none do."""

@@ -1,0 +1,166 @@
+"""A design with the requests that answer each pattern, planned on its own keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.writes import CopiesNotFound, WritePlanner
+from partita.migrate.model.design import (
+    Access,
+    Attribute,
+    Design,
+    Entity,
+    SecondaryIndex,
+    TableDesign,
+    Unserved,
+)
+from partita.migrate.model.volumes import Volumes
+from partita.migrate.statements.patterns import NotStated, Statements
+from partita.migrate.statements.question import NotExact, Question
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+def with_exact_requests(
+    design: Design,
+    patterns: list[AccessPattern],
+    volumes: Volumes,
+    refused: dict[str, str],
+) -> Design:
+    """Reads are planned anew from their statements; what cannot be is unserved, with the reason.
+
+    `refused`: patterns for which no items were planned, and why.
+    """
+    statements = Statements(SchemaLookup(volumes.inventory))
+    planned = _plan_all(design, patterns, volumes, statements, refused)
+    if planned.blocked:
+        # What is looked up for each item needs no copy that has to be changed.
+        fewer = _plan_all(
+            _without_copies(design, planned.blocked), patterns, volumes, statements, refused
+        )
+        if len(fewer.unserved) < len(planned.unserved):
+            planned = fewer
+    said = [f"{one.pattern!r} is not served: {one.why}." for one in planned.unserved]
+    return replace(
+        planned.design,
+        access=planned.served,
+        unserved=planned.unserved,
+        risks=[*said, *design.risks],
+    )
+
+
+@dataclass(frozen=True)
+class _Planned:
+    design: Design
+    served: list[Access]
+    unserved: list[Unserved]
+    blocked: set[tuple[str, str]]
+    """(entity, table): copies of a table's columns that no key finds when they change."""
+
+
+def _plan_all(
+    design: Design,
+    patterns: list[AccessPattern],
+    volumes: Volumes,
+    statements: Statements,
+    refused: dict[str, str],
+) -> _Planned:
+    planner = ReadPlanner(design, volumes.inventory, never_null(volumes))
+    drafted: dict[str, list[Access]] = {}
+    for access in design.access:
+        drafted.setdefault(access.pattern, []).append(access)
+    planned = _Planned(design, [], [], set())
+    for pattern in patterns:
+        try:
+            found = _requests(pattern, statements, planner, drafted.get(pattern.name, []))
+            planned.served.extend(found)
+        except (NotExact, NotServed) as reason:
+            why = refused.get(pattern.name) or str(reason)
+            planned.unserved.append(Unserved(pattern=pattern.name, why=why))
+            if isinstance(reason, CopiesNotFound):
+                planned.blocked.add((reason.entity, pattern.table))
+    return planned
+
+
+def _without_copies(design: Design, blocked: set[tuple[str, str]]) -> Design:
+    """Without the single columns that some items copy from some tables; keys stay."""
+
+    def kept(table: TableDesign, entity: Entity) -> list[Attribute]:
+        homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+        keys = {key.name for home in homes for key in home.keys}
+        return [
+            one
+            for one in entity.attributes
+            if one.name in keys
+            or not (
+                one.through and one.column and (entity.name, Ref.parse(one.column).table) in blocked
+            )
+        ]
+
+    def index(table: TableDesign, one: SecondaryIndex) -> SecondaryIndex:
+        known = {attr.name for entity in table.entities for attr in kept(table, entity)}
+        return replace(one, include=[name for name in one.include if name in known])
+
+    tables = [
+        replace(
+            table,
+            entities=[replace(entity, attributes=kept(table, entity)) for entity in table.entities],
+            indexes=[index(table, one) for one in table.indexes],
+        )
+        for table in design.tables
+    ]
+    return replace(design, tables=tables)
+
+
+def never_null(volumes: Volumes) -> set[Ref]:
+    """Columns without a NULL in any row that was sampled."""
+    refs = (
+        Ref(table.name, column.name)
+        for table in volumes.inventory.tables
+        for column in table.columns
+    )
+    return {ref for ref in refs if volumes.column(ref) is not None and not volumes.null_share(ref)}
+
+
+def _is_unbounded(planner: ReadPlanner, ref: Ref) -> bool:
+    """Fractions, which a text does not sort."""
+    column = planner.column(ref)
+    return column is not None and column.kind in ("decimal", "float")
+
+
+def _requests(
+    pattern: AccessPattern, statements: Statements, planner: ReadPlanner, drafted: list[Access]
+) -> list[Access]:
+    if pattern.operation not in ("read", "aggregate"):
+        if not drafted:
+            raise NotServed("no item can be found by what it gives")
+        return _writes(pattern, statements, planner, drafted)
+    try:
+        question = statements.of(pattern)
+    except NotStated as reason:
+        sorted_by = map(Ref.parse, (*pattern.range, *pattern.order_by))
+        if not drafted or any(_is_unbounded(planner, ref) for ref in sorted_by):
+            raise NotServed(str(reason)) from reason
+        return drafted
+    if not isinstance(question, Question):
+        raise NotExact("it is called a read, and its statement is none")
+    return planner.plan(question, pattern.name, is_consistent=pattern.is_consistent)
+
+
+def _writes(
+    pattern: AccessPattern, statements: Statements, planner: ReadPlanner, drafted: list[Access]
+) -> list[Access]:
+    if any(one.request == "TTL" for one in drafted):
+        return drafted
+    try:
+        statement = statements.of(pattern)
+    except NotExact:
+        # What it writes is known, and its words are not: it stays unproven.
+        return drafted
+    if isinstance(statement, Question):
+        raise NotServed("it is called a write, and its statement is none")
+    return WritePlanner(planner.design, planner).plan(statement, pattern.name, drafted)

@@ -1,0 +1,52 @@
+"""A template of CloudFormation, in JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from partita.migrate.handover.emit.names import distinct, pascal_case
+from partita.migrate.handover.tables import TableRequest, tag_list
+
+
+def write(tables: list[TableRequest]) -> str:
+    return json.dumps(template(tables), indent=2) + "\n"
+
+
+def template(tables: list[TableRequest]) -> dict[str, Any]:
+    ids = distinct((table.name for table in tables), lambda name: f"{pascal_case(name)}Table")
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": f"Tables of the migration {tables[0].tags['migration']}",
+        "Resources": {
+            ids[table.name]: {
+                "Type": "AWS::DynamoDB::Table",
+                # A stack that is deleted or replaced leaves the data alone.
+                "DeletionPolicy": "Retain",
+                "UpdateReplacePolicy": "Retain",
+                "Properties": properties(table),
+            }
+            for table in tables
+        },
+        "Outputs": {
+            f"{ids[table.name]}Stream": {"Value": {"Fn::GetAtt": [ids[table.name], "StreamArn"]}}
+            for table in tables
+            if "StreamSpecification" in table.create
+        },
+    }
+
+
+def properties(table: TableRequest) -> dict[str, Any]:
+    """CreateTable's own members, but for what CloudFormation calls otherwise."""
+    found = dict(table.create)
+    if stream := found.pop("StreamSpecification", None):
+        found["StreamSpecification"] = {"StreamViewType": stream["StreamViewType"]}
+    if table.time_to_live:
+        found["TimeToLiveSpecification"] = {
+            "AttributeName": table.time_to_live,
+            "Enabled": True,
+        }
+    if table.point_in_time_recovery:
+        found["PointInTimeRecoverySpecification"] = {"PointInTimeRecoveryEnabled": True}
+    found["Tags"] = tag_list(table.tags)
+    return found

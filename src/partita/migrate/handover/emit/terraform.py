@@ -1,0 +1,90 @@
+"""Terraform's JSON: the resource `aws_dynamodb_table` of the AWS provider, version 5 or later."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from partita.migrate.handover.emit.names import distinct, snake_case
+from partita.migrate.handover.tables import TableRequest
+
+
+def write(tables: list[TableRequest]) -> str:
+    return json.dumps(configuration(tables), indent=2) + "\n"
+
+
+def configuration(tables: list[TableRequest]) -> dict[str, Any]:
+    names = distinct((table.name for table in tables), snake_case)
+    return {
+        "terraform": {
+            "required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 5.0"}}
+        },
+        "resource": {
+            "aws_dynamodb_table": {names[table.name]: _resource(table) for table in tables}
+        },
+    }
+
+
+def _resource(table: TableRequest) -> dict[str, Any]:
+    create = table.create
+    found: dict[str, Any] = {
+        "name": table.name,
+        "billing_mode": create["BillingMode"],
+        **_keys(create),
+        **_units(create),
+        "table_class": create["TableClass"],
+        "deletion_protection_enabled": create["DeletionProtectionEnabled"],
+        "attribute": [
+            {"name": one["AttributeName"], "type": one["AttributeType"]}
+            for one in create["AttributeDefinitions"]
+        ],
+    }
+    if table.indexes:
+        found["global_secondary_index"] = [
+            {"name": one["IndexName"], **_keys(one), **_projection(one), **_units(one)}
+            for one in table.indexes
+        ]
+    if table.local_indexes:
+        # The table's partition key is theirs, and has no place in the block.
+        found["local_secondary_index"] = [
+            {"name": one["IndexName"], "range_key": _keys(one)["range_key"], **_projection(one)}
+            for one in table.local_indexes
+        ]
+    if stream := create.get("StreamSpecification"):
+        found |= {"stream_enabled": True, "stream_view_type": stream["StreamViewType"]}
+    if table.time_to_live:
+        found["ttl"] = [{"attribute_name": table.time_to_live, "enabled": True}]
+    if table.point_in_time_recovery:
+        found["point_in_time_recovery"] = [{"enabled": True}]
+    found["tags"] = {_literal(key): _literal(value) for key, value in table.tags.items()}
+    return found
+
+
+def _keys(keyed: dict[str, Any]) -> dict[str, str]:
+    names = ("hash_key", "range_key")
+    return {
+        name: key["AttributeName"] for name, key in zip(names, keyed["KeySchema"], strict=False)
+    }
+
+
+def _units(keyed: dict[str, Any]) -> dict[str, int]:
+    throughput = keyed.get("ProvisionedThroughput")
+    if throughput is None:
+        return {}
+    return {
+        "read_capacity": throughput["ReadCapacityUnits"],
+        "write_capacity": throughput["WriteCapacityUnits"],
+    }
+
+
+def _projection(index: dict[str, Any]) -> dict[str, Any]:
+    projection = index["Projection"]
+    found: dict[str, Any] = {"projection_type": projection["ProjectionType"]}
+    if names := projection.get("NonKeyAttributes"):
+        found["non_key_attributes"] = names
+    return found
+
+
+def _literal(text: str) -> str:
+    """Terraform fills in what stands in ${} and %{} of a JSON text."""
+    return text.replace("${", "$${").replace("%{", "%%{")

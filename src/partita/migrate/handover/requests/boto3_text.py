@@ -1,0 +1,62 @@
+"""Requests in Python, with boto3's client."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from typing import Any
+
+from partita.migrate.handover.requests.api import Request
+from partita.migrate.handover.requests.layout import Syntax, lay_out, with_bytes
+
+HEAD = 'import boto3\n\ndynamodb = boto3.client("dynamodb")\n'
+STEP = "    "
+
+
+def write(requests: list[Request]) -> str:
+    if not requests:
+        return ""
+    comment = "".join(f"# {text}\n" for text in requests[0].comments)
+    if requests[0].operation in ("Query", "Scan"):
+        # Several are one for each shard.
+        pages = "".join(f'{_pages(one)}items += pages.search("Items")\n' for one in requests)
+        return f"{HEAD}{comment}items = []\n{pages}print(items)\n"
+    return HEAD + comment + "".join(map(_call, requests))
+
+
+def _call(request: Request) -> str:
+    call = f"dynamodb.{_snake(request.operation)}(\n{_arguments(request.input)})\n"
+    if request.operation == "GetItem":
+        return f'answer = {call}print(answer.get("Item"))\n'
+    return call
+
+
+def _pages(request: Request) -> str:
+    content = request.input
+    if request.rows_max:
+        config = {"MaxItems": request.rows_max}
+        if not request.filter:
+            config["PageSize"] = request.rows_max
+        content = {**content, "PaginationConfig": config}
+    name = _snake(request.operation)
+    return f'pages = dynamodb.get_paginator("{name}").paginate(\n{_arguments(content)})\n'
+
+
+def _arguments(content: dict[str, Any]) -> str:
+    return "".join(
+        f"{STEP}{name}={lay_out(with_bytes(value, b64decode), PYTHON, 1, len(name) + 2)},\n"
+        for name, value in content.items()
+    )
+
+
+def _value(value: Any) -> str:
+    # JSON's escapes are Python's; its words are not.
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def _snake(operation: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).lower()
+
+
+PYTHON = Syntax(step=STEP, name=lambda name: f"{_value(name)}:", value=_value, spaces="")

@@ -1,0 +1,151 @@
+"""Requests as statements of PartiQL, for the console, ExecuteStatement and ExecuteTransaction.
+
+Bytes have no literal: they are parameters.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec import Struct, field
+
+from partita.database.item.values import AttributeValue
+from partita.migrate.handover.requests.api import Request, Test
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    text: str
+    parameters: list[AttributeValue] = field(default_factory=list)
+    limit: int | None = None
+    is_consistent: bool = False
+
+
+def write(requests: list[Request]) -> str:
+    """The statements with what has to be given beside them, in comments."""
+    found = statements(requests)
+    lines = []
+    if any(one.parts for one in requests):
+        lines.append("-- All or nothing: the statements of one ExecuteTransaction.")
+    lines += [f"-- {' '.join(one.afterwards.split())}" for one in requests[:1] if one.afterwards]
+    for one in found:
+        if one.limit:
+            lines.append(f"-- Limit: {one.limit}")
+        if one.is_consistent:
+            lines.append("-- ConsistentRead: true")
+        if one.parameters:
+            lines.append(f"-- Parameters: {json.dumps(one.parameters)}")
+        lines.append(f"{one.text};")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def statements(requests: list[Request]) -> list[Statement]:
+    parts = [part for one in requests for part in one.parts or [one]]
+    return [_Writer().statement(one) for one in parts]
+
+
+class _Writer:
+    """One statement, and its parameters in the order in which they are asked for."""
+
+    def __init__(self) -> None:
+        self.parameters: list[AttributeValue] = []
+
+    def statement(self, request: Request) -> Statement:
+        write = {
+            "PutItem": self._insert,
+            "UpdateItem": self._update,
+            "DeleteItem": self._delete,
+        }.get(request.operation, self._select)
+        text = write(request)
+        is_filtered = bool(request.filter)
+        return Statement(
+            text=text,
+            parameters=self.parameters,
+            limit=None if is_filtered else request.rows_max,
+            is_consistent=bool(request.input.get("ConsistentRead")),
+        )
+
+    def _select(self, request: Request) -> str:
+        place = _name(request.table) + (f".{_name(request.index)}" if request.index else "")
+        text = f"SELECT * FROM {place}"
+        tests = [*request.key, *request.filter]
+        if tests:
+            text += f"\nWHERE {self._tests(tests)}"
+        if request.descending_by:
+            text += f"\nORDER BY {_name(request.descending_by)} DESC"
+        return text
+
+    def _insert(self, request: Request) -> str:
+        members = ", ".join(
+            f"{_text(name)}: {self._value(value)}" for name, value in request.item.items()
+        )
+        return f"INSERT INTO {_name(request.table)} VALUE {{{members}}}"
+
+    def _update(self, request: Request) -> str:
+        sets = "".join(
+            f"\nSET {_name(name)} = {self._value(value)}" for name, value in request.item.items()
+        )
+        return f"UPDATE {_name(request.table)}{sets}\nWHERE {self._tests(request.key)}"
+
+    def _delete(self, request: Request) -> str:
+        return f"DELETE FROM {_name(request.table)}\nWHERE {self._tests(request.key)}"
+
+    def _tests(self, tests: list[Test]) -> str:
+        return " AND ".join(self._test(one) for one in tests)
+
+    def _test(self, test: Test) -> str:
+        name = _name(test.attribute)
+        if test.comparison in ("exists", "not_exists"):
+            return f"{name} IS {'NOT ' if test.comparison == 'exists' else ''}MISSING"
+        values = [self._value(value) for value in test.values]
+        if test.comparison == "between":
+            return f"{name} BETWEEN {values[0]} AND {values[-1]}"
+        if test.comparison == "begins_with":
+            return f"begins_with({name}, {values[0]})"
+        if test.comparison in ("in", "not in"):
+            text = f"{name} IN [{', '.join(values)}]"
+            return f"{name} IS NOT MISSING AND NOT {text}" if "not" in test.comparison else text
+        if test.comparison == "<>":
+            return f"{name} IS NOT MISSING AND {name} <> {values[0]}"
+        return f"{name} {test.comparison} {values[0]}"
+
+    def _value(self, value: AttributeValue) -> str:
+        if _has_bytes(value):
+            self.parameters.append(value)
+            return "?"
+        return _literal(value)
+
+
+def _has_bytes(value: Any) -> bool:
+    if isinstance(value, dict):
+        is_bytes = isinstance(value.get("B"), str) or isinstance(value.get("BS"), list)
+        return is_bytes or any(map(_has_bytes, value.values()))
+    return isinstance(value, list) and any(map(_has_bytes, value))
+
+
+def _literal(value: AttributeValue) -> str:
+    ((kind, held),) = value.items()
+    if kind == "S":
+        return _text(held)
+    if kind == "N":
+        return str(held)
+    if kind == "BOOL":
+        return "TRUE" if held else "FALSE"
+    if kind == "L":
+        return f"[{', '.join(map(_literal, held))}]"
+    if kind == "M":
+        members = (f"{_text(name)}: {_literal(one)}" for name, one in held.items())
+        return f"{{{', '.join(members)}}}"
+    if kind == "SS":
+        return f"<<{', '.join(map(_text, held))}>>"
+    if kind == "NS":
+        return f"<<{', '.join(map(str, held))}>>"
+    return "NULL"
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

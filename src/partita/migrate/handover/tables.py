@@ -1,0 +1,221 @@
+"""The tables of a design as DynamoDB is asked to make them: the words of its API, and no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import Struct
+
+from partita.errors import PartitaError
+from partita.limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
+from partita.migrate.costing.bill import Bill, EstimateSettings, Option, bill, whole_units
+from partita.migrate.costing.units import Units, units
+from partita.migrate.folder import Folder
+from partita.migrate.handover.settings import CreateSettings
+from partita.migrate.model.design import Design, KeyAttribute, SecondaryIndex, TableDesign
+from partita.migrate.model.files import CHOSEN, read_design
+from partita.migrate.model.findings import Subject, subject_of
+from partita.migrate.model.unknown_names import find_unknown_names
+from partita.migrate.model.volumes import read_volumes
+from partita.migrate.understanding.patterns.file import read_patterns
+from partita.prices.price_list import read_prices
+
+MIGRATION_TAG = "migration"
+CLASSES = {"Standard": "STANDARD", "Standard-IA": "STANDARD_INFREQUENT_ACCESS"}
+NAME = re.compile(rf"[A-Za-z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_CHARS_MAX}}}")
+TAG = re.compile(r"[\w +\-=.:/@]*")
+"""What a tag may hold (guide, "Tagging restrictions in DynamoDB")."""
+
+
+class TableRequest(Struct, frozen=True, kw_only=True):
+    """One table: the request that makes it, and what can only be set afterwards."""
+
+    create: dict[str, Any]
+    """Of CreateTable, without tags."""
+    tags: dict[str, str]
+    time_to_live: str | None
+    point_in_time_recovery: bool
+
+    @property
+    def name(self) -> str:
+        return str(self.create["TableName"])
+
+    @property
+    def indexes(self) -> list[dict[str, Any]]:
+        """The global ones."""
+        found: list[dict[str, Any]] = self.create.get("GlobalSecondaryIndexes", [])
+        return found
+
+    @property
+    def local_indexes(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.create.get("LocalSecondaryIndexes", [])
+        return found
+
+    def create_request(self) -> dict[str, Any]:
+        return {**self.create, "Tags": tag_list(self.tags)}
+
+
+def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def tables_of(folder: Folder, name: str = CHOSEN) -> list[TableRequest]:
+    """The tables of a model file, with the capacity that its patterns need."""
+    design = read_design(folder, name)
+    volumes = read_volumes(folder)
+    patterns = read_patterns(folder, volumes.inventory).patterns
+    # What Workbench exports does not say where anything comes from.
+    if not name.endswith(".json"):
+        _refuse_unknown_names(name, subject_of(design, patterns, volumes))
+    settings = folder.section("create", CreateSettings)
+    assumed = folder.section("estimate", EstimateSettings)
+    needed = units(design, patterns, volumes)
+    prices = read_prices(folder.path / assumed.prices if assumed.prices else None)
+    return _Writer(
+        design, settings, needed, bill(needed, prices, assumed), assumed.point_in_time_recovery
+    ).tables()
+
+
+def _refuse_unknown_names(name: str, subject: Subject) -> None:
+    """A table that no row could be loaded into is not made."""
+    for finding in find_unknown_names(subject):
+        raise PartitaError(
+            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
+            f" --check --file {name}` finds all that is wrong."
+        )
+
+
+class _Writer:
+    def __init__(
+        self,
+        design: Design,
+        settings: CreateSettings,
+        needed: Units,
+        bill: Bill,
+        point_in_time_recovery: bool,
+    ) -> None:
+        self.design = design
+        self.settings = settings
+        self.needed = {(one.table, one.index): one for one in needed.resources}
+        cheapest = _cheapest(bill, settings)
+        self.is_on_demand = cheapest.name == "on-demand"
+        self.table_class = (
+            CLASSES[cheapest.table_class]
+            if settings.table_class == "estimate"
+            else settings.table_class
+        )
+        self.tags = {MIGRATION_TAG: _taggable(design.name), **settings.tags}
+        self.point_in_time_recovery = point_in_time_recovery
+
+    def tables(self) -> list[TableRequest]:
+        if not self.design.tables:
+            raise PartitaError(f"The model of {self.design.name} has no table to make.")
+        for text in (part for tag in self.settings.tags.items() for part in tag):
+            if not TAG.fullmatch(text):
+                raise PartitaError(
+                    f"[create] tags has {text!r}; a tag holds letters, digits, spaces and + - = ."
+                    " _ : / @."
+                )
+        return [self._table(table) for table in self.design.tables]
+
+    def _table(self, table: TableDesign) -> TableRequest:
+        for name in [table.name, *(index.name for index in table.indexes)]:
+            if not NAME.fullmatch(name):
+                raise PartitaError(
+                    f"{name!r} cannot be the name of a table or an index of DynamoDB: 3 to 255"
+                    " letters, digits and the signs _ - . Choose another one in the model."
+                )
+        create: dict[str, Any] = {
+            "TableName": table.name,
+            "AttributeDefinitions": _attribute_definitions(table),
+            "KeySchema": _key_schema(table.keys),
+            "BillingMode": "PAY_PER_REQUEST" if self.is_on_demand else "PROVISIONED",
+        }
+        if not self.is_on_demand:
+            create["ProvisionedThroughput"] = self._throughput(table, None)
+        if local := _local(table):
+            create["LocalSecondaryIndexes"] = [_index(one) for one in local]
+        if global_ := [one for one in table.indexes if one.kind == "global"]:
+            create["GlobalSecondaryIndexes"] = [self._global_index(table, one) for one in global_]
+        if self.settings.stream != "none":
+            create["StreamSpecification"] = {
+                "StreamEnabled": True,
+                "StreamViewType": self.settings.stream,
+            }
+        create["TableClass"] = self.table_class
+        create["DeletionProtectionEnabled"] = self.settings.deletion_protection
+        return TableRequest(
+            create=create,
+            tags=self.tags,
+            time_to_live=table.ttl,
+            point_in_time_recovery=self.point_in_time_recovery,
+        )
+
+    def _global_index(self, table: TableDesign, index: SecondaryIndex) -> dict[str, Any]:
+        content = _index(index)
+        if not self.is_on_demand:
+            content["ProvisionedThroughput"] = self._throughput(table, index.name)
+        return content
+
+    def _throughput(self, table: TableDesign, index: str | None) -> dict[str, int]:
+        used = [self.needed[table.name, index]]
+        if index is None:
+            # A local index uses the units of its table.
+            used += [self.needed[table.name, one.name] for one in _local(table)]
+        return {
+            "ReadCapacityUnits": whole_units(used[0], sum(one.read_units for one in used)),
+            "WriteCapacityUnits": whole_units(used[0], sum(one.write_units for one in used)),
+        }
+
+
+def _local(table: TableDesign) -> list[SecondaryIndex]:
+    return [one for one in table.indexes if one.kind == "local"]
+
+
+def _cheapest(bill: Bill, settings: CreateSettings) -> Option:
+    """Of what a table can be made with; scaling policies are no part of a table."""
+    names = ("provisioned", "on-demand")
+    return min(
+        (
+            one
+            for one in bill.options
+            if one.name in names and settings.capacity in (one.name, "estimate")
+        ),
+        key=lambda one: one.monthly,
+    )
+
+
+def _attribute_definitions(table: TableDesign) -> list[dict[str, str]]:
+    """Every key attribute once; no attribute has two types."""
+    types: dict[str, str] = {}
+    for key in [*table.keys, *(key for index in table.indexes for key in index.keys)]:
+        if types.setdefault(key.name, key.type) != key.type:
+            raise PartitaError(
+                f"{table.name}: the key attribute {key.name} is {types[key.name]} in one place and"
+                f" {key.type} in another; give it one type in the model."
+            )
+    return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
+
+
+def _key_schema(keys: list[KeyAttribute]) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": key.name, "KeyType": kind}
+        for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+    ]
+
+
+def _index(index: SecondaryIndex) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": index.projection}
+    if index.projection == "INCLUDE":
+        projection["NonKeyAttributes"] = index.include
+    return {
+        "IndexName": index.name,
+        "KeySchema": _key_schema(index.keys),
+        "Projection": projection,
+    }
+
+
+def _taggable(text: str) -> str:
+    """A database may be called what no tag may hold."""
+    return "".join(sign if TAG.fullmatch(sign) else "_" for sign in text)

@@ -1,0 +1,123 @@
+"""Values as texts inside keys, in forms that sort as the source sorts the values.
+
+The format of a template's field says how: `{x:n10.2}` is a number in fixed point, ten digits before
+the point and two behind it; `{x:ci}`, `{x:nocase}` and `{x:ai}` are texts as a collation compares
+them; `{x:08}` is padded with zeros; `{x:%Y-%m}` is a part of a date.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from base64 import b64decode
+from collections.abc import Callable
+from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+from partita.database.item.values import AttributeValue
+from partita.errors import PartitaError
+from partita.migrate.model.templates import NULL_IN_TEMPLATE, escaped
+
+_FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
+_COMPLEMENT = str.maketrans("0123456789", "9876543210")
+HIGHEST = "\U0010ffff"
+"""Sorts behind every text."""
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+class NotEncodable(PartitaError):
+    """A value that a key cannot hold."""
+
+
+def _without_accents(text: str) -> str:
+    """As MySQL's collations compare: capitals without marks, blanks at the end do not count."""
+    parts = unicodedata.normalize("NFD", text)
+    plain = "".join(part for part in parts if not unicodedata.combining(part))
+    return unicodedata.normalize("NFC", plain.upper()).rstrip(" ")
+
+
+FOLDS: dict[str, Callable[[str], str]] = {
+    "ci": str.lower,
+    "nocase": lambda text: text.translate(_ASCII_LOWER),
+    "ai": _without_accents,
+}
+"""By format: PostgreSQL's citext, SQLite's NOCASE, and the _ci collations of MySQL."""
+
+
+def fixed_point_format(whole: int, fraction: int) -> str:
+    return f"n{whole}.{fraction}"
+
+
+def is_order_preserving(part_format: str, value_type: str) -> bool:
+    """Whether texts of this format sort as the values do."""
+    if value_type == "N":
+        return _FIXED_POINT.fullmatch(part_format) is not None
+    return not part_format or part_format in FOLDS
+
+
+def field_text(part_format: str, value: AttributeValue | None) -> str:
+    """What a field becomes inside a key; NotEncodable when the format does not hold the value."""
+    if value is None:
+        return NULL_IN_TEMPLATE
+    text = plain_text(value)
+    if part_format in FOLDS:
+        return escaped(FOLDS[part_format](text))
+    fixed = _FIXED_POINT.fullmatch(part_format)
+    if fixed is not None:
+        return _fixed_point(text, int(fixed[1]), int(fixed[2])) if "N" in value else escaped(text)
+    if part_format.startswith("0"):
+        return text.zfill(int(part_format))
+    if part_format:
+        moment = moment_of(text)
+        return escaped(moment.strftime(part_format) if moment else text)
+    return escaped(text)
+
+
+def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str | None:
+    """The end of a range, also of numbers that the format does not hold: as near as it can be.
+
+    None when no value that it holds is within the range.
+    """
+    try:
+        return field_text(part_format, value)
+    except NotEncodable:
+        fixed = _FIXED_POINT.fullmatch(part_format)
+        if fixed is None:
+            raise
+    whole, fraction = int(fixed[1]), int(fixed[2])
+    rounding = ROUND_FLOOR if is_high else ROUND_CEILING
+    number = Decimal(plain_text(value)).quantize(Decimal(1).scaleb(-fraction), rounding=rounding)
+    if abs(number) < 10**whole:
+        return _fixed_point(str(number), whole, fraction)
+    if number < 0:
+        return None if is_high else ""
+    return HIGHEST if is_high else None
+
+
+def plain_text(value: AttributeValue) -> str:
+    """The value of a single attribute as text; bytes in hexadecimal, which sorts as they do."""
+    ((kind, held),) = value.items()
+    if kind == "B":
+        return b64decode(held).hex()
+    if kind == "BOOL":
+        return "true" if held else "false"
+    return str(held)
+
+
+def _fixed_point(text: str, whole: int, fraction: int) -> str:
+    """A sign before negatives, whose digits count backwards, and as many digits for all."""
+    number = Decimal(text)
+    digits = f"{abs(number):.{fraction}f}".zfill(whole + (fraction + 1 if fraction else 0))
+    is_longer = len(digits) > whole + (fraction + 1 if fraction else 0)
+    if is_longer or Decimal(digits) != abs(number):
+        raise NotEncodable(
+            f"{text} does not fit into {whole} digits before the point and {fraction} behind it."
+        )
+    return f"-{digits.translate(_COMPLEMENT)}" if number < 0 else digits
+
+
+def moment_of(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

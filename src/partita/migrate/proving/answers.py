@@ -1,0 +1,524 @@
+"""A request of a design, sent with what a caller passes: the items that the application has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cmp_to_key
+from itertools import product
+from typing import Any
+
+from partita.database.item.values import AttributeValue, Item
+from partita.migrate.designing.requests.reads import Brought
+from partita.migrate.model.design import (
+    Access,
+    Attribute,
+    Condition,
+    Design,
+    Entity,
+    TableDesign,
+)
+from partita.migrate.model.key_texts import NotEncodable, bound_text, field_text
+from partita.migrate.model.making import of_type, order
+from partita.migrate.model.templates import SHARD, TemplateField, filled, template_fields
+from partita.migrate.proving.private_server import DynamoDB
+from partita.migrate.statements.question import Constant, Parameter, Question, Test
+from partita.migrate.statements.values import fold_of, folded, literal_value
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Column, Inventory
+
+Values = Mapping[str, AttributeValue | None]
+"""What a caller passes, by the parameters' names."""
+Given = dict[str, list[AttributeValue]]
+"""Values by the names that the requests of a model use; several of IN."""
+
+_LOW = (">", ">=")
+_HIGH = ("<", "<=")
+_KEY_OPERATORS = {"=": "{} = {}", "<": "{} < {}", "<=": "{} <= {}", ">": "{} > {}",
+                  ">=": "{} >= {}", "begins_with": "begins_with({}, {})"}  # fmt: skip
+
+
+class Refused(Exception):
+    """A request that the design cannot even send; the text says why."""
+
+
+class Asking:
+    """Sends the requests of one access of a design."""
+
+    def __init__(
+        self,
+        server: DynamoDB,
+        inventory: Inventory,
+        table: TableDesign,
+        access: Access,
+        question: Question,
+        prefix: str = "",
+    ) -> None:
+        """`question`: as it is asked of the items that the access reads."""
+        self.question = question
+        self.server = server
+        self.inventory = inventory
+        self.table = table
+        self.access = access
+        self.prefix = prefix
+        entity = table.entity(access.entity)
+        assert entity is not None
+        self.entity: Entity = entity
+        self.columns = {
+            Ref(one.name, column.name): column for one in inventory.tables for column in one.columns
+        }
+
+    def items(self, values: Values, *, page_items: int | None = None) -> list[Item]:
+        """What the application ends up with; `page_items` reads in pages of so many."""
+        question = self.question
+        given = self._given(question, values)
+        if given is None:
+            return []
+        access = self.access
+        first, skips = _count(question.limit, values), _count(question.offset, values) or 0
+        wanted = None if first is None else first + skips
+        found = self._read(given, wanted, page_items)
+        if access.sorts:
+            found.sort(key=cmp_to_key(self._compared))
+        return found[skips : None if first is None else wanted]
+
+    # What the caller passes.
+
+    def _given(self, question: Question, values: Values) -> Given | None:
+        """None when a value is NULL, which no comparison finds."""
+        given: Given = {}
+        self._nulls: set[str] = set()
+        for test in question.tests:
+            found = [self._value(test, one, values) for one in test.values]
+            found_all = list(found)
+            if test.operator in ("in", "not in"):
+                if test.operator == "not in" and None in found:
+                    return None
+                found = [one for one in found if one is not None]
+                if not found and test.operator == "in":
+                    return None
+            known = [one for one in found if one is not None]
+            if len(known) < len(found):
+                return None
+            for ref in question.same(test.ref):
+                self._name_values(given, ref, test, found_all, known)
+        return given
+
+    def _value(
+        self, test: Test, value: Parameter | Constant, values: Values
+    ) -> AttributeValue | None:
+        if isinstance(value, Parameter):
+            return values.get(value.name)
+        column = self.columns[test.ref]
+        return literal_value(column, value.value, self.inventory.dialect)
+
+    def _name_values(
+        self,
+        given: Given,
+        ref: Ref,
+        test: Test,
+        values: list[AttributeValue | None],
+        known: list[AttributeValue],
+    ) -> None:
+        names = [str(ref)]
+        if ref.table == self.entity.source:
+            names.append(str(Ref("", ref.column)))
+        for name in names:
+            if test.operator in ("=", "in"):
+                given[name] = known
+            elif test.operator in (*_LOW, "between"):
+                given[f"{name}.from"] = known[:1]
+            if test.operator in (*_HIGH, "between"):
+                given[f"{name}.to"] = known[-1:]
+            for value, held in zip(test.values, values, strict=True):
+                if isinstance(value, Parameter):
+                    own = str(Ref("", test.ref.column))
+                    suffix = value.name.removeprefix(str(test.ref)).removeprefix(own)
+                    if held is None:
+                        self._nulls.add(name + suffix)
+                    else:
+                        given.setdefault(name + suffix, [held])
+
+    # Sending.
+
+    def _read(self, given: Given, wanted: int | None, page_items: int | None) -> list[Item]:
+        found: list[Item] = []
+        for one in self._each(given):
+            if self.access.request == "GetItem":
+                found += self._get(one)
+            else:
+                found += self._query(one, given, wanted, page_items)
+        return found
+
+    def _each(self, given: Given) -> Iterator[dict[str, AttributeValue]]:
+        """One for every value of an IN, and for every shard."""
+        names = dict.fromkeys(
+            part.name for one in self.access.key for part in template_fields(one.value)
+        )
+        options: list[list[tuple[str, AttributeValue]]] = []
+        for name in names:
+            if name == SHARD:
+                keys = (self.entity.attribute(one.attribute) for one in self.access.key)
+                count = max((key.shards for key in keys if key is not None), default=1)
+                values: list[AttributeValue] = [{"S": str(number)} for number in range(count)]
+            elif name in given:
+                values = given[name]
+            else:
+                raise Refused(f"the request needs {{{name}}}, which the pattern does not give")
+            unique = {str(sorted(value.items())): value for value in values}
+            options.append([(name, value) for value in unique.values()])
+        seen: set[str] = set()
+        for chosen in product(*options):
+            given_one = dict(chosen)
+            if any(self._is_empty_key(one, given_one) for one in self.access.key):
+                # The service has no empty keys, and refuses to look for one.
+                continue
+            # Values that a collation takes for the same have one key.
+            try:
+                key = repr([self._filled(one.value, given_one) for one in self.access.key])
+            except NotEncodable:
+                # No row has a value that the key does not hold.
+                continue
+            if key not in seen:
+                seen.add(key)
+                yield given_one
+
+    def _is_empty_key(self, one: Condition, given: Mapping[str, AttributeValue]) -> bool:
+        parts = template_fields(one.value)
+        is_alone = len(parts) == 1 and one.value.startswith("{") and one.value.endswith("}")
+        return is_alone and given[parts[0].name] in ({"S": ""}, {"B": ""})
+
+    def _filled(self, template: str, given: Mapping[str, AttributeValue]) -> str:
+        return filled(template, lambda part: _part_text(part, given[part.name]))
+
+    def _attribute(self, name: str) -> Attribute:
+        found = self.entity.attribute(name)
+        if found is None:
+            raise Refused(f"{self.entity.name} has no attribute {name!r}")
+        return found
+
+    def _operand(
+        self, attribute: Attribute, template: str, given: Mapping[str, AttributeValue]
+    ) -> AttributeValue:
+        """A value of a condition, of the attribute's type."""
+        parts = template_fields(template)
+        for part in parts:
+            if part.name not in given:
+                raise Refused(f"the request needs {{{part.name}}}, which the pattern does not give")
+        is_text = attribute.template is not None or attribute.constant is not None
+        if len(parts) == 1 and template.startswith("{") and template.endswith("}") and not is_text:
+            return of_type(attribute.type, given[parts[0].name])
+        if not parts and attribute.type == "BOOL":
+            return {"BOOL": template in ("True", "true", "1")}
+        text = filled(template, lambda part: _part_text(part, given[part.name]))
+        return {attribute.type: text}
+
+    def _key(self, given: Mapping[str, AttributeValue]) -> Item:
+        return {
+            one.attribute: self._operand(self._attribute(one.attribute), one.value, given)
+            for one in self.access.key
+        }
+
+    def _get(self, given: Mapping[str, AttributeValue]) -> list[Item]:
+        answer = self.server.call(
+            "GetItem", TableName=self.prefix + self.table.name, Key=self._key(given)
+        )
+        return [answer["Item"]] if "Item" in answer else []
+
+    def _query(
+        self,
+        given: dict[str, AttributeValue],
+        all_given: Given,
+        wanted: int | None,
+        page_items: int | None,
+    ) -> list[Item]:
+        access = self.access
+        flat = {name: values[0] for name, values in all_given.items()} | given
+        request: dict[str, Any] = {
+            "TableName": self.prefix + self.table.name,
+            "ScanIndexForward": not access.is_descending,
+        }
+        if access.index:
+            request["IndexName"] = access.index
+        expression = _Expression()
+        conditions = [self._key_condition(expression, one, flat) for one in access.key]
+        if None in conditions:
+            return []
+        request["KeyConditionExpression"] = " AND ".join(one for one in conditions if one)
+        if any(self._is_reversed(one, all_given, flat) for one in access.filter):
+            return []
+        tests = [self._filter(expression, one, all_given, flat) for one in access.filter]
+        if tests:
+            request["FilterExpression"] = " AND ".join(tests)
+        request["ExpressionAttributeNames"] = expression.names
+        request["ExpressionAttributeValues"] = expression.values
+        is_limited = wanted is not None and not access.sorts
+        if page_items is not None:
+            request["Limit"] = page_items
+        elif is_limited and access.limit is not None:
+            request["Limit"] = max(access.limit, 1)
+        found: list[Item] = []
+        while True:
+            answer = self.server.call("Query", **request)
+            found += [item for item in answer["Items"] if self._passes(item, all_given, flat)]
+            is_enough = is_limited and wanted is not None and len(found) >= wanted
+            if "LastEvaluatedKey" not in answer or is_enough:
+                return found
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _key_condition(
+        self, expression: _Expression, one: Condition, given: Mapping[str, AttributeValue]
+    ) -> str | None:
+        """None for a range whose end is before its beginning: the service refuses to look."""
+        attribute = self._attribute(one.attribute)
+        name = expression.name(one.attribute)
+        if one.comparison == "between":
+            ends = [self._operand(attribute, part, given) for part in one.value.split(" and ")]
+            if order(ends[0]) > order(ends[-1]):
+                return None
+            if ends[0] == {"S": ""}:
+                return f"{name} <= {expression.value(ends[-1])}"
+            first, last = map(expression.value, ends)
+            return f"{name} BETWEEN {first} AND {last}"
+        form = _KEY_OPERATORS.get(one.comparison)
+        if form is None:
+            raise Refused(f"{one.comparison} is no comparison of a key")
+        return form.format(name, expression.value(self._operand(attribute, one.value, given)))
+
+    # Tests after reading.
+
+    def _filter(
+        self,
+        expression: _Expression,
+        one: Condition,
+        given: Given,
+        flat: Mapping[str, AttributeValue],
+    ) -> str:
+        name = expression.name(one.attribute)
+        if one.comparison == "exists":
+            return f"attribute_exists({name})"
+        if one.comparison == "not_exists":
+            return f"attribute_not_exists({name})"
+        values = [expression.value(value) for value in self._operands(one, given, flat)]
+        if one.comparison == "between":
+            return f"{name} BETWEEN {values[0]} AND {values[1]}"
+        if one.comparison == "in":
+            return f"{name} IN ({', '.join(values)})"
+        if one.comparison == "not in":
+            # A NULL is in no list and outside of none.
+            return f"(attribute_exists({name}) AND NOT {name} IN ({', '.join(values)}))"
+        if one.comparison == "<>":
+            return f"(attribute_exists({name}) AND {name} <> {values[0]})"
+        if one.comparison == "begins_with":
+            return f"begins_with({name}, {values[0]})"
+        return f"{name} {one.comparison} {values[0]}"
+
+    def _is_reversed(
+        self, one: Condition, given: Given, flat: Mapping[str, AttributeValue]
+    ) -> bool:
+        """A range whose end is before its beginning, which the service refuses to test."""
+        if one.comparison != "between":
+            return False
+        first, last = self._operands(one, given, flat)
+        return order(first) > order(last)
+
+    def _operands(
+        self, one: Condition, given: Given, flat: Mapping[str, AttributeValue]
+    ) -> list[AttributeValue]:
+        attribute = self._attribute(one.attribute)
+        if one.comparison in ("in", "not in"):
+            # A NULL among them finds nothing.
+            texts = [
+                text
+                for text in one.value.split(" or ")
+                if not any(part.name in self._nulls for part in template_fields(text))
+            ]
+        else:
+            texts = one.value.split(" and ") if one.comparison == "between" else [one.value]
+        return [self._operand(attribute, text, flat) for text in texts]
+
+    def _passes(self, item: Item, given: Given, flat: Mapping[str, AttributeValue]) -> bool:
+        """The tests that the application makes itself."""
+        return all(
+            self._holds(one, item.get(one.attribute), self._operands(one, given, flat))
+            for one in self.access.tested
+        )
+
+    def _holds(
+        self, one: Condition, value: AttributeValue | None, operands: list[AttributeValue]
+    ) -> bool:
+        if value is None:
+            return False
+        held, *wanted = (self._comparable(one.attribute, each) for each in (value, *operands))
+        comparisons = {
+            "=": lambda: held == wanted[0],
+            "<>": lambda: held != wanted[0],
+            "<": lambda: held < wanted[0],
+            "<=": lambda: held <= wanted[0],
+            ">": lambda: held > wanted[0],
+            ">=": lambda: held >= wanted[0],
+            "between": lambda: wanted[0] <= held <= wanted[-1],
+            "in": lambda: held in wanted,
+            "not in": lambda: held not in wanted,
+            "begins_with": lambda: str(held[1]).startswith(str(wanted[0][1])),
+        }
+        return bool(comparisons[one.comparison]())
+
+    def _comparable(self, name: str, value: AttributeValue) -> tuple[int, Any]:
+        fold = self._fold(name)
+        if "BOOL" in value:
+            return 0, Decimal(int(value["BOOL"]))
+        if fold and "S" in value:
+            return 1, folded(value, fold)["S"]
+        kind, plain = order(value)
+        return kind, plain
+
+    def _fold(self, name: str) -> str:
+        attribute = self.entity.attribute(name)
+        column = self._column(attribute)
+        return fold_of(column, self.inventory.dialect) if column is not None else ""
+
+    def _column(self, attribute: Attribute | None) -> Column | None:
+        if attribute is None or not attribute.column:
+            return None
+        return self.columns.get(Ref.parse(attribute.column))
+
+    def _compared(self, left: Item, right: Item) -> int:
+        """In the order of `sorts`; NULL first, but last on PostgreSQL."""
+        for text in self.access.sorts:
+            name = text.removesuffix(" desc")
+            sign = -1 if text.endswith(" desc") else 1
+            one, other = left.get(name), right.get(name)
+            if one is None or other is None:
+                if (one is None) == (other is None):
+                    continue
+                before = -1 if self.inventory.dialect != "postgresql" else 1
+                return sign * (before if one is None else -before)
+            ours, theirs = self._comparable(name, one), self._comparable(name, other)
+            if ours != theirs:
+                return sign * (-1 if ours < theirs else 1)
+        return 0
+
+
+Row = tuple[AttributeValue | None, ...]
+Cells = dict[Ref, AttributeValue | None]
+"""Columns of one row, as far as requests have brought them."""
+
+
+class Combining:
+    """Rows of the question, made of the items of its first request and what these lack."""
+
+    def __init__(
+        self,
+        server: DynamoDB,
+        design: Design,
+        question: Question,
+        brought: Brought,
+        lookups: Sequence[Access],
+        prefix: str = "",
+    ) -> None:
+        self.server = server
+        self.design = design
+        self.question = question
+        self.brought = brought
+        self.lookups = lookups
+        self.prefix = prefix
+
+    def rows(self, items: Sequence[Item]) -> list[Row]:
+        found = []
+        for item in items:
+            first = self.brought.attributes[0]
+            cells: Cells = {ref: item.get(name) for ref, name in first.items()}
+            is_whole = True
+            for access, names in zip(self.lookups, self.brought.attributes[1:], strict=True):
+                other = self._looked_up(access, item, cells)
+                is_whole = is_whole and (other is not None or self._is_outer(access))
+                for ref, name in names.items():
+                    cells.setdefault(ref, (other or {}).get(name))
+            if is_whole:
+                found.append(tuple(cells.get(ref) for ref in self.question.columns))
+        return found
+
+    def _looked_up(self, access: Access, item: Item, cells: Cells) -> Item | None:
+        table = self.design.table(access.table)
+        entity = table.entity(access.entity) if table is not None else None
+        if entity is None:
+            raise Refused(f"the model has no {access.entity!r}")
+        key: Item = {}
+        for one in access.key:
+            attribute = entity.attribute(one.attribute)
+            if attribute is None:
+                raise Refused(f"{entity.name} has no attribute {one.attribute!r}")
+            value = self._key_value(attribute, one.value, item, cells)
+            if value is None:
+                return None
+            key[one.attribute] = value
+        answer = self.server.call("GetItem", TableName=self.prefix + access.table, Key=key)
+        return answer.get("Item")
+
+    def _key_value(
+        self, attribute: Attribute, template: str, item: Item, cells: Cells
+    ) -> AttributeValue | None:
+        parts = template_fields(template)
+        values = {part.name: self._known(Ref.parse(part.name), item, cells) for part in parts}
+        if any(value is None for value in values.values()):
+            return None
+        known = {name: value for name, value in values.items() if value is not None}
+        if len(parts) == 1 and attribute.template is None and attribute.constant is None:
+            return of_type(attribute.type, known[parts[0].name])
+        return {"S": filled(template, lambda part: field_text(part.format, known[part.name]))}
+
+    def _known(self, ref: Ref, item: Item, cells: Cells) -> AttributeValue | None:
+        same = sorted(self.brought.asked.same(ref))
+        for one in same:
+            name = self.brought.held.get(one)
+            if name is not None:
+                return item.get(name)
+        for one in same:
+            if one in cells:
+                return cells[one]
+        raise Refused(f"the first request does not bring {ref}")
+
+    def _is_outer(self, access: Access) -> bool:
+        joins = {join.table: join.is_outer for join in self.question.joins}
+        table = self.design.table(access.table)
+        entity = table.entity(access.entity) if table is not None else None
+        return entity is not None and joins.get(entity.source, True)
+
+
+def _part_text(part: TemplateField, value: AttributeValue) -> str:
+    """A field of a request; the ends of a range may be beyond what the key holds."""
+    for suffix, is_high in ((".from", False), (".to", True)):
+        if part.name.endswith(suffix):
+            text = bound_text(part.format, value, is_high=is_high)
+            if text is None:
+                raise NotEncodable("Nothing is within the range.")
+            return text
+    return field_text(part.format, value)
+
+
+class _Expression:
+    """Names and values of the expressions of one request."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        self.values: dict[str, AttributeValue] = {}
+
+    def name(self, attribute: str) -> str:
+        found = next((one for one, known in self.names.items() if known == attribute), None)
+        if found is None:
+            found = f"#n{len(self.names)}"
+            self.names[found] = attribute
+        return found
+
+    def value(self, value: AttributeValue) -> str:
+        name = f":v{len(self.values)}"
+        self.values[name] = value
+        return name
+
+
+def _count(limit: int | Parameter | None, values: Values) -> int | None:
+    if not isinstance(limit, Parameter):
+        return limit
+    value = values.get(limit.name)
+    return int(Decimal(value["N"])) if value is not None else None

@@ -1,0 +1,338 @@
+"""Stage `test`: a design on a server, asked what the source is asked."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from partita.errors import PartitaError
+from partita.migrate.designing.requests.reads import ReadPlanner
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import Access, Design
+from partita.migrate.model.files import CHOSEN, read_design
+from partita.migrate.model.findings import subject_of
+from partita.migrate.model.proofs import RUNS, TEST, Verdict, fingerprint
+from partita.migrate.model.unknown_names import find_unknown_names
+from partita.migrate.model.volumes import Volumes, read_volumes
+from partita.migrate.progress import Progress, silent
+from partita.migrate.proving.acceptance import user_acceptance
+from partita.migrate.proving.load import LoadTest
+from partita.migrate.proving.made_items import Making
+from partita.migrate.proving.model_lines import ModelLines
+from partita.migrate.proving.parameters import Draw
+from partita.migrate.proving.private_server import DynamoDB, private_server
+from partita.migrate.proving.private_source import NoCopy, private_copy
+from partita.migrate.proving.reads import ReadProof
+from partita.migrate.proving.recovery import recovery_checks
+from partita.migrate.proving.results import KeyProblem, PatternProof, ProofRun, Summary
+from partita.migrate.proving.sampling import sample as sampled_rows
+from partita.migrate.proving.snapshot import Snapshot
+from partita.migrate.proving.staging import Staging, lookups
+from partita.migrate.proving.tables import create_tables, drop_tables, put_all
+from partita.migrate.proving.writes import WriteProof
+from partita.migrate.statements.patterns import Statements
+from partita.migrate.statements.question import NotExact, Question
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.file import read_patterns
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita.migrate.understanding.sources import Source, connect
+
+ALL_ROWS_MAX = 200_000
+"""A source with more rows is sampled, unless every row is asked for."""
+SAMPLE_ROWS = 1000
+WRITE_ROWS = 30
+"""Of each table, in the private copy that writes run on."""
+STATEMENT_SECONDS_MAX = 3600
+"""Reading a whole table takes as long as it takes."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A design, and what it is to be proven on."""
+
+    folder: Folder
+    name: str
+    design: Design
+    patterns: list[AccessPattern]
+    volumes: Volumes
+
+    @property
+    def inventory(self) -> Inventory:
+        return self.volumes.inventory
+
+    @property
+    def tables(self) -> list[Table]:
+        return [one for one in self.inventory.tables if one.is_readable and one.columns]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it is proven: a server, a name before each table, files that go afterwards."""
+
+    server: DynamoDB
+    address: str
+    prefix: str
+    space: Path
+
+
+def test(
+    folder: Folder,
+    *,
+    name: str = CHOSEN,
+    endpoint: str | None = None,
+    is_all: bool = False,
+    sample: int | None = None,
+    ask: Callable[[str], str] | None = None,
+    progress: Progress = silent,
+) -> ProofRun:
+    started = time.monotonic()
+    claim = _claim(folder, name)
+    with (
+        connect(folder, ask) as source,
+        source.limit(STATEMENT_SECONDS_MAX),
+        Snapshot(source, claim.inventory) as snapshot,
+        _place(endpoint) as place,
+    ):
+        staging = _staged(claim, snapshot, place, progress)
+        making = Making(place.space / "items", claim.design, claim.inventory, staging)
+        making.make(progress)
+        total = sum(staging.count(table.name) for table in claim.tables)
+        is_whole = is_all or (sample is None and total <= ALL_ROWS_MAX)
+        with ExitStack() as stack:
+            read_side = snapshot
+            loaded, rows = making, staging
+            if not is_whole:
+                part = _Part(claim, source, staging, place, sample or SAMPLE_ROWS, stack)
+                read_side, loaded, rows = part.snapshot, part.making, part.staging
+            create_tables(place.server, claim.design, place.prefix)
+            stack.callback(drop_tables, place.server, claim.design, place.prefix)
+            _load(loaded, place, progress)
+            draw = Draw(rows, claim.inventory)
+            reads = ReadProof(
+                claim.design, claim.inventory, read_side, place.server, draw, place.prefix
+            )
+            writes = stack.enter_context(_write_proof(claim, source, staging, place))
+            functional = _functional(claim, reads, writes, progress)
+            load = LoadTest(claim.design, claim.patterns, claim.volumes, staging)
+            keys = [*making.problems.values(), *_ranges(claim)]
+            run = ProofRun(
+                at=datetime.now(UTC).isoformat(timespec="seconds"),
+                model=name,
+                fingerprint=fingerprint(claim.design),
+                endpoint=place.address,
+                source=str(source.address),
+                is_all=is_whole,
+                seconds=round(time.monotonic() - started, 3),
+                summary=_summary(functional, len(keys)),
+                acceptance=making.acceptance(_counts(claim, source)),
+                way_back=making.way_back(),
+                keys=[ModelLines(folder, name).of_key(one) for one in keys],
+                functional=functional,
+                non_functional=load.checks(place.server, place.prefix),
+                recovery=recovery_checks(place.server, claim.design, place.prefix),
+                user_acceptance=user_acceptance(folder, claim.patterns),
+            )
+        staging.close()
+        making.close()
+    _keep(folder, run)
+    return run
+
+
+def _claim(folder: Folder, name: str) -> Claim:
+    volumes = read_volumes(folder)
+    design = read_design(folder, name)
+    patterns = read_patterns(folder, volumes.inventory).patterns
+    wrong = list(find_unknown_names(subject_of(design, patterns, volumes)))
+    if wrong:
+        raise PartitaError(
+            f"{folder.path / name} cannot be loaded: {wrong[0].place}, {wrong[0].message}"
+        )
+    return Claim(folder, name, design, patterns, volumes)
+
+
+def _keep(folder: Folder, run: ProofRun) -> None:
+    """The last run, and every run under its date, so that progress shows."""
+    (folder.path / RUNS).mkdir(exist_ok=True)
+    date = run.at.replace(":", "").replace("+0000", "Z")
+    folder.write_json(f"{RUNS}/{date}.{run.model.removesuffix('.toml')}.json", run)
+    folder.write_json(TEST, run)
+
+
+@contextmanager
+def _place(endpoint: str | None) -> Iterator[Place]:
+    """A private server, or tables with names of their own on another one."""
+    with ExitStack() as stack:
+        space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-test-")))
+        address = endpoint if endpoint is not None else stack.enter_context(private_server())
+        server = DynamoDB(address)
+        stack.callback(server.close)
+        shown = endpoint or "a private server"
+        prefix = f"partita-test-{secrets.token_hex(4)}." if endpoint is not None else ""
+        yield Place(server, shown, prefix, space)
+
+
+# Rows.
+
+
+def _staged(claim: Claim, snapshot: Snapshot, place: Place, progress: Progress) -> Staging:
+    keys = lookups(claim.design, claim.inventory)
+    staging = Staging(place.space / "rows", claim.inventory, keys)
+    total = sum(table.row_count for table in claim.tables)
+    done = 0
+    for table in claim.tables:
+        count = 0
+        for count in staging.fill(table.name, snapshot.rows(table)):
+            progress("Rows", min(done + count, total), total)
+        done += count
+    return staging
+
+
+def _counts(claim: Claim, source: Source) -> dict[str, int]:
+    """As the source itself counts, in the same transaction."""
+    return {
+        table.name: int(source.rows(f"SELECT count(*) FROM {source.relation(table)}")[0][0])
+        for table in claim.tables
+    }
+
+
+class _Part:
+    """Some rows of each table, in a private copy, which is what reads are asked of then."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        source: Source,
+        whole: Staging,
+        place: Place,
+        count: int,
+        stack: ExitStack,
+    ) -> None:
+        rows = sampled_rows(whole, claim.inventory, count)
+        try:
+            copy = stack.enter_context(private_copy(source, claim.inventory, rows))
+        except NoCopy as reason:
+            raise PartitaError(f"{reason} A sample needs one; --all does without.") from reason
+        self.snapshot = Snapshot(copy, claim.inventory, is_streamed=False)
+        keys = lookups(claim.design, claim.inventory)
+        self.staging = Staging(place.space / "sample", claim.inventory, keys)
+        for table in claim.tables:
+            for _ in self.staging.fill(table.name, self.snapshot.rows(table)):
+                pass
+        self.making = Making(
+            place.space / "sampled-items", claim.design, claim.inventory, self.staging
+        )
+        self.making.make(silent)
+        stack.callback(self.staging.close)
+        stack.callback(self.making.close)
+
+
+def _load(making: Making, place: Place, progress: Progress) -> None:
+    total = making.count()
+    items = ((place.prefix + name, item) for name, item in making.all_items())
+    for done in put_all(place.server, items):
+        progress("Loading", done, total)
+
+
+# Patterns.
+
+
+@contextmanager
+def _write_proof(
+    claim: Claim, source: Source, staging: Staging, place: Place
+) -> Iterator[WriteProof | str]:
+    """Or why writes cannot be run here."""
+    if all(one.operation in ("read", "aggregate") for one in claim.patterns):
+        yield "No pattern writes."
+        return
+    rows = sampled_rows(staging, claim.inventory, WRITE_ROWS)
+    with ExitStack() as stack:
+        try:
+            copy = stack.enter_context(private_copy(source, claim.inventory, rows))
+        except NoCopy as reason:
+            yield str(reason)
+            return
+        proof = WriteProof(
+            claim.design,
+            claim.inventory,
+            copy,
+            place.server,
+            place.space,
+            f"{place.prefix}writes.",
+        )
+        stack.callback(proof.close)
+        yield proof
+
+
+def _functional(
+    claim: Claim, reads: ReadProof, writes: WriteProof | str, progress: Progress
+) -> list[PatternProof]:
+    statements = Statements(SchemaLookup(claim.inventory))
+    lines = ModelLines(claim.folder, claim.name)
+    served: dict[str, list[Access]] = {}
+    for access in claim.design.access:
+        served.setdefault(access.pattern, []).append(access)
+    unserved = {one.pattern: one.why for one in claim.design.unserved}
+    found = []
+    for number, pattern in enumerate(claim.patterns):
+        progress("Patterns", number, len(claim.patterns))
+        accesses = served.get(pattern.name, [])
+        if not accesses:
+            why = unserved.get(pattern.name, "no request of the model serves it")
+            found.append(_without(pattern, "unserved", why))
+            continue
+        try:
+            statement = statements.of(pattern)
+        except NotExact as reason:
+            found.append(_without(pattern, "unproven", str(reason)))
+            continue
+        line = lines.of_pattern(pattern.name)
+        if isinstance(statement, Question):
+            found.append(reads.of(pattern, statement, accesses, line))
+        elif accesses[0].request == "TTL":
+            found.append(_without(pattern, "unproven", "the service deletes when it likes"))
+        elif isinstance(writes, str):
+            found.append(_without(pattern, "unproven", writes))
+        else:
+            found.append(writes.of(pattern, statement, accesses, line))
+    progress("Patterns", len(claim.patterns), len(claim.patterns))
+    return found
+
+
+def _without(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof:
+    return PatternProof(
+        pattern=pattern.name,
+        operation=pattern.operation,
+        verdict=verdict,
+        why=why,
+        statement=pattern.statement or "",
+    )
+
+
+def _ranges(claim: Claim) -> Iterator[KeyProblem]:
+    """Requests in whose range items of another type lie, which nothing filters out."""
+    planner = ReadPlanner(claim.design, claim.inventory)
+    for access in claim.design.access:
+        for other in planner.types_met(access):
+            yield KeyProblem(
+                kind="two types in one range",
+                place=f"access {access.pattern!r}",
+                detail=f"items of {other} lie among those of {access.entity} that it reads",
+            )
+
+
+def _summary(functional: list[PatternProof], key_problems: int) -> Summary:
+    verdicts = [one.verdict for one in functional]
+    return Summary(
+        proven=verdicts.count("proven"),
+        differs=verdicts.count("differs"),
+        unproven=verdicts.count("unproven"),
+        unserved=verdicts.count("unserved"),
+        key_problems=key_problems,
+    )

@@ -1,0 +1,173 @@
+"""The proof of a read: the statement on the source, the design's request on the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msgspec.structs import replace as replaced
+
+from partita.client.failures import ClientError
+from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.model.design import Access, Design
+from partita.migrate.model.key_texts import NotEncodable
+from partita.migrate.proving.answers import Asking, Combining, Refused
+from partita.migrate.proving.comparing import SHOWN_ROWS, Row, difference, plain, shown
+from partita.migrate.proving.parameters import Draw, ParameterSet
+from partita.migrate.proving.private_server import DynamoDB
+from partita.migrate.proving.results import Difference, PatternProof
+from partita.migrate.proving.snapshot import Snapshot
+from partita.migrate.statements.question import Parameter, Question
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.inventory import Inventory
+from partita.migrate.understanding.sources import SourceError
+
+DIFFERENCES_MAX = 5
+PAGE_ITEMS = 2
+
+
+class ReadProof:
+    def __init__(
+        self,
+        design: Design,
+        inventory: Inventory,
+        snapshot: Snapshot,
+        server: DynamoDB,
+        draw: Draw,
+        prefix: str,
+    ) -> None:
+        self.design = design
+        self.inventory = inventory
+        self.snapshot = snapshot
+        self.server = server
+        self.draw = draw
+        self.prefix = prefix
+        self.planner = ReadPlanner(design, inventory)
+
+    def of(
+        self, pattern: AccessPattern, question: Question, accesses: Sequence[Access], line: str
+    ) -> PatternProof:
+        access, *others = accesses
+        if not all(one.for_each for one in others):
+            return self._unproven(
+                pattern, question, "it takes several requests, whose rows an application combines"
+            )
+        table = self.design.table(access.table)
+        if access.request not in ("GetItem", "Query") or table is None:
+            return self._unproven(pattern, question, f"{access.request} is no read")
+        try:
+            finest = self.planner.finest(question)
+            sets = self.draw.sets(question, finest)
+            brought = self.planner.brought(question, accesses)
+        except NotServed as reason:
+            return self._unproven(pattern, question, str(reason))
+        asking = Asking(self.server, self.inventory, table, access, brought.asked, self.prefix)
+        rows_of = Combining(self.server, self.design, question, brought, others, self.prefix)
+        before = self.server.calls
+        found: list[Difference] = []
+        cases: list[str] = []
+        total = 0
+        for position, one in enumerate(sets):
+            rows, differs = self._compare(question, one, asking, rows_of, is_paged=not position)
+            cases.append(f"{one.case}: {rows} rows")
+            total += rows
+            if differs is not None and len(found) < DIFFERENCES_MAX:
+                found.append(replaced(differs, line=line))
+        return PatternProof(
+            pattern=pattern.name,
+            operation=pattern.operation,
+            verdict="differs" if found else "proven",
+            why="" if total or found else "every answer was empty: the rows tell little",
+            statement=self._statement(question),
+            cases=cases,
+            rows=total,
+            requests=self.server.calls - before,
+            finish=question.finish,
+            differences=found,
+        )
+
+    def _unproven(self, pattern: AccessPattern, question: Question, why: str) -> PatternProof:
+        return PatternProof(
+            pattern=pattern.name,
+            operation=pattern.operation,
+            verdict="unproven",
+            why=why,
+            statement=self._statement(question),
+        )
+
+    def _statement(self, question: Question) -> str:
+        return question.tree.sql() if question.tree is not None else ""
+
+    def _compare(
+        self,
+        question: Question,
+        one: ParameterSet,
+        asking: Asking,
+        rows_of: Combining,
+        *,
+        is_paged: bool,
+    ) -> tuple[int, Difference | None]:
+        try:
+            sql = self.snapshot.answer(question, one.values)
+        except SourceError as error:
+            if self.snapshot.source.is_lost:
+                raise
+            return 0, self._differs(one, f"the source refused the statement: {error}", [], [], [])
+        columns = [str(ref) for ref in question.columns]
+        try:
+            items = asking.items(one.values)
+            found = rows_of.rows(items)
+            what = self._difference(question, one, sql, found)
+            if not what and is_paged:
+                paged = asking.items(one.values, page_items=PAGE_ITEMS)
+                what = self._difference(question, one, sql, rows_of.rows(paged))
+                what = f"read in pages of {PAGE_ITEMS}: {what}" if what else ""
+        except (ClientError, NotEncodable, Refused) as error:
+            return len(sql), self._differs(
+                one, f"the request was refused: {error}", sql, [], columns
+            )
+        return len(sql), self._differs(one, what, sql, found, columns) if what else None
+
+    def _difference(
+        self, question: Question, one: ParameterSet, sql: list[Row], items: list[Row]
+    ) -> str:
+        limit = question.limit
+        if isinstance(limit, Parameter):
+            value = one.values.get(limit.name)
+            limit = int(value["N"]) if value is not None else None
+        is_cut = (limit is not None and len(sql) >= limit) or question.offset is not None
+        folds = {ref: self.planner.fold(ref) for ref in question.columns}
+        what = difference(question, sql, items, is_cut=is_cut, folds=folds)
+        if not what and is_cut and items:
+            what = self._are_among_all(question, one, items)
+        return what
+
+    def _are_among_all(self, question: Question, one: ParameterSet, items: list[Row]) -> str:
+        """Rows that tie at the cut may be others: any that the statement without it gives."""
+        assert question.tree is not None
+        tree = question.tree.copy()
+        tree.set("limit", None)
+        tree.set("offset", None)
+        whole = replace(question, limit=None, offset=None, tree=tree)
+        rows = self.snapshot.answer(whole, one.values)
+        known = {repr(_normal(row)) for row in rows}
+        strange = [row for row in items if repr(_normal(row)) not in known]
+        return f"{len(strange)} rows are not in the answer without its limit" if strange else ""
+
+    def _differs(
+        self, one: ParameterSet, what: str, sql: list[Row], items: list[Row], columns: list[str]
+    ) -> Difference:
+        return Difference(
+            case=one.case,
+            parameters={
+                name: "NULL" if value is None else str(next(iter(value.values())))
+                for name, value in one.values.items()
+            },
+            what=what,
+            sql=[shown(row, columns) for row in sql[:SHOWN_ROWS]],
+            items=[shown(row, columns) for row in items[:SHOWN_ROWS]],
+        )
+
+
+def _normal(row: Row) -> list[str]:
+    return [plain(value) for value in row]

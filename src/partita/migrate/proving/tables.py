@@ -1,0 +1,119 @@
+"""The tables of a design on a server: made, filled, read whole, and removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from partita.database.item.values import Item
+from partita.migrate.model.design import Design, SecondaryIndex, TableDesign
+from partita.migrate.proving.private_server import DynamoDB
+
+BATCH_ITEMS = 25
+BATCHES_AT_ONCE = 16
+WAIT_SECONDS_MAX = 120
+
+
+def create_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
+    for table in design.tables:
+        server.call("CreateTable", **create_request(table, prefix))
+    for table in design.tables:
+        wait_for(server, prefix + table.name)
+
+
+def drop_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
+    for table in design.tables:
+        server.call("DeleteTable", TableName=prefix + table.name)
+
+
+def wait_for(server: DynamoDB, name: str) -> None:
+    end = time.monotonic() + WAIT_SECONDS_MAX
+    while time.monotonic() < end:
+        found = server.call("DescribeTable", TableName=name)["Table"]
+        if found["TableStatus"] == "ACTIVE":
+            return
+        time.sleep(0.2)
+
+
+def create_request(table: TableDesign, prefix: str = "") -> dict[str, Any]:
+    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    types = {key.name: key.type for home in homes for key in home.keys}
+    request: dict[str, Any] = {
+        "TableName": prefix + table.name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": kind} for name, kind in types.items()
+        ],
+        "KeySchema": _schema(table),
+    }
+    for kind, member in (("global", "GlobalSecondaryIndexes"), ("local", "LocalSecondaryIndexes")):
+        found = [_index(one) for one in table.indexes if one.kind == kind]
+        if found:
+            request[member] = found
+    return request
+
+
+def _schema(home: TableDesign | SecondaryIndex) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": key.name, "KeyType": kind}
+        for key, kind in zip(home.keys, ("HASH", "RANGE"), strict=False)
+    ]
+
+
+def _index(index: SecondaryIndex) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": index.projection}
+    if index.projection == "INCLUDE":
+        projection["NonKeyAttributes"] = index.include
+    return {"IndexName": index.name, "KeySchema": _schema(index), "Projection": projection}
+
+
+def is_taken(table: TableDesign, item: Item) -> bool:
+    """Whether the keys of an item are such that the service takes it."""
+    if any(key.name not in item for key in table.keys):
+        return False
+    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    return all(
+        key.name not in item or item[key.name].get(key.type) not in (None, "")
+        for home in homes
+        for key in home.keys
+    )
+
+
+def put_all(server: DynamoDB, items: Iterable[tuple[str, Item]]) -> Iterator[int]:
+    """Puts (table, item) in batches, many at once; tells how many after each round."""
+    count = 0
+    waiting: list[dict[str, Any]] = []
+    batch: dict[str, list[Any]] = {}
+    size = 0
+    for name, item in items:
+        batch.setdefault(name, []).append({"PutRequest": {"Item": item}})
+        size += 1
+        count += 1
+        if size == BATCH_ITEMS:
+            waiting.append(batch)
+            batch, size = {}, 0
+        if len(waiting) == BATCHES_AT_ONCE:
+            _write(server, waiting)
+            waiting = []
+            yield count
+    if batch:
+        waiting.append(batch)
+    _write(server, waiting)
+    yield count
+
+
+def _write(server: DynamoDB, batches: list[dict[str, Any]]) -> None:
+    while batches:
+        answers = server.call_all(("BatchWriteItem", {"RequestItems": one}) for one in batches)
+        batches = [left for one in answers if (left := one.get("UnprocessedItems"))]
+
+
+def scanned(server: DynamoDB, name: str) -> Iterator[Item]:
+    request: dict[str, Any] = {"TableName": name}
+    while True:
+        answer = server.call("Scan", **request)
+        yield from answer.get("Items", [])
+        if "LastEvaluatedKey" not in answer:
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

@@ -1,0 +1,43 @@
+"""`partita migrate create` in a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from partita.migrate.handover.create import Action, Created
+from partita.migrate.handover.emit import Emitted
+from partita.migrate.report.terminal.grid import bullets
+from partita.migrate.understanding.planning.difficulties.difficulty import number_of
+
+ACTIONS: dict[Action, str] = {
+    "create": "would be made",
+    "created": "was made",
+    "unchanged": "is as the design says; nothing was changed",
+    "differs": "differs from the design and was left as it is",
+    "update": "would be changed",
+    "updated": "was changed",
+}
+
+
+def summarize(created: Created) -> Iterator[RenderableType]:
+    for one in created.tables:
+        lines = [difference.what for difference in one.differences] + one.notes
+        title = f"{one.table} {ACTIONS[one.action]}."
+        if lines:
+            yield from bullets(title, lines)
+        else:
+            yield Text(title, style="bold")
+    if all(one.action == "unchanged" for one in created.tables):
+        count = number_of(len(created.tables), "table")
+        yield Text(f"Nothing to do: {count} of {created.model} at {created.endpoint}.")
+    if any(one.update for table in created.tables for one in table.differences):
+        if created.differs:
+            yield Text("`partita migrate create --update` changes what can be changed in place.")
+
+
+def summarize_emitted(emitted: list[Emitted]) -> Iterator[RenderableType]:
+    for one in emitted:
+        yield Text(f"Written: {one.file} ({one.format}, {number_of(len(one.tables), 'table')})")

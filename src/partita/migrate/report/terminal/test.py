@@ -1,0 +1,79 @@
+"""`partita migrate test` in a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from partita.migrate.proving.results import Difference, PatternProof, ProofRun
+from partita.migrate.report.terminal.grid import bullets, grid
+
+STYLES = {"proven": "green", "differs": "red", "unproven": "yellow", "unserved": "yellow"}
+
+
+def summarize(run: ProofRun) -> Iterator[RenderableType]:
+    yield grid(
+        "Rows",
+        ["table", "processed", "imported", "skipped", "failed", "items", "way back"],
+        (
+            (
+                rows.table,
+                f"{rows.processed:,}",
+                f"{rows.imported:,}",
+                f"{rows.skipped:,}",
+                f"{rows.failed:,}",
+                f"{rows.items:,}",
+                "exact" if way.is_exact else "none",
+            )
+            for rows, way in zip(run.acceptance, run.way_back, strict=True)
+        ),
+        numbers=["processed", "imported", "skipped", "failed", "items"],
+    )
+    yield from bullets(
+        "No way back", (f"{one.table}: {one.why}" for one in run.way_back if not one.is_exact)
+    )
+    yield from bullets(
+        "Keys",
+        (
+            f"{one.kind}, {one.count:,} times: {one.place}, {one.detail} {one.line}".rstrip()
+            for one in run.keys
+        ),
+    )
+    yield Text("Patterns", style="bold")
+    for one in run.functional:
+        yield from _pattern(one)
+    checks = [*run.non_functional, *run.recovery]
+    yield from bullets(
+        "Beyond rows", (f"{one.name}: {one.outcome}. {one.detail}" for one in checks)
+    )
+    found = run.summary
+    yield Text(
+        f"{found.proven} proven, {found.differs} differ, {found.unproven} unproven,"
+        f" {found.unserved} unserved; {found.key_problems} problems with keys;"
+        f" {run.seconds:.1f} seconds."
+    )
+    yield Text("Written: test.json, and the run under its date in tests/")
+
+
+def _pattern(one: PatternProof) -> Iterator[RenderableType]:
+    line = Text("  ")
+    line.append(f"{one.verdict:9}", style=STYLES[one.verdict])
+    line.append(f" {one.pattern}")
+    if one.verdict == "proven":
+        line.append(f": {len(one.cases)} calls, {one.rows:,} rows")
+    if one.why:
+        line.append(f": {one.why}")
+    yield line
+    for difference in one.differences[:2]:
+        yield from _difference(difference)
+
+
+def _difference(one: Difference) -> Iterator[RenderableType]:
+    given = ", ".join(f"{name}={value}" for name, value in one.parameters.items())
+    yield Padding(Text(f"{one.case} ({given}): {one.what}; {one.line}"), (0, 0, 0, 12))
+    for side, rows in (("SQL", one.sql), ("items", one.items)):
+        for row in rows[:2]:
+            yield Padding(Text(f"{side}: {row}"), (0, 0, 0, 14))

@@ -1,0 +1,368 @@
+"""Go, go in part, or stay: against today's bill, with the three reasons that decide.
+
+A migration is paid for in work as well as in money. What a small server does with ease stays where
+it is, whatever DynamoDB would cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from partita.limits import GB
+from partita.migrate.costing.estimate import Estimate, monthly
+from partita.migrate.report.amounts import amount, money
+from partita.migrate.report.contents import Contents, Model
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.planning.difficulties.difficulty import number_of
+from partita.migrate.understanding.planning.page import bytes_text
+
+Decision = Literal["go", "go in part", "stay", "not decided"]
+
+TITLES: dict[Decision, str] = {
+    "go": "Go",
+    "go in part": "Go in part",
+    "stay": "Stay on SQL",
+    "not decided": "Not decided yet",
+}
+ONCE_PROVEN = ", once every pattern is proven"
+REASONS = 3
+
+SMALL_BYTES = GB
+SMALL_CALLS_PER_SECOND = 50
+"""One small server holds this in memory and answers it without noticing."""
+LARGE_BYTES = 100 * GB
+LARGE_CALLS_PER_SECOND = 1000
+"""From here on, what grows without a bigger server is worth something."""
+DEARER = 1.2
+MUCH_DEARER = 3.0
+CHEAPER = 0.8
+"""What DynamoDB would cost, as a part of today's bill; in between, money decides nothing."""
+MOVABLE_MIN = 0.2
+"""Of the calls: with less, two databases are more work than one."""
+NAMES_MAX = 3
+
+
+class Reason(Struct, frozen=True, kw_only=True):
+    speaks_for: Decision
+    weight: int
+    text: str
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    decision: Decision
+    title: str
+    reasons: list[str]
+    """Three, the one that decides first."""
+    today: float | None
+    """`[goals] monthly_cost`."""
+    monthly: float | None
+    """What the chosen design would cost."""
+
+
+def decide(contents: Contents) -> Verdict:
+    chosen = contents.chosen
+    estimate = chosen.estimate if chosen else None
+    if chosen is None or estimate is None or not contents.patterns.patterns:
+        reasons = list(_missing(contents))
+        return _verdict(contents, "not decided", reasons, estimate)
+    case = _Case(contents, chosen, estimate)
+    decision = case.decision()
+    is_open = decision in ("go", "go in part") and not case.is_proven
+    condition = ONCE_PROVEN if is_open else ""
+    return _verdict(contents, decision, case.reasons(), estimate, condition)
+
+
+def _verdict(
+    contents: Contents,
+    decision: Decision,
+    reasons: list[Reason],
+    estimate: Estimate | None,
+    condition: str = "",
+) -> Verdict:
+    """What speaks for the decision comes first, then what speaks against it."""
+    ranked = sorted(reasons, key=lambda one: (_rank(one, decision), -one.weight))
+    return Verdict(
+        decision=decision,
+        title=TITLES[decision] + condition,
+        reasons=[_said(one, decision) for one in ranked[:REASONS]],
+        today=contents.goals.monthly_cost,
+        monthly=monthly(estimate) if estimate else None,
+    )
+
+
+def _rank(reason: Reason, decision: Decision) -> int:
+    """To go in part, what speaks for going comes before what speaks for staying."""
+    if reason.speaks_for == decision:
+        return 0
+    return 2 if "stay" in (reason.speaks_for, decision) else 1
+
+
+def _said(reason: Reason, decision: Decision) -> str:
+    """What speaks for moving is against staying, and the other way round."""
+    sides = {reason.speaks_for, decision}
+    is_against = "stay" in sides and bool(sides & {"go", "go in part"})
+    return f"Against it: {reason.text}" if is_against else reason.text
+
+
+def _missing(contents: Contents) -> Iterator[Reason]:
+    for one in contents.missing:
+        text = f"{one.why} `{one.command}` does that."
+        yield Reason(speaks_for="not decided", weight=2, text=text)
+    if not contents.patterns.patterns and contents.inventory:
+        yield Reason(
+            speaks_for="not decided",
+            weight=3,
+            text="No access patterns are known: nobody can say what DynamoDB would have to do.",
+        )
+    if contents.inventory:
+        size = sum(table.data_bytes or 0 for table in contents.inventory.tables)
+        if size:
+            text = f"The source holds {bytes_text(size)}."
+            if size < SMALL_BYTES:
+                text += " So little stays on SQL, unless it is asked for very often."
+            yield Reason(speaks_for="not decided", weight=1, text=text)
+    if contents.goals.monthly_cost is None:
+        yield Reason(speaks_for="not decided", weight=0, text=_ask_for_bill())
+
+
+def _ask_for_bill() -> str:
+    return "What the database costs today is not known: put `monthly_cost` into [goals]."
+
+
+class _Case:
+    """All that is weighed."""
+
+    def __init__(self, contents: Contents, chosen: Model, estimate: Estimate) -> None:
+        self.contents = contents
+        self.chosen = chosen
+        self.estimate = estimate
+        self.patterns = contents.patterns.patterns
+        self.calls = sum(one.calls_per_second for one in self.patterns)
+        self.unserved = [one for one in self.patterns if not self._is_served(one)]
+        self.poor = self._poor_tables()
+        self.size = self._size()
+
+    def _is_served(self, pattern: AccessPattern) -> bool:
+        has_request = any(
+            one.pattern == pattern.name and one.request != "none"
+            for one in self.chosen.design.access
+        )
+        return has_request and self.contents.proof(pattern.name) not in ("differs", "unserved")
+
+    def _poor_tables(self) -> list[str]:
+        """That suit DynamoDB badly, and that the design takes all the same."""
+        candidates = self.contents.plan.candidates if self.contents.plan else []
+        poor = {one.table for one in candidates if one.verdict == "poor candidate"}
+        taken = {entity.source for _, entity in self.chosen.design.entities()}
+        return sorted(poor & taken)
+
+    def _size(self) -> float:
+        """As it is, or as [expect] says it will be."""
+        inventory = self.contents.inventory
+        found = sum(table.data_bytes or 0 for table in inventory.tables) if inventory else 0
+        if not found or self.is_expected:
+            return self.estimate.stored_gb * GB
+        return float(found)
+
+    @property
+    def is_expected(self) -> bool:
+        return any(one.rows for one in self.contents.expect.values())
+
+    @property
+    def monthly(self) -> float:
+        return monthly(self.estimate)
+
+    @property
+    def today(self) -> float | None:
+        return self.contents.goals.monthly_cost
+
+    @property
+    def is_small(self) -> bool:
+        return self.size < SMALL_BYTES and self.calls < SMALL_CALLS_PER_SECOND
+
+    @property
+    def is_proven(self) -> bool:
+        """Of what is served, nothing without a proof."""
+        return all(
+            self.contents.proof(one.name) == "proven"
+            for one in self.patterns
+            if one not in self.unserved
+        )
+
+    @property
+    def is_large(self) -> bool:
+        return self.size >= LARGE_BYTES or self.calls >= LARGE_CALLS_PER_SECOND
+
+    def _share(self, patterns: list[AccessPattern]) -> float:
+        """Of the calls; where no rates are known, of the patterns."""
+        if self.calls:
+            return sum(one.calls_per_second for one in patterns) / self.calls
+        return len(patterns) / len(self.patterns)
+
+    def _staying(self) -> list[AccessPattern]:
+        """What is not served, or asks for tables that suit badly."""
+        return [one for one in self.patterns if one in self.unserved or one.table in self.poor]
+
+    # The decision.
+
+    def decision(self) -> Decision:
+        if self.is_small or self._is_too_dear() or 1 - self._share(self._staying()) < MOVABLE_MIN:
+            return "stay"
+        if not self.is_large and not self._is_cheaper():
+            # Nothing would pay for the work; or only today's bill can tell.
+            return "stay" if self.today else "not decided"
+        return "go in part" if self._staying() or self.poor else "go"
+
+    def _is_cheaper(self) -> bool:
+        return bool(self.today) and self.monthly < (self.today or 0.0) * CHEAPER
+
+    def _is_too_dear(self) -> bool:
+        if not self.today:
+            return False
+        limit = DEARER if "costs" in self.contents.goals.aims else MUCH_DEARER
+        return self.monthly > self.today * limit
+
+    # The reasons.
+
+    def reasons(self) -> list[Reason]:
+        looks = (self._of_size, self._of_cost, self._of_patterns, self._of_tables, self._obstacles)
+        return [reason for look in looks for reason in look()]
+
+    def _of_size(self) -> Iterator[Reason]:
+        size = bytes_text(round(self.size)) + (" (expected)" if self.is_expected else "")
+        figures = f"{size} and {_calls(self.calls)}"
+        if self.is_small:
+            text = (
+                f"{figures}: one small server holds and answers that with ease, so that nothing"
+                " pays for the work of moving."
+            )
+            yield Reason(speaks_for="stay", weight=10, text=text + self._reservation())
+        elif self.is_large:
+            yield Reason(
+                speaks_for="go",
+                weight=4,
+                text=f"{figures}: DynamoDB grows with that, where a server has to be replaced by a"
+                " larger one.",
+            )
+        else:
+            decision = self.decision()
+            yield Reason(
+                speaks_for=decision if decision == "stay" else "not decided",
+                weight=1,
+                text=f"{figures}: either database answers that, so that size decides nothing.",
+            )
+
+    def _reservation(self) -> str:
+        minutes = self.contents.patterns.window_seconds / 60
+        if 0 < minutes < 60:
+            return f" (Rates are those of {number_of(round(minutes) or 1, 'minute')}.)"
+        return ""
+
+    def _of_cost(self) -> Iterator[Reason]:
+        currency = self.estimate.bill.currency
+        costs = money(self.monthly, currency)
+        if not self.today:
+            text = f"DynamoDB would cost {costs} a month. {_ask_for_bill()}"
+            yield Reason(speaks_for=self.decision(), weight=2, text=text)
+            return
+        share = self.monthly / self.today
+        text = (
+            f"DynamoDB would cost {costs} a month, {_share_text(share)} of today's"
+            f" {money(self.today, currency)}"
+        )
+        if share > DEARER:
+            yield Reason(speaks_for="stay", weight=9, text=f"{text}.")
+        elif share < CHEAPER:
+            saved = f"{money((self.today - self.monthly) * 12, currency)} less in a year"
+            if self.is_small:
+                saved += ", which a smaller server would save too"
+            yield Reason(speaks_for="go", weight=6, text=f"{text}: {saved}.")
+        elif self.decision() == "stay":
+            text = f"{text}: nothing that would pay for the work of moving."
+            yield Reason(speaks_for="stay", weight=2, text=text)
+        else:
+            yield Reason(speaks_for="go", weight=2, text=f"{text}: about as much.")
+
+    def _holds_back(self) -> Decision:
+        """What speaks for moving less: for staying, where that is decided."""
+        return "stay" if self.decision() == "stay" else "go in part"
+
+    def _of_patterns(self) -> Iterator[Reason]:
+        if self.unserved:
+            share = self._share(self.unserved)
+            part = f"{share:.0%} of the calls" if self.calls else "how often, nobody knows"
+            yield Reason(
+                speaks_for=self._holds_back(),
+                weight=8,
+                text=f"The design does not serve {len(self.unserved)} of"
+                f" {number_of(len(self.patterns), 'pattern')} ({part}):"
+                f" {_some([one.name for one in self.unserved], '; ')}.",
+            )
+        served = [one for one in self.patterns if one not in self.unserved]
+        proven = [one for one in served if self.contents.proof(one.name) == "proven"]
+        if served:
+            yield Reason(
+                speaks_for="go",
+                weight=5,
+                text=f"{_asked_by_key(len(served), len(self.patterns))}"
+                f"{self._proven_text(len(proven), len(served))}",
+            )
+
+    def _proven_text(self, proven: int, served: int) -> str:
+        if proven == served:
+            return ", proven on the source's own rows."
+        if proven:
+            return f", {proven} proven on the source's own rows; the others are unproven."
+        if self.decision() == "stay":
+            return ", unproven."
+        return ", unproven: run `partita migrate test` before anything moves."
+
+    def _of_tables(self) -> Iterator[Reason]:
+        asked = [one for one in self.patterns if one.table in self.poor]
+        if not self.poor:
+            return
+        share = f", with {self._share(asked):.0%} of the calls" if asked and self.calls else ""
+        one = len(self.poor) == 1
+        yield Reason(
+            speaks_for=self._holds_back(),
+            weight=7,
+            text=f"{_some(self.poor)} {'suits' if one else 'suit'} DynamoDB badly{share}:"
+            f" {'it is' if one else 'they are'} better left on SQL, or moved otherwise.",
+        )
+
+    def _obstacles(self) -> Iterator[Reason]:
+        plan = self.contents.plan
+        found = [one for one in plan.difficulties if one.severity == "obstacle"] if plan else []
+        if found:
+            kinds: list[str] = list(dict.fromkeys(one.kind for one in found))
+            yield Reason(
+                speaks_for=self._holds_back(),
+                weight=3,
+                text=f"{number_of(len(found), 'obstacle')} to solve first: {_some(kinds)}.",
+            )
+
+
+def _calls(rate: float) -> str:
+    if not rate:
+        return "no known rates"
+    return "1 call a second" if rate == 1 else f"{amount(rate)} calls a second"
+
+
+def _share_text(share: float) -> str:
+    return f"{share:.0%}" if share < 10 else f"{share:,.0f} times"
+
+
+def _asked_by_key(count: int, total: int) -> str:
+    if total == 1:
+        return "The one pattern has a request of its own by key"
+    some = f"All {total}" if count == total else f"{count} of {total}"
+    return f"{some} patterns have requests of their own by key"
+
+
+def _some(names: list[str], between: str = ", ") -> str:
+    """Names of patterns hold commas."""
+    more = len(names) - NAMES_MAX
+    return between.join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

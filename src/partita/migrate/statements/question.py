@@ -1,0 +1,148 @@
+"""The exact words of a statement: what it tests, joins, sorts by and changes.
+
+A question is what both sides of a proof are asked: the statement runs on the source, and requests
+are planned from its tests. Columns are those of the inventory; a table occurs once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sqlglot import exp
+
+from partita.migrate.understanding.schema.column_refs import Ref
+
+Operator = Literal[
+    "=", "<", "<=", ">", ">=", "between", "in", "<>", "not in", "is null", "is not null",
+    "begins_with", "contains",
+]  # fmt: skip
+RANGES: tuple[Operator, ...] = ("<", "<=", ">", ">=", "between", "begins_with")
+
+
+class NotExact(Exception):
+    """A statement that is not understood to the last word; the text says why."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What the caller passes, by the name that requests know it by."""
+
+    name: str
+    ref: Ref | None = None
+    """The column that it is compared with or written to."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    value: Any
+
+
+Value = Parameter | Constant
+
+
+@dataclass(frozen=True)
+class Test:
+    ref: Ref
+    operator: Operator
+    values: tuple[Value, ...] = ()
+
+    @property
+    def is_equality(self) -> bool:
+        return self.operator in ("=", "in")
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    table: str
+    pairs: tuple[tuple[Ref, Ref], ...]
+    """Of an earlier table, and of this one."""
+    is_outer: bool = False
+
+
+@dataclass(frozen=True)
+class Sorting:
+    ref: Ref
+    is_descending: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    table: str
+    joins: tuple[JoinedTable, ...] = ()
+    tests: tuple[Test, ...] = ()
+    order: tuple[Sorting, ...] = ()
+    limit: int | Parameter | None = None
+    offset: int | Parameter | None = None
+    columns: tuple[Ref, ...] = ()
+    """What is read, in the order of the statement."""
+    finish: str = ""
+    """What the application does with the rows: counts, groups, drops repeats."""
+    tree: exp.Expression | None = field(default=None, compare=False)
+    """The statement, with the parameters by name and the columns alone in its list."""
+
+    @property
+    def tables(self) -> list[str]:
+        return [self.table, *(join.table for join in self.joins)]
+
+    def parameters(self) -> Iterator[Parameter]:
+        values = [value for test in self.tests for value in test.values]
+        for value in [*values, self.limit, self.offset]:
+            if isinstance(value, Parameter):
+                yield value
+
+    def same(self, ref: Ref) -> set[Ref]:
+        """The columns that joins make equal to this one."""
+        found = {ref}
+        pairs = [pair for join in self.joins for pair in join.pairs]
+        while True:
+            more = {one for pair in pairs if found & set(pair) for one in pair}
+            if more <= found:
+                return found
+            found |= more
+
+
+@dataclass(frozen=True)
+class Change:
+    """`SET column = value`, or column = column + value."""
+
+    ref: Ref
+    value: Value
+    sign: int = 0
+    """1 and -1 add and subtract the value."""
+
+
+@dataclass(frozen=True)
+class Insertion:
+    table: str
+    columns: tuple[Ref, ...]
+    values: tuple[Value | None, ...]
+    """None for what the source makes up."""
+    tree: exp.Expression | None = field(default=None, compare=False)
+
+    def parameters(self) -> Iterator[Parameter]:
+        yield from (value for value in self.values if isinstance(value, Parameter))
+
+
+@dataclass(frozen=True)
+class Modification:
+    """An UPDATE, or without changes a DELETE."""
+
+    table: str
+    tests: tuple[Test, ...]
+    changes: tuple[Change, ...] = ()
+    tree: exp.Expression | None = field(default=None, compare=False)
+
+    def parameters(self) -> Iterator[Parameter]:
+        tested = [value for test in self.tests for value in test.values]
+        for value in [*tested, *(change.value for change in self.changes)]:
+            if isinstance(value, Parameter):
+                yield value
+
+
+Statement = Question | Insertion | Modification
+
+
+def equalities(tests: Iterable[Test]) -> dict[Ref, Test]:
+    return {test.ref: test for test in tests if test.is_equality}

@@ -1,0 +1,68 @@
+"""Values that a statement writes out, as attributes of an item hold them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from partita.database.item.values import AttributeValue
+from partita.migrate.model.key_texts import FOLDS
+from partita.migrate.understanding.schema.inventory import Column
+from partita.migrate.understanding.sources.values import UTC_OFFSET, attribute_value
+
+NUMBERS = ("integer", "decimal", "float")
+
+
+def literal_value(column: Column, value: Any, dialect: str) -> AttributeValue | None:
+    """As a server reads a literal that is compared with a column."""
+    if value is None:
+        return None
+    if column.kind in NUMBERS and isinstance(value, str):
+        try:
+            value = Decimal(value)
+        except InvalidOperation:
+            return {"S": value}
+        value = int(value) if value == value.to_integral_value() else value
+    if column.kind in NUMBERS and isinstance(value, bool):
+        value = int(value)
+    if column.kind in ("string", "enum") and not isinstance(value, str):
+        value = str(value)
+    if dialect != "sqlite" and isinstance(value, str):
+        if column.kind == "datetime":
+            return _moment(column, value)
+        if column.kind == "date":
+            value = _day(value)
+    return attribute_value(column.kind, value)
+
+
+def _moment(column: Column, text: str) -> AttributeValue | None:
+    try:
+        converted = attribute_value("datetime", datetime.fromisoformat(text))
+    except ValueError:
+        return {"S": text}
+    has_zone = "with time zone" in column.type.lower() or column.type.upper().startswith(
+        "TIMESTAMP("
+    )
+    is_instant = has_zone or column.type.upper() == "TIMESTAMP"
+    if converted is not None and is_instant and not converted["S"].endswith(UTC_OFFSET):
+        return {"S": converted["S"] + UTC_OFFSET}
+    return converted
+
+
+def _day(text: str) -> Any:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+def fold_of(column: Column, dialect: str) -> str:
+    """How a collation compares the texts of a column; empty for letter by letter."""
+    if not column.is_case_insensitive:
+        return ""
+    return {"sqlite": "nocase", "postgresql": "ci"}.get(dialect, "ai")
+
+
+def folded(value: AttributeValue, fold: str) -> AttributeValue:
+    return {"S": FOLDS[fold](value["S"])} if fold and "S" in value else value

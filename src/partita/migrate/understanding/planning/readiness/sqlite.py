@@ -1,0 +1,26 @@
+"""SQLite: a backup at any time, and no log to follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partita.migrate.understanding.planning.readiness.check import ServerCheck, not_ready, ready
+from partita.migrate.understanding.schema.inventory import Inventory
+from partita.migrate.understanding.sources.connection import Source
+
+
+def backup(source: Source, inventory: Inventory) -> Iterator[ServerCheck]:
+    mode = str(source.rows("PRAGMA journal_mode")[0][0])
+    yield ready("backup", "journal_mode", mode)
+
+
+def changes(source: Source, inventory: Inventory) -> Iterator[ServerCheck]:
+    yield not_ready(
+        "changes",
+        "a log of changes",
+        "not there",
+        "Stop the writers before the load begins: SQLite has nothing to follow.",
+    )
+
+
+CHECKS = (backup, changes)

@@ -1,0 +1,123 @@
+"""The other end of a companion: the process that answers what the server passes to it.
+
+Its state is in tables of that server, which it reaches over the wire: it may be killed at any
+moment, and the next one continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+from partita.client import Client
+from partita.client.signing import Credentials
+from partita.server import frames
+from partita.server.http.messages import HttpResponse
+
+logger = logging.getLogger(__name__)
+
+SOCKET = 0
+"""The server passes its end of the socket as the standard input."""
+STOP_SECONDS = 1.0
+"""How long requests are still answered after the server has closed the connection."""
+PARENT_DEATH_SIGNAL = 1
+
+
+class Service(Protocol):
+    """What a companion does."""
+
+    async def open(self) -> None:
+        """Resume everything that was under way; requests are answered from then on."""
+
+    async def answer(self, operation: str, body: bytes) -> HttpResponse: ...
+
+    def stop_waiting(self) -> None:
+        """Answer the requests that wait for something to happen."""
+
+    async def close(self) -> None: ...
+
+
+def client_of(start: frames.Start, connections: int) -> Client:
+    """What asks the server, with the companion's own key where the server wants signatures."""
+    return Client(
+        start.endpoint,
+        connections=connections,
+        credentials=Credentials(*start.credentials) if start.credentials else None,
+        certificate=start.certificate,
+        client_certificate=start.client_certificate,
+    )
+
+
+def main(name: str, server_pid: str, make: Callable[[frames.Start], Service]) -> None:
+    logging.basicConfig(format=f"partita {name}: %(message)s")
+    _end_with(int(server_pid))
+    # Ctrl-C is for the server, which closes the connection when it is done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve(socket.socket(fileno=os.dup(SOCKET)), make))
+
+
+async def serve(connection: socket.socket, make: Callable[[frames.Start], Service]) -> None:
+    """Answer the server until it closes the connection."""
+    reader, writer = await asyncio.open_connection(sock=connection)
+    first = await frames.read(reader)
+    if first is None:
+        return
+    service = make(msgspec.json.decode(first.content, type=frames.Start))
+    opening = asyncio.create_task(service.open())
+    # If it fails, nothing can be answered: the server starts another companion.
+    opening.add_done_callback(lambda _: writer.close() if _has_failed(opening) else None)
+    answering: set[asyncio.Task[None]] = set()
+
+    async def answer(frame: frames.Frame) -> None:
+        await asyncio.shield(opening)
+        response = await service.answer(*frames.operation_and_body(frame))
+        writer.write(frames.answer(frame.number, response))
+
+    try:
+        while (frame := await frames.read(reader)) is not None:
+            task = asyncio.create_task(answer(frame))
+            answering.add(task)
+            task.add_done_callback(answering.discard)
+        service.stop_waiting()
+        if answering and opening.done():
+            await asyncio.wait(answering, timeout=STOP_SECONDS)
+    finally:
+        for task in (opening, *answering):
+            task.cancel()
+        await asyncio.gather(opening, *answering, return_exceptions=True)
+        await service.close()
+        writer.close()
+
+
+def _has_failed(opening: asyncio.Task[None]) -> bool:
+    error = None if opening.cancelled() else opening.exception()
+    if error is not None:
+        logger.error("What was under way could not be resumed: %s", error)
+    return error is not None
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def _end_with(server_pid: int) -> None:
+    """End with the server even if it is killed: two companions must not run at the same time."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != server_pid:
+        sys.exit()

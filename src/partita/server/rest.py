@@ -1,0 +1,220 @@
+"""AWS's REST protocol: which operation a request asks for, its parameters, and the answer.
+
+Members of a request are in its path, its query, its headers and its body; those of an answer are
+its status, its headers and its body. Where each is, the service's description says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from functools import cached_property
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, quote, unquote, urlencode
+
+import orjson
+
+from partita.errors import DynamoDBError, UnknownRoute, ValidationException
+from partita.server.http.messages import JSON, HttpResponse
+from partita.server.protocol import codec
+from partita.server.protocol.model import LAMBDA, SCHEDULER, Shape, load
+from partita.server.protocol.validation import Validator, compile_service
+
+TRUTHS = {"true": True, "false": False}
+_DATED = re.compile(rb"/\d{4}-\d\d-\d\d/")
+_SCHEDULER_ROOTS = (b"/schedules", b"/schedule-groups", b"/tags/")
+BODILESS = 204
+
+
+def service_at(target: bytes) -> str | None:
+    """The REST service that a path belongs to; None for what is none of theirs."""
+    if _DATED.match(target):
+        return LAMBDA
+    return SCHEDULER if target.startswith(_SCHEDULER_ROOTS) else None
+
+
+class Asked(NamedTuple):
+    """An operation, and the members of a request for it, which nobody has checked."""
+
+    name: str
+    members: dict[str, Any]
+
+
+class Routes:
+    """Which of a service's operations a request asks for."""
+
+    def __init__(self, service: str, names: Collection[str]) -> None:
+        self._service = service
+        self._names = tuple(names)
+
+    @cached_property
+    def _described(self) -> RestService:
+        # Descriptions are large; most servers are never asked for one.
+        return RestService(self._service, self._names, is_checking=False)
+
+    def asked(self, method: str, target: str, body: bytes) -> Asked | None:
+        """None for a request that no operation answers."""
+        try:
+            operation, members = self._described.parse(method, target, {}, body)
+        except UnknownRoute:
+            return None
+        return Asked(operation.name, members)
+
+
+class Operation(NamedTuple):
+    name: str
+    method: str
+    segments: tuple[str, ...]
+    status: int
+    validate: Validator
+    input: Shape
+    output: Shape | None
+
+
+class RestService:
+    """The operations of one service that are built."""
+
+    def __init__(self, service: str, names: Collection[str], *, is_checking: bool = True) -> None:
+        """Requests are validated only if `is_checking`."""
+        self._model = load(service)
+        validators = compile_service(service, names) if is_checking else {}
+        self._operations = [
+            self._operation(name, validators.get(name, _unchecked)) for name in sorted(names)
+        ]
+
+    def _operation(self, name: str, validate: Validator) -> Operation:
+        model = self._model
+        http, output = model.https[name], model.outputs[name]
+        return Operation(
+            name,
+            http.method,
+            tuple(http.path.rstrip("/").split("/")[1:]),
+            http.status,
+            validate,
+            model.shapes[model.inputs[name] or ""],
+            None if output is None else model.shapes[output],
+        )
+
+    def parse(
+        self, method: str, target: str, headers: dict[str, str], body: bytes
+    ) -> tuple[Operation, dict[str, Any]]:
+        """The operation, and the request for it as its description has it."""
+        path, _, query = target.partition("?")
+        segments = [unquote(segment) for segment in path.rstrip("/").split("/")[1:]]
+        for operation in self._operations:
+            found = _matched(operation, method, segments)
+            if found is not None:
+                return operation, self._request(operation, found, query, headers, body)
+        raise UnknownRoute
+
+    def _request(
+        self,
+        operation: Operation,
+        in_path: dict[str, str],
+        query: str,
+        headers: dict[str, str],
+        body: bytes,
+    ) -> dict[str, Any]:
+        shape = operation.input
+        request: dict[str, Any] = {}
+        if body and not shape.payload:
+            request = codec.decode(body)
+        queried = parse_qs(query, keep_blank_values=True)
+        for member, (place, name) in shape.places.items():
+            target = self._model.shapes[shape.members[member]]
+            # What belongs elsewhere is not taken from the body.
+            request.pop(member, None)
+            if place == "uri":
+                request[member] = in_path[name]
+            elif place == "querystring" and name in queried:
+                request[member] = _converted(target, queried[name], name)
+            elif place == "header" and name.lower() in headers:
+                request[member] = _converted(target, [headers[name.lower()]], name)
+        operation.validate(request)
+        if shape.payload:
+            request[shape.payload] = body
+        return request
+
+    def response(self, operation: Operation, answer: dict[str, Any]) -> HttpResponse:
+        shape, status, lines = operation.output, operation.status, b""
+        content = dict(answer)
+        for member, (place, name) in shape.places.items() if shape else ():
+            if member not in content:
+                continue
+            value = content.pop(member)
+            if place == "statusCode":
+                status = int(value)
+            else:
+                lines += f"{name}: {value}\r\n".encode()
+        if shape is not None and shape.payload:
+            return HttpResponse(status, content.get(shape.payload, b""), JSON, lines)
+        body = b"" if status == BODILESS else orjson.dumps(content)
+        return HttpResponse(status, body, JSON, lines)
+
+
+def request_for(
+    service: str, name: str, parameters: dict[str, Any]
+) -> tuple[str, str, dict[str, str], bytes]:
+    """Method, target, headers and body of a request for an operation."""
+    model = load(service)
+    http, shape = model.https[name], model.shapes[model.inputs[name] or ""]
+    content = dict(parameters)
+    path, query, headers = http.path, dict[str, Any](), dict[str, str]()
+    for member, (place, place_name) in shape.places.items():
+        if member not in content:
+            continue
+        value = content.pop(member)
+        if place == "uri":
+            path = re.sub(rf"{{{place_name}\+?}}", quote(str(value), safe=""), path)
+        elif place == "querystring":
+            query[place_name] = value if isinstance(value, list) else _shown(value)
+        else:
+            headers[place_name] = str(value)
+    target = f"{path}?{urlencode(query, doseq=True)}" if query else path
+    return http.method, target, headers, orjson.dumps(content) if content else b""
+
+
+def _unchecked(request: dict[str, Any]) -> None:
+    pass
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _matched(operation: Operation, method: str, segments: list[str]) -> dict[str, str] | None:
+    if operation.method != method or len(operation.segments) != len(segments):
+        return None
+    found: dict[str, str] = {}
+    for expected, given in zip(operation.segments, segments, strict=True):
+        if expected.startswith("{"):
+            found[expected.strip("{}+")] = given
+        elif expected != given:
+            return None
+    return found
+
+
+def _converted(shape: Shape, texts: list[str], name: str) -> Any:
+    """A value as the body would have it."""
+    text = texts[-1]
+    if shape.kind == "list":
+        return texts
+    if shape.kind in ("integer", "long"):
+        try:
+            return int(text)
+        except ValueError:
+            raise ValidationException(f"{text!r} at {name!r} is not an integer.") from None
+    if shape.kind == "boolean":
+        if text.lower() not in TRUTHS:
+            raise ValidationException(f"{text!r} at {name!r} is neither true nor false.")
+        return TRUTHS[text.lower()]
+    return text
+
+
+def rest_error(error: DynamoDBError) -> HttpResponse:
+    """The same in AWS's REST protocol, which names the type in a header."""
+    whose = "User" if error.status < 500 else "Service"
+    content = {"Type": whose, "Message": error.message or "", "message": error.message or ""}
+    header = f"x-amzn-errortype: {error.wire_code}\r\n".encode()
+    return HttpResponse(error.status, orjson.dumps({**content, **error.members}), JSON, header)

@@ -1,0 +1,109 @@
+"""Which requests are written down, and when: with their answers, before these are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from partita.errors import DynamoDBError, InternalServerError
+from partita.server.http.messages import HttpRequest, HttpResponse, Reply
+from partita.server.protocol.envelope import error_body
+from partita.server.responses import JSON_1_0
+from partita.server.rest import Asked
+from partita.server.security.audit.events import (
+    Sampled,
+    changes_something,
+    event,
+    is_asked_for,
+    is_data,
+)
+from partita.server.security.audit.log import AuditLog
+from partita.server.security.callers import Caller
+
+SOURCES: Final = {
+    b"DynamoDB_20120810": "dynamodb",
+    b"DynamoDBStreams_20120810": "dynamodb",
+    b"Kinesis_20131202": "kinesis",
+    b"AWSStepFunctions": "states",
+}
+NOT_WRITABLE: Final = (
+    "The audit log cannot be written, so nothing may be changed: there must be space on its disk."
+)
+
+
+class Recorder:
+    def __init__(self, log: AuditLog, sampled: Sequence[Sampled] = ()) -> None:
+        self._log = log
+        self._sampled = sampled
+
+    def recorded(
+        self,
+        request: HttpRequest,
+        caller: Caller | None,
+        reply: Reply,
+        rest: tuple[str, Asked | None] | None = None,
+    ) -> Reply | None:
+        """What to reply with; None when the request has been refused already. `rest` is what is
+        asked of a service whose protocol is REST."""
+        members: Any = None
+        if rest is not None:
+            source, asked = rest
+            if asked is None:
+                return reply
+            operation, members = asked
+        else:
+            service, _, name = request.headers.get(b"x-amz-target", b"").partition(b".")
+            found = SOURCES.get(service)
+            if found is None or request.method != b"POST":
+                return reply
+            source, operation = found, name.decode("latin-1")
+        if caller is not None and caller.kind == "AWSService":
+            # A part of this server, for somebody whose request is written down.
+            return reply
+        if is_data(operation):
+            body = (members or _decoded(request.body)) if self._sampled else None
+            if not is_asked_for(self._sampled, body):
+                return reply
+        else:
+            body = members or _decoded(request.body)
+            if changes_something(operation) and not self._log.is_writable:
+                error: DynamoDBError = InternalServerError(NOT_WRITABLE)
+                reply(HttpResponse(error.status, error_body(error), JSON_1_0))
+                return None
+        peer, headers = request.peer, request.headers
+
+        def write_down(response: HttpResponse) -> None:
+            asked = HttpRequest(request.method, request.target, headers)
+            asked.peer = peer
+            self.record(source, operation, caller, asked, body, response)
+            reply(response)
+
+        return write_down
+
+    def record(
+        self,
+        source: str,
+        operation: str,
+        caller: Caller | None,
+        request: HttpRequest,
+        body: Mapping[str, Any] | None,
+        response: HttpResponse,
+    ) -> None:
+        self._log.append(event(source, operation, caller, request, body, response))
+
+    def record_change_of_users(self) -> None:
+        """Users and policies were changed by somebody who can write to the data folder."""
+        asked = HttpRequest(b"", b"", {})
+        self._log.append(event("iam", "UpdateUsers", None, asked, {}, HttpResponse(200)))
+
+    def close(self) -> None:
+        self._log.close()
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return orjson.loads(body) if body else None
+    except ValueError:
+        return None

@@ -1,0 +1,204 @@
+"""Who signs requests: keys and session tokens, and what stands behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from partita.errors import ExpiredTokenException, PartitaError
+from partita.server.security.directory import ACCOUNT_ID, ROOT, Directory, Role, User
+from partita.server.security.policies.decision import Policies, Principal
+from partita.server.security.policies.documents import (
+    IDENTITY,
+    Policy,
+    parse_cached,
+    parse_document,
+)
+from partita.server.security.policies.managed import MANAGED
+from partita.server.security.sessions import USER, Session, SessionSeal
+from partita.server.security.signatures import unknown_key
+
+EXPIRED_TOKEN: Final = "The security token included in the request is expired"
+SESSIONS_MAX: Final = 4096
+
+
+class Caller:
+    """One who may sign requests, with the policies that count for them."""
+
+    __slots__ = ("access_key_id", "keys", "kind", "policies", "principal", "session", "user_id")
+
+    def __init__(
+        self,
+        principal: Principal,
+        kind: str,
+        user_id: str,
+        access_key_id: str,
+        policies: Policies,
+        session: Session | None = None,
+        username: str | None = None,
+    ) -> None:
+        self.principal = principal
+        self.kind = kind
+        """User, AssumedRole, Account, or AWSService."""
+        self.user_id = user_id
+        self.access_key_id = access_key_id
+        self.policies = policies
+        self.session = session
+        self.keys: dict[str, Sequence[str]] = {
+            "aws:principalarn": (principal.role_arn or principal.arn,),
+            "aws:principalaccount": (principal.account,),
+            "aws:principaltype": (kind,),
+            "aws:userid": (user_id,),
+        }
+        """Condition keys that are the same for all requests of this caller."""
+        if username is not None:
+            self.keys["aws:username"] = (username,)
+        if session is not None:
+            issued = datetime.fromtimestamp(session.issued_at, UTC)
+            self.keys["aws:tokenissuetime"] = (issued.strftime("%Y-%m-%dT%H:%M:%SZ"),)
+
+    @property
+    def arn(self) -> str:
+        return self.principal.arn
+
+
+Known = tuple[str, Caller]
+"""A secret, and who has it."""
+
+
+class Callers:
+    """Everybody in a directory, by access key. `others` are keys that no directory holds."""
+
+    def __init__(self, directory: Directory, others: Mapping[str, Known] | None = None) -> None:
+        self.directory = directory
+        self._named = {
+            name: parse_document(document, name) for name, document in directory.policies.items()
+        }
+        self.seal = SessionSeal(directory.session_key)
+        self._sessions: dict[bytes, tuple[Session, Known]] = {}
+        self._by_key: dict[str, Known] = dict(others or {})
+        for name, user in directory.users.items():
+            for key in user.active_keys:
+                self._by_key[key.id] = (key.secret, self.user(name, user, key.id))
+
+    def find(self, access_key_id: str, token: bytes | None, now: float) -> Known:
+        """Raises unless the key may be used now; one of a session comes with its token."""
+        if token is None:
+            known = self._by_key.get(access_key_id)
+            if known is None:
+                raise unknown_key()
+            return known
+        found = self._sessions.get(token)
+        if found is None:
+            found = self._opened(token)
+        session, known = found
+        if session.access_key_id != access_key_id:
+            raise unknown_key()
+        if now >= session.expires_at:
+            raise ExpiredTokenException(EXPIRED_TOKEN)
+        return known
+
+    def _opened(self, token: bytes) -> tuple[Session, Known]:
+        opened = self.seal.open(token) if self.directory.session_key else None
+        if opened is None:
+            raise unknown_key()
+        session, secret = opened
+        caller = self._in_session(session)
+        if caller is None:
+            raise unknown_key()
+        if len(self._sessions) >= SESSIONS_MAX:
+            self._sessions.clear()
+        self._sessions[token] = found = (session, (secret, caller))
+        return found
+
+    def _in_session(self, session: Session) -> Caller | None:
+        """None when its user or role is gone, or another of the same name has come, or its key is
+        not good any more."""
+        limits = (parse_cached(session.policy, "session", IDENTITY),) if session.policy else None
+        if session.kind == USER:
+            user = self.directory.users.get(session.name)
+            if user is None or user.id != session.principal_id:
+                return None
+            if session.source_key_id not in [key.id for key in user.active_keys]:
+                return None
+            return self.user(session.name, user, session.access_key_id, session, limits)
+        role = self.directory.roles.get(session.name)
+        if role is None or role.id != session.principal_id:
+            return None
+        return self.role(session.name, role, session.access_key_id, session, limits)
+
+    def user(
+        self,
+        name: str,
+        user: User,
+        access_key_id: str,
+        session: Session | None = None,
+        limits: Sequence[Policy] | None = None,
+    ) -> Caller:
+        is_root = name == ROOT
+        arn = f"arn:aws:iam::{ACCOUNT_ID}:{'root' if is_root else f'user/{name}'}"
+        policies = Policies(
+            identity=self.policies_of(user),
+            boundary=self._limit(user.boundary),
+            session=limits,
+        )
+        return Caller(
+            Principal(arn, ACCOUNT_ID, is_root=is_root),
+            "Account" if is_root else "User",
+            user.id,
+            access_key_id,
+            policies,
+            session,
+            None if is_root else name,
+        )
+
+    def role(
+        self,
+        name: str,
+        role: Role,
+        access_key_id: str,
+        session: Session,
+        limits: Sequence[Policy] | None = None,
+    ) -> Caller:
+        arn = f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{name}/{session.session_name}"
+        policies = Policies(
+            identity=self._policies(role.policies),
+            boundary=self._limit(role.boundary),
+            session=limits,
+        )
+        user_id = f"{role.id}:{session.session_name}"
+        principal = Principal(arn, ACCOUNT_ID, role_arn(name))
+        return Caller(principal, "AssumedRole", user_id, access_key_id, policies, session)
+
+    def policies_of(self, user: User) -> tuple[Policy, ...]:
+        """Its own, and those of its groups."""
+        names = list(user.policies)
+        for group in user.groups:
+            if group in self.directory.groups:
+                names += self.directory.groups[group].policies
+        return self._policies(names)
+
+    def _policies(self, names: Iterable[str]) -> tuple[Policy, ...]:
+        return tuple(self.policy(name) for name in dict.fromkeys(names))
+
+    def _limit(self, name: str | None) -> Sequence[Policy] | None:
+        return None if name is None else (self.policy(name),)
+
+    def policy(self, name: str) -> Policy:
+        found = self._named.get(name) or MANAGED.get(name)
+        if found is None:
+            raise PartitaError(f"There is no policy {name}; `partita policies list` shows all.")
+        return found
+
+
+def role_arn(name: str) -> str:
+    return f"arn:aws:iam::{ACCOUNT_ID}:role/{name}"
+
+
+def service_caller(service: str, access_key_id: str, document: dict[str, Any]) -> Caller:
+    """A part of this server that signs requests as everybody does, with rights of its own."""
+    arn = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{service}"
+    policies = Policies(identity=(parse_document(document, service),))
+    principal = Principal(arn, ACCOUNT_ID, service=service)
+    return Caller(principal, "AWSService", service, access_key_id, policies)

@@ -1,0 +1,36 @@
+"""`partita audit`: whether the audit log is whole."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from partita.server.security.audit.log import read_head, verify
+from partita.server.security.commands.files import data_option
+
+FOLDER = "audit"
+
+
+@click.group()
+def audit() -> None:
+    """The log of who did what, in the folder `audit` of a data folder."""
+
+
+@audit.command("verify")
+@data_option
+def verify_log(data: Path) -> None:
+    """Say which events have been changed or removed, also while a server runs.
+
+    Exits with 0 when none has. Note the digest elsewhere: whoever can write to the folder could
+    write a whole log anew, but not one with this digest.
+    """
+    folder = data / FOLDER
+    findings = list(verify(folder))
+    for finding in findings:
+        click.echo(finding)
+    head = read_head(folder)
+    if not findings and head is not None:
+        click.echo(f"Events {head.first} to {head.last} are whole; digest {head.digest}.")
+    sys.exit(1 if findings else 0)

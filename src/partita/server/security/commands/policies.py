@@ -1,0 +1,290 @@
+"""`partita policies`: what users, groups and roles may do, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from partita.errors import PartitaError
+from partita.server.security.callers import Callers
+from partita.server.security.commands.files import changed, data_option, opened
+from partita.server.security.commands.users import read_text
+from partita.server.security.directory import Directory, check_name, find_user
+from partita.server.security.policies.documents import (
+    IDENTITY,
+    RESOURCE,
+    TRUST,
+    Policy,
+    PolicyError,
+    parse,
+)
+from partita.server.security.policies.managed import DOCUMENTS
+from partita.server.security.simulation import (
+    explained,
+    simulated,
+    simulated_caller,
+)
+
+KINDS = {"identity": IDENTITY, "resource": RESOURCE, "trust": TRUST}
+
+
+@click.group()
+def policies() -> None:
+    """Policies of a data folder: JSON in IAM's language."""
+
+
+@policies.command()
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+@data_option
+def put(name: str, file: Path, data: Path) -> None:
+    """Keep the policy of FILE as NAME."""
+    check_name(name)
+    if name in DOCUMENTS:
+        raise PartitaError(f"{name} is always there, and stays as it is.")
+    policy, text = _read(file, name, IDENTITY)
+    with changed(data) as change:
+        kept = {**change.directory.policies, name: json.loads(text)}
+        change.directory = replace(change.directory, policies=kept)
+    click.echo(f"{name} has {len(policy.statements)} statements.")
+
+
+@policies.command("list")
+@data_option
+def list_policies(data: Path) -> None:
+    """Show the names of all policies, and who has them."""
+    directory = opened(data)
+    for name in sorted({*directory.policies, *DOCUMENTS}):
+        click.echo(f"{name}{_holders(directory, name)}")
+
+
+@policies.command()
+@click.argument("name")
+@data_option
+def show(name: str, data: Path) -> None:
+    """Print the policy NAME."""
+    document: Any = opened(data).policies.get(name)
+    if document is None and name in DOCUMENTS:
+        document = {
+            "Version": "2012-10-17",
+            "Statement": {"Effect": "Allow", "Action": DOCUMENTS[name], "Resource": "*"},
+        }
+    if document is None:
+        raise _missing(name)
+    click.echo(json.dumps(document, indent=2))
+
+
+@policies.command()
+@click.argument("name")
+@data_option
+def delete(name: str, data: Path) -> None:
+    """Delete the policy NAME, which nobody may have any more."""
+    with changed(data) as change:
+        directory = change.directory
+        if name not in directory.policies:
+            raise _missing(name)
+        holders = _holders(directory, name)
+        if holders:
+            raise PartitaError(f"{name} is in use{holders}: detach it first.")
+        kept = {one: kept for one, kept in directory.policies.items() if one != name}
+        change.directory = replace(directory, policies=kept)
+    click.echo(f"{name} is deleted.")
+
+
+def _holder_options(command: Any) -> Any:
+    for kind in ("role", "group", "user"):
+        command = click.option(f"--{kind}", help=f"The {kind}.")(command)
+    return command
+
+
+@policies.command()
+@click.argument("name")
+@_holder_options
+@click.option("--boundary", is_flag=True, help="As the bound of what others can allow.")
+@data_option
+def attach(
+    name: str, user: str | None, group: str | None, role: str | None, boundary: bool, data: Path
+) -> None:
+    """Give the policy NAME to a user, a group or a role."""
+    with changed(data) as change:
+        Callers(change.directory).policy(name)
+        change.directory = _with(change.directory, name, user, group, role, boundary)
+    click.echo(f"{user or group or role} has {name}.")
+
+
+@policies.command()
+@click.argument("name")
+@_holder_options
+@data_option
+def detach(name: str, user: str | None, group: str | None, role: str | None, data: Path) -> None:
+    """Take the policy NAME from a user, a group or a role."""
+    with changed(data) as change:
+        change.directory = _without(change.directory, name, user, group, role)
+    click.echo(f"{user or group or role} has {name} no more.")
+
+
+@policies.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--kind", type=click.Choice(list(KINDS)), default="identity", show_default=True)
+def validate(file: Path, kind: str) -> None:
+    """Say what is wrong with the policy in FILE, and on which line."""
+    policy, _ = _read(file, file.name, KINDS[kind])
+    click.echo(f"{file} is right: {len(policy.statements)} statements.")
+
+
+def _context_option(command: Any) -> Any:
+    return click.option(
+        "--context",
+        "given",
+        multiple=True,
+        metavar="KEY=VALUE[,VALUE]",
+        help="A condition key of the request.",
+    )(command)
+
+
+def _resource_policy_option(command: Any) -> Any:
+    return click.option(
+        "--resource-policy",
+        type=click.Path(path_type=Path),
+        help="A file with the policy of the resource.",
+    )(command)
+
+
+@policies.command()
+@click.argument("user")
+@click.argument("action")
+@click.argument("resource")
+@_context_option
+@_resource_policy_option
+@data_option
+def explain(
+    user: str,
+    action: str,
+    resource: str,
+    given: tuple[str, ...],
+    resource_policy: Path | None,
+    data: Path,
+) -> None:
+    """Say whether USER, or role/NAME, may do ACTION on RESOURCE, by which statement, and why."""
+    caller = simulated_caller(opened(data), user)
+    resource_policies = _resource_policies(resource_policy)
+    for line in explained(caller, action, resource, _context(given), resource_policies):
+        click.echo(line)
+
+
+@policies.command()
+@click.argument("user")
+@click.option("--action", "actions", multiple=True, required=True)
+@click.option("--resource", "resources", multiple=True, default=("*",), show_default=True)
+@_context_option
+@_resource_policy_option
+@data_option
+def simulate(
+    user: str,
+    actions: tuple[str, ...],
+    resources: tuple[str, ...],
+    given: tuple[str, ...],
+    resource_policy: Path | None,
+    data: Path,
+) -> None:
+    """Print what SimulatePrincipalPolicy of IAM would answer for USER, or role/NAME."""
+    caller = simulated_caller(opened(data), user)
+    resource_policies = _resource_policies(resource_policy)
+    answer = simulated(caller, actions, resources, _context(given), resource_policies)
+    click.echo(json.dumps(answer, indent=2))
+
+
+def _resource_policies(path: Path | None) -> Sequence[Policy]:
+    return () if path is None else (_read(path, path.name, RESOURCE)[0],)
+
+
+def _context(given: Sequence[str]) -> dict[str, Sequence[str]]:
+    context: dict[str, Sequence[str]] = {}
+    for text in given:
+        key, separator, values = text.partition("=")
+        if not separator:
+            raise PartitaError(f"A condition key is given as KEY=VALUE, not {text!r}.")
+        context[key.lower()] = tuple(values.split(","))
+    return context
+
+
+def _read(path: Path, name: str, kind: str) -> tuple[Policy, str]:
+    text = read_text(path)
+    try:
+        return parse(text, name, kind), text
+    except PolicyError as error:
+        raise PartitaError(f"{path}, {error}") from error
+
+
+def _missing(name: str) -> PartitaError:
+    return PartitaError(f"There is no policy {name}; `partita policies list` shows all.")
+
+
+def _holders(directory: Directory, name: str) -> str:
+    everybody: list[tuple[str, dict[str, Any]]] = [
+        ("user", directory.users),
+        ("group", directory.groups),
+        ("role", directory.roles),
+    ]
+    holders = [
+        f"{kind} {one}"
+        for kind, all_of_it in everybody
+        for one, holder in sorted(all_of_it.items())
+        if name in (*holder.policies, getattr(holder, "boundary", None))
+    ]
+    return f" ({', '.join(holders)})" if holders else ""
+
+
+def _with(
+    directory: Directory,
+    name: str,
+    user: str | None,
+    group: str | None,
+    role: str | None,
+    is_boundary: bool,
+) -> Directory:
+    kind, holder_name, holder = _holder(directory, user, group, role)
+    if is_boundary:
+        if kind == "groups":
+            raise PartitaError("A boundary is of a user or a role, not of a group.")
+        holder = replace(holder, boundary=name)
+    else:
+        holder = replace(holder, policies=tuple(dict.fromkeys((*holder.policies, name))))
+    return replace(directory, **{kind: {**getattr(directory, kind), holder_name: holder}})
+
+
+def _without(
+    directory: Directory, name: str, user: str | None, group: str | None, role: str | None
+) -> Directory:
+    kind, holder_name, holder = _holder(directory, user, group, role)
+    is_boundary = getattr(holder, "boundary", None) == name
+    if name not in holder.policies and not is_boundary:
+        raise PartitaError(f"{holder_name} does not have {name}.")
+    holder = replace(holder, policies=tuple(one for one in holder.policies if one != name))
+    if is_boundary:
+        holder = replace(holder, boundary=None)
+    return replace(directory, **{kind: {**getattr(directory, kind), holder_name: holder}})
+
+
+def _holder(
+    directory: Directory, user: str | None, group: str | None, role: str | None
+) -> tuple[str, str, Any]:
+    given = [
+        (kind, name)
+        for kind, name in (("users", user), ("groups", group), ("roles", role))
+        if name is not None
+    ]
+    if len(given) != 1:
+        raise click.UsageError("Give one of --user, --group and --role.")
+    ((kind, name),) = given
+    if kind == "users":
+        return kind, name, find_user(directory, name)
+    holder = getattr(directory, kind).get(name)
+    if holder is None:
+        raise PartitaError(f"There is no {kind[:-1]} {name}; `partita users list` shows all.")
+    return kind, name, holder

@@ -1,0 +1,445 @@
+"""The gate: a dispatcher that lets in what is signed by a known key, and allowed by policies.
+
+Who signed is settled before anything is looked at; errors still come in AWS's order, which reads
+the JSON and the target first. No decision is remembered: the next request is decided anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from time import time
+from typing import Any, Final
+
+from partita.database.operations.context import Service
+from partita.errors import (
+    AccessDeniedException,
+    DynamoDBError,
+    ExpiredTokenException,
+    Forbidden,
+    IncompleteSignatureException,
+    InternalServerError,
+    InvalidSignatureException,
+    MissingAuthenticationTokenException,
+    SerializationException,
+    UnknownRoute,
+    UnrecognizedClientException,
+)
+from partita.server.dispatch import (
+    INTERNAL_ERROR,
+    MISSING_TOKEN,
+    PUBLIC_PATHS,
+    Dispatcher,
+    Operation,
+    check_credentials,
+    error_response,
+)
+from partita.server.http.messages import HttpRequest, HttpResponse, Reply
+from partita.server.protocol import codec
+from partita.server.protocol.model import LAMBDA, SCHEDULER
+from partita.server.responses import JSON_1_0
+from partita.server.rest import Asked, Routes, service_at
+from partita.server.security import pages, roles, sts
+from partita.server.security.audit.recorder import Recorder
+from partita.server.security.callers import Caller, Callers
+from partita.server.security.limits import Limits
+from partita.server.security.policies.decision import Request, decide, denial
+from partita.server.security.policies.documents import RESOURCE, parse_cached
+from partita.server.security.rights.needs import Keys, Need, Rights
+from partita.server.security.signatures import (
+    ALGORITHM,
+    SIGNATURE,
+    Verifier,
+    canonical_query,
+    check_service,
+    parse,
+    request_date,
+)
+
+logger = logging.getLogger(__name__)
+
+SIGNING_NAMES: Final = {
+    b"DynamoDB_20120810": "dynamodb",
+    b"DynamoDBStreams_20120810": "dynamodb",
+    b"Kinesis_20131202": "kinesis",
+    b"AWSStepFunctions": "states",
+    b"PartitaRights": "partita",
+}
+"""What credentials are scoped to, by how targets begin."""
+FORM: Final = b"application/x-www-form-urlencoded"
+REFUSALS: Final = (
+    AccessDeniedException,
+    ExpiredTokenException,
+    IncompleteSignatureException,
+    InvalidSignatureException,
+    MissingAuthenticationTokenException,
+    UnrecognizedClientException,
+)
+"""Of one who is not known, or may not."""
+NO_RIGHTS: Final = "{} has no rights that could be granted."
+
+
+class RequestContext:
+    """The condition keys of one need, looked up when a policy asks for them."""
+
+    __slots__ = ("_caller", "_computed", "_need", "_request", "_service")
+
+    def __init__(self, caller: Caller, service: Service, request: HttpRequest, need: Need) -> None:
+        self._caller = caller
+        self._service = service
+        self._request = request
+        self._need = need
+        self._computed: Keys | None = None
+
+    def get(self, key: str, /) -> Sequence[str] | None:
+        values = self._caller.keys.get(key)
+        if values is not None:
+            return values
+        of_request = GLOBAL_KEYS.get(key)
+        if of_request is not None:
+            return of_request(self._service, self._request)
+        if self._computed is None:
+            self._computed = self._need.keys()
+        return self._computed.get(key)
+
+
+def _source_ip(service: Service, request: HttpRequest) -> Sequence[str] | None:
+    return (request.peer.address,) if request.peer and request.peer.address else None
+
+
+def _secure(service: Service, request: HttpRequest) -> Sequence[str] | None:
+    return ("true" if request.peer and request.peer.is_secure else "false",)
+
+
+def _user_agent(service: Service, request: HttpRequest) -> Sequence[str] | None:
+    agent = request.headers.get(b"user-agent")
+    return None if agent is None else (agent.decode("latin-1"),)
+
+
+GLOBAL_KEYS: Final[dict[str, Callable[[Service, HttpRequest], Sequence[str] | None]]] = {
+    "aws:currenttime": lambda service, request: (datetime.now(UTC).isoformat(),),
+    "aws:epochtime": lambda service, request: (str(int(time())),),
+    "aws:requestedregion": lambda service, request: (service.region,),
+    "aws:resourceaccount": lambda service, request: (service.account_id,),
+    "aws:securetransport": _secure,
+    "aws:sourceip": _source_ip,
+    "aws:useragent": _user_agent,
+}
+
+
+class Gate(Dispatcher):
+    """`gate.guard` is what a Listener wants instead of `handle`."""
+
+    def guard(self, request: HttpRequest, reply: Reply) -> None:
+        if request.headers.get(b"content-type", b"").startswith(FORM) or _is_presigned(request):
+            self._answer_sts(request, reply)
+            return
+        self._caller: Caller | None = None
+        self._refused: DynamoDBError | None = None
+        try:
+            self._caller = self.authenticate(request)
+            if self._caller.kind == "AWSService":
+                self._act_for_role(request, self._caller, reply)
+                return
+        except DynamoDBError as error:
+            self._refused = error
+        except Exception:
+            logger.exception("A signature could not be verified")
+            self._refused = InternalServerError(INTERNAL_ERROR)
+        if self._recorder is not None:
+            recorded = self._recorder.recorded(
+                request, self._caller, reply, self._asked_of_rest(request)
+            )
+            if recorded is None:
+                return
+            reply = recorded
+        self.handle(request, reply)
+        self._caller = None
+
+    def protect(
+        self,
+        service: Service,
+        callers: Callers,
+        rights: Mapping[str, Rights],
+        forwarded_rights: Mapping[str, Mapping[str, Rights]],
+        recorder: Recorder | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """Must be called before the first request. `forwarded_rights` are those of companions."""
+        self._recorder = recorder
+        self.limits = limits or Limits()
+        self.metrics.more.append(self.limits.metric_lines)
+        self.service = service
+        self.callers = callers
+        self._rights = rights
+        self._forwarded_rights = forwarded_rights
+        self._routes = {name: Routes(name, forwarded_rights[name]) for name in (LAMBDA, SCHEDULER)}
+        self._verifier = Verifier()
+
+    def admit_callers(self, callers: Callers) -> None:
+        """From now on these, and no others."""
+        if self._recorder is not None:
+            self._recorder.record_change_of_users()
+        self.callers = callers
+        self._verifier.forget()
+
+    # Who are you
+
+    def authenticate(self, request: HttpRequest) -> Caller:
+        """Who signed a request for an operation or a page."""
+        service: str | None = pages.SIGNING_NAME
+        rest = service_at(request.target) if request.target != b"/" else None
+        if rest is not None:
+            service = rest
+        elif request.method == b"POST":
+            target = request.headers.get(b"x-amz-target", b"")
+            service = SIGNING_NAMES.get(target.partition(b".")[0])
+        return self.authenticate_for(request, service)
+
+    def authenticate_for(self, request: HttpRequest, service: str | None) -> Caller:
+        """Who signed a request for a service; for none in particular, it is refused later."""
+        try:
+            caller = self._verified(request, service)
+        except (InvalidSignatureException, UnrecognizedClientException):
+            self.limits.note_failure(address_of(request))
+            raise
+        if self.limits.counts_requests and caller.kind != "AWSService":
+            self.limits.check_rate(caller.access_key_id)
+        return caller
+
+    def _verified(self, request: HttpRequest, service: str | None) -> Caller:
+        headers = request.headers
+        authorization = headers.get(b"authorization", b"")
+        if request.target != b"/" or not authorization.startswith(ALGORITHM):
+            check_credentials(request)
+        place = authorization.rfind(SIGNATURE)
+        known = self._verifier.known(authorization[:place])
+        is_new = known is None or (
+            self.limits.failures_total > 0 and address_of(request) not in known.addresses
+        )
+        if is_new:
+            self.limits.check_unknown(address_of(request))
+        if known is not None:
+            scope, signature = known, authorization[place + len(SIGNATURE) :]
+        else:
+            check_credentials(request)
+            scope, signature = parse(authorization)
+        if service is not None:
+            check_service(scope, service)
+        now = time()
+        token = headers.get(b"x-amz-security-token")
+        secret, caller = self.callers.find(scope.access_key_id, token, now)
+        packed = request.packed_body
+        self._verifier.verify(
+            scope,
+            signature,
+            secret,
+            request_date(headers),
+            request,
+            request.body if packed is None else packed,
+            now,
+            b"" if request.target == b"/" else canonical_query(request.target),
+        )
+        if is_new:
+            self._verifier.remember(authorization, scope, address_of(request))
+        return caller
+
+    def _act_for_role(self, request: HttpRequest, service: Caller, reply: Reply) -> None:
+        """A part of this server asks for itself, or for a role that trusts it."""
+        try:
+            role = request.headers.get(roles.HEADER)
+            caller = service
+            if role is not None:
+                context = RequestContext(service, self.service, request, roles.NEED)
+                caller = roles.caller_for(self.callers, service, role.decode("latin-1"), context)
+            if request.headers.get(b"x-amz-target") == roles.CHECK:
+                need = roles.need_in(request.body)
+                self.check(caller, request, need)
+                reply(HttpResponse(200, b"{}", JSON_1_0))
+                return
+            if request.headers.get(b"x-amz-target") == roles.SESSION and caller is not service:
+                reply(HttpResponse(200, roles.session_for(self.callers, caller), JSON_1_0))
+                return
+            self._caller = caller
+        except DynamoDBError as error:
+            self._refused = error
+            self._caller = None
+            if request.headers.get(b"x-amz-target") in (roles.CHECK, roles.SESSION):
+                reply(error_response(error, JSON_1_0))
+                return
+        self.handle(request, reply)
+        self._caller = None
+
+    # What may you do
+
+    def admit(
+        self, request: HttpRequest, operation: Operation, body: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        caller = self._admitted()
+        if body is None:
+            raise SerializationException
+        operation.validate(body)
+        self.authorize(caller, request, operation.name, self._rights, body)
+        return body
+
+    def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
+        caller = self._admitted()
+        body = codec.decode(request.body)
+        self.authorize(caller, request, operation.name, self._rights, body)
+
+    def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
+        caller = self._admitted()
+        rights = self._forwarded_rights[service.decode("latin-1")]
+        name = operation.decode("latin-1")
+        if name not in rights:
+            # The companion knows it no better, and says so.
+            return
+        body = codec.decode(request.body) if request.body else {}
+        if not isinstance(body, dict):
+            raise SerializationException
+        self.authorize(caller, request, name, rights, body)
+
+    def admit_large(self, request: HttpRequest, operation: Operation) -> Admission:
+        caller = self._admitted()
+        return Admission(self, caller, request, operation.name, self._rights)
+
+    def admit_rest(self, request: HttpRequest, service: str) -> None:
+        try:
+            caller = self._admitted()
+            asked = self._asked(request, service)
+            if asked is None:
+                raise UnknownRoute
+            rights = self._forwarded_rights[service]
+            self.authorize(caller, request, asked.name, rights, asked.members)
+        except REFUSALS as error:
+            raise Forbidden(error) from None
+
+    def _asked_of_rest(self, request: HttpRequest) -> tuple[str, Asked | None] | None:
+        """The service whose protocol is REST, and what is asked of it; None for all others."""
+        service = service_at(request.target) if request.target != b"/" else None
+        if service is None:
+            return None
+        try:
+            return service, self._asked(request, service)
+        except DynamoDBError:
+            return service, None
+
+    def _asked(self, request: HttpRequest, service: str) -> Asked | None:
+        method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
+        return self._routes[service].asked(method, target, request.body)
+
+    def _admitted(self) -> Caller:
+        if self._refused is not None:
+            raise self._refused
+        if self._caller is None:
+            raise MissingAuthenticationTokenException(MISSING_TOKEN)
+        return self._caller
+
+    def authorize(
+        self,
+        caller: Caller,
+        request: HttpRequest,
+        operation: str,
+        rights: Mapping[str, Rights],
+        body: dict[str, Any],
+    ) -> None:
+        needed = rights.get(operation)
+        if needed is None:
+            raise AccessDeniedException(NO_RIGHTS.format(operation))
+        for need in needed(self.service, body):
+            self.check(caller, request, need)
+
+    def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
+        """Raises unless the caller has a right."""
+        policies = caller.policies
+        if need.policy is not None:
+            of_resource = parse_cached(need.policy.document, need.resource, RESOURCE)
+            policies = policies._replace(resource=(of_resource,))
+        context = RequestContext(caller, self.service, request, need)
+        asked = Request(caller.principal, need.action, need.resource, context)
+        decision = decide(policies, asked)
+        if not decision.is_allowed:
+            raise AccessDeniedException(denial(asked, decision))
+
+    def context(self, caller: Caller, request: HttpRequest, need: Need) -> RequestContext:
+        return RequestContext(caller, self.service, request, need)
+
+    # Pages and STS
+
+    def without_operation(self, request: HttpRequest, reply: Reply) -> None:
+        path = request.target.partition(b"?")[0]
+        if path not in PUBLIC_PATHS and request.method in (b"GET", b"HEAD"):
+            try:
+                caller = self._page_caller(request)
+                self.check(caller, request, pages.need_of(self.service, path))
+            except DynamoDBError as error:
+                reply(pages.refusal(error))
+                return
+        super().without_operation(request, reply)
+
+    def _page_caller(self, request: HttpRequest) -> Caller:
+        if not pages.has_password(request):
+            return self._admitted()
+        address = address_of(request)
+        self.limits.check_unknown(address)
+        try:
+            return pages.caller_of(self.callers, request)
+        except UnrecognizedClientException:
+            self.limits.note_failure(address)
+            raise
+
+    def _answer_sts(self, request: HttpRequest, reply: Reply) -> None:
+        answered = sts.answer(self, self._verifier, request)
+        if self._recorder is not None:
+            self._recorder.record(
+                sts.SERVICE,
+                answered.action,
+                answered.caller,
+                request,
+                answered.parameters,
+                answered.response,
+            )
+        reply(answered.response)
+
+
+class Admission:
+    """A caller whose request is decoded elsewhere."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        caller: Caller,
+        request: HttpRequest,
+        operation: str,
+        rights: Mapping[str, Rights],
+    ) -> None:
+        self._gate = gate
+        self._caller = caller
+        self._request = HttpRequest(request.method, request.target, request.headers)
+        """Without its body, which is large."""
+        self._request.peer = request.peer
+        self._operation = operation
+        self._rights = rights
+
+    def check_needs(self, needs: Sequence[Any]) -> None:
+        for one in needs:
+            need = Need(one.action, one.resource, partial(_same, one.keys), one.policy)
+            self._gate.check(self._caller, self._request, need)
+
+    def check_body(self, body: dict[str, Any]) -> None:
+        self._gate.authorize(self._caller, self._request, self._operation, self._rights, body)
+
+
+def _same(keys: Keys) -> Keys:
+    return keys
+
+
+def address_of(request: HttpRequest) -> str:
+    return request.peer.address if request.peer else ""
+
+
+def _is_presigned(request: HttpRequest) -> bool:
+    target = request.target
+    return target != b"/" and b"X-Amz-Signature=" in target and b"Action=" in target

@@ -1,0 +1,88 @@
+"""Against abuse: how many wrong signatures, requests and connections one key or address may have.
+
+Wrong signatures count per address: beyond their number only clients that were right before are
+verified there; all others are refused unread until a while has passed. They do not count per key,
+for then whoever knows a key's id could lock its owner out. Requests count per key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+from typing import Final, NamedTuple
+
+from partita.errors import ThrottlingException
+
+FAILURES_MAX: Final = 60
+"""Wrong signatures a minute, of an address."""
+WINDOW_SECONDS: Final = 60.0
+KNOWN_MAX: Final = 10_000
+"""Addresses and keys that are counted at once."""
+RATE_EXCEEDED: Final = "Rate exceeded"
+TOO_MANY_FAILURES: Final = "Rate exceeded: too many requests with a wrong signature"
+
+
+class LimitSettings(NamedTuple):
+    failures_max: int = FAILURES_MAX
+    requests_max: int = 0
+    """A second, of one key; 0 is without limit."""
+    connections_max: int = 0
+    """At once, of one address; 0 is without limit."""
+
+
+class Window:
+    """Counts by name, which start anew after a while; the oldest are forgotten first."""
+
+    __slots__ = ("_counts", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._counts: dict[str, tuple[float, int]] = {}
+
+    def count(self, name: str, now: float) -> int:
+        """So many since the window of that name began."""
+        began, count = self._counts.get(name, (now, 0))
+        return 0 if now - began > self._seconds else count
+
+    def add(self, name: str, now: float) -> int:
+        began, count = self._counts.get(name, (now, 0))
+        if now - began > self._seconds:
+            began, count = now, 0
+        if name not in self._counts and len(self._counts) >= KNOWN_MAX:
+            del self._counts[next(iter(self._counts))]
+        self._counts[name] = (began, count + 1)
+        return count + 1
+
+
+class Limits:
+    def __init__(self, settings: LimitSettings | None = None) -> None:
+        self._settings = settings or LimitSettings()
+        self._failures = Window(WINDOW_SECONDS)
+        self._requests = Window(1.0)
+        self.counts_requests = self._settings.requests_max > 0
+        self.refused_total = 0
+        self.failures_total = 0
+
+    def check_unknown(self, address: str) -> None:
+        """Before a signature is verified of a client that was never right."""
+        if self._failures.count(address, monotonic()) >= self._settings.failures_max:
+            self.refused_total += 1
+            raise ThrottlingException(TOO_MANY_FAILURES)
+
+    def note_failure(self, address: str) -> None:
+        self.failures_total += 1
+        self._failures.add(address, monotonic())
+
+    def check_rate(self, access_key_id: str) -> None:
+        """For a request whose signature is right, where there is a limit."""
+        if self._requests.add(access_key_id, monotonic()) > self._settings.requests_max:
+            self.refused_total += 1
+            raise ThrottlingException(RATE_EXCEEDED)
+
+    def metric_lines(self) -> Iterator[str]:
+        yield "# HELP partita_wrong_signatures_total Requests with a wrong signature or key."
+        yield "# TYPE partita_wrong_signatures_total counter"
+        yield f"partita_wrong_signatures_total {self.failures_total}"
+        yield "# HELP partita_limited_requests_total Requests refused by limits of keys, addresses."
+        yield "# TYPE partita_limited_requests_total counter"
+        yield f"partita_limited_requests_total {self.refused_total}"

@@ -1,0 +1,65 @@
+"""The operator's pages: which right each needs, and how browsers and Prometheus say who they are.
+
+A request for a page is signed as every request is, for the service `partita`; or it has a key and
+its secret as name and password, as programs send them that cannot sign. The latter is as safe as
+the connection is.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from hmac import compare_digest
+from http import HTTPStatus
+from time import time
+from typing import Final
+
+from partita.database.operations.context import Service
+from partita.errors import AccessDeniedException, DynamoDBError
+from partita.server.http.messages import JSON, HttpRequest, HttpResponse
+from partita.server.protocol.envelope import error_body
+from partita.server.security.callers import Caller, Callers
+from partita.server.security.rights.needs import Need
+from partita.server.security.signatures import unknown_key
+
+ACTIONS: Final = {
+    b"/metrics": "GetMetrics",
+    b"/partitions": "GetPartitions",
+    b"/insights": "GetInsights",
+}
+OTHER: Final = "GetPage"
+SIGNING_NAME: Final = "partita"
+BASIC: Final = b"Basic "
+CHALLENGE: Final = b'www-authenticate: Basic realm="partita"\r\n'
+
+
+def need_of(service: Service, path: bytes) -> Need:
+    """The right to look at a page; one that is not named here has a right of its own too."""
+    name = path.decode("latin-1").strip("/")
+    action = ACTIONS.get(path, OTHER)
+    arn = f"arn:aws:partita:{service.region}:{service.account_id}:page/{name}"
+    return Need(f"partita:{action}", arn)
+
+
+def has_password(request: HttpRequest) -> bool:
+    return request.headers.get(b"authorization", b"").startswith(BASIC)
+
+
+def caller_of(callers: Callers, request: HttpRequest) -> Caller:
+    """Whose name and password a request has."""
+    authorization = request.headers[b"authorization"]
+    try:
+        name, _, password = b64decode(authorization[len(BASIC) :], validate=True).partition(b":")
+    except (Base64Error, ValueError):
+        raise unknown_key() from None
+    secret, caller = callers.find(name.decode("latin-1"), None, time())
+    if not compare_digest(secret.encode(), password):
+        raise unknown_key()
+    return caller
+
+
+def refusal(error: DynamoDBError) -> HttpResponse:
+    """Browsers ask for a name and a password when they are told to."""
+    if isinstance(error, AccessDeniedException):
+        return HttpResponse(HTTPStatus.FORBIDDEN, error_body(error), JSON)
+    return HttpResponse(HTTPStatus.UNAUTHORIZED, error_body(error), JSON, CHALLENGE)

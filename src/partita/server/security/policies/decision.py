@@ -1,0 +1,247 @@
+"""The decision: may this caller do that to this, by these policies.
+
+A pure function of policies and request, in AWS's order: an explicit Deny anywhere ends it; else
+something must allow it, within the limits that a boundary or a session sets. Within one account a
+resource's own policy can allow alone. (IAM User Guide, "Policy evaluation logic")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from partita.server.security.policies.conditions import Condition, holds
+from partita.server.security.policies.documents import Policy, Principals, Statement
+from partita.server.security.policies.patterns import (
+    Context,
+    Unresolved,
+    arn_matches,
+    matches,
+)
+
+ALLOWED, EXPLICIT_DENY, IMPLICIT_DENY = "allowed", "explicitDeny", "implicitDeny"
+"""As IAM's simulator writes them."""
+IDENTITY_POLICY: Final = "identity-based policy"
+RESOURCE_POLICY: Final = "resource-based policy"
+BOUNDARY: Final = "permissions boundary"
+SESSION_POLICY: Final = "session policy"
+
+
+class Match(Enum):
+    """How a policy names a caller."""
+
+    NO = 0
+    ACCOUNT = 1
+    """By its account, which leaves the rest to the caller's own policies."""
+    ROLE = 2
+    """By the role of its session: the session's limits count."""
+    DIRECT = 3
+
+
+class Principal(NamedTuple):
+    """Who asks, as policies name them."""
+
+    arn: str
+    account: str
+    role_arn: str = ""
+    """Of a session of a role."""
+    service: str = ""
+    is_root: bool = False
+
+
+class Request:
+    __slots__ = ("action", "context", "lower_action", "principal", "resource")
+
+    def __init__(self, principal: Principal, action: str, resource: str, context: Context) -> None:
+        self.principal = principal
+        self.action = action
+        """service:Action"""
+        self.resource = resource
+        self.context = context
+        self.lower_action = action.lower()
+        """As statements have their actions, whose case does not count."""
+
+
+class Policies(NamedTuple):
+    """All that count for a request. None sets no limit; an empty limit allows nothing."""
+
+    identity: Sequence[Policy] = ()
+    resource: Sequence[Policy] = ()
+    boundary: Sequence[Policy] | None = None
+    session: Sequence[Policy] | None = None
+
+
+class Matched:
+    __slots__ = ("policy", "source", "statement")
+
+    def __init__(self, source: str, policy: Policy, statement: Statement) -> None:
+        self.source = source
+        """IDENTITY_POLICY, RESOURCE_POLICY, BOUNDARY, SESSION_POLICY"""
+        self.policy = policy
+        self.statement = statement
+
+
+class Decision:
+    __slots__ = ("is_allowed", "matched", "outcome", "source")
+
+    def __init__(self, outcome: str, source: str = "", matched: tuple[Matched, ...] = ()) -> None:
+        self.outcome = outcome
+        self.source = source
+        """Of what denied it, or of what is missing."""
+        self.matched = matched
+        """The statements that decided."""
+        self.is_allowed = outcome == ALLOWED
+
+
+NOT_ALLOWED: Final = Decision(IMPLICIT_DENY, IDENTITY_POLICY)
+
+
+def decide(policies: Policies, request: Request) -> Decision:
+    """Whether the request is allowed, and by what."""
+    denied = _first_deny(policies, request)
+    if denied is not None:
+        return Decision(EXPLICIT_DENY, denied.source, (denied,))
+    own: Matched | None = None
+    if policies.resource:
+        granted, how = _resource_grant(policies.resource, request)
+        if granted is not None and how is Match.DIRECT:
+            return Decision(ALLOWED, RESOURCE_POLICY, (granted,))
+        own = granted if how is Match.ROLE else None
+    if own is None:
+        own = _first_allow(IDENTITY_POLICY, policies.identity, request)
+    if own is None and request.principal.is_root:
+        return Decision(ALLOWED)
+    if own is None:
+        return NOT_ALLOWED
+    if policies.boundary is None and policies.session is None:
+        return Decision(ALLOWED, own.source, (own,))
+    matched = [own]
+    for source, limit in ((BOUNDARY, policies.boundary), (SESSION_POLICY, policies.session)):
+        if limit is not None:
+            allowed = _first_allow(source, limit, request)
+            if allowed is None:
+                return Decision(IMPLICIT_DENY, source, tuple(matched))
+            matched.append(allowed)
+    return Decision(ALLOWED, own.source, tuple(matched))
+
+
+def _first_deny(policies: Policies, request: Request) -> Matched | None:
+    denied = _deny_among(IDENTITY_POLICY, policies.identity, request)
+    if denied is None and policies.resource:
+        denied = _deny_among(RESOURCE_POLICY, policies.resource, request)
+    if denied is None and policies.boundary:
+        denied = _deny_among(BOUNDARY, policies.boundary, request)
+    if denied is None and policies.session:
+        denied = _deny_among(SESSION_POLICY, policies.session, request)
+    return denied
+
+
+def _deny_among(source: str, group: Sequence[Policy], request: Request) -> Matched | None:
+    for policy in group:
+        for statement in policy.denials:
+            if applies(statement, request):
+                return Matched(source, policy, statement)
+    return None
+
+
+def _first_allow(source: str, group: Sequence[Policy], request: Request) -> Matched | None:
+    for policy in group:
+        for statement in policy.allowances:
+            if applies(statement, request):
+                return Matched(source, policy, statement)
+    return None
+
+
+def _resource_grant(group: Sequence[Policy], request: Request) -> tuple[Matched | None, Match]:
+    """The statement of a resource's policy that grants the most directly."""
+    best: tuple[Matched | None, Match] = (None, Match.NO)
+    for policy in group:
+        for statement in policy.allowances:
+            if statement.principals is None:
+                continue
+            how = principal_match(statement.principals, request.principal)
+            if how.value > best[1].value and applies(statement, request):
+                best = (Matched(RESOURCE_POLICY, policy, statement), how)
+    return best
+
+
+def applies(statement: Statement, request: Request) -> bool:
+    """Whether a statement speaks of this request, whatever it says of it."""
+    return (
+        action_fits(statement, request.lower_action)
+        and resource_fits(statement, request)
+        and _principal_fits(statement, request.principal)
+        and failed_condition(statement, request) is None
+    )
+
+
+def action_fits(statement: Statement, lower_action: str) -> bool:
+    # Most actions are written out, or end with their only wildcard.
+    if lower_action.startswith(statement.action_prefixes):
+        return not statement.is_not_action
+    for pattern in statement.actions:
+        if matches(pattern, lower_action, None):
+            return not statement.is_not_action
+    return statement.is_not_action
+
+
+def resource_fits(statement: Statement, request: Request) -> bool:
+    context = request.context if statement.has_variables else None
+    for pattern in statement.resources:
+        try:
+            if arn_matches(pattern, request.resource, context):
+                return not statement.is_not_resource
+        except Unresolved:
+            if statement.is_not_resource:
+                return False
+    return statement.is_not_resource
+
+
+def _principal_fits(statement: Statement, principal: Principal) -> bool:
+    if statement.principals is None:
+        return True
+    how = principal_match(statement.principals, principal)
+    return (how is Match.NO) == statement.is_not_principal
+
+
+def principal_match(principals: Principals, principal: Principal) -> Match:
+    if principal.service:
+        return Match.DIRECT if principal.service in principals.services else Match.NO
+    best = Match.NO
+    for name in principals.aws:
+        how = Match.NO
+        if name == principal.arn:
+            how = Match.DIRECT
+        elif name == "*":
+            how = Match.ROLE if principal.role_arn else Match.DIRECT
+        elif principal.role_arn and name == principal.role_arn:
+            how = Match.ROLE
+        elif name in (principal.account, f"arn:aws:iam::{principal.account}:root"):
+            how = Match.ACCOUNT
+        if how.value > best.value:
+            best = how
+    return best
+
+
+def failed_condition(statement: Statement, request: Request) -> Condition | None:
+    """The first condition that a request does not satisfy."""
+    for condition in statement.conditions:
+        if not holds(
+            condition,
+            request.context,
+            has_variables=statement.has_variables,
+            is_deny=statement.is_deny,
+        ):
+            return condition
+    return None
+
+
+def denial(request: Request, decision: Decision) -> str:
+    """Why not, in AWS's words."""
+    who = f"User: {request.principal.arn} is not authorized to perform: {request.action}"
+    text = f"{who} on resource: {request.resource}"
+    article = "an" if decision.source == IDENTITY_POLICY else "a"
+    if decision.outcome == EXPLICIT_DENY:
+        return f"{text} with an explicit deny in {article} {decision.source}"
+    return f"{text} because no {decision.source} allows the {request.action} action"

@@ -1,0 +1,158 @@
+"""Which rights the operations of Lambda need.
+
+The requests are checked by the process that answers them, so nothing is taken for granted here:
+what names no function needs the right on all of them. A role that is handed to a function needs
+`iam:PassRole`, for the function can do whatever the role can.
+(Service Authorization Reference, "Actions, resources, and condition keys for AWS Lambda")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from partita.database.operations.context import Service
+from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
+
+PREFIX: Final = "lambda:"
+PASSED_TO: Final = {"iam:passedtoservice": ("lambda.amazonaws.com",)}
+ANY: Final = "*"
+_FUNCTION: Final = re.compile(
+    r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d{12}:)?(?:function:)?([\w-]+)(?::([$\w-]+))?"
+)
+_MAPPING: Final = re.compile(r"arn:aws[\w-]*:lambda:[\w-]*:\d*:event-source-mapping:([\w-]+)")
+
+
+def text_of(request: Request, member: str) -> str | None:
+    value = request.get(member)
+    return value if isinstance(value, str) else None
+
+
+def _arn(service: Service, rest: str) -> str:
+    return f"arn:aws:lambda:{service.region}:{service.account_id}:{rest}"
+
+
+def function_arn(service: Service, given: str | None, qualifier: str | None = None) -> str:
+    """Of a function that is given by its name, by an ARN or by a part of one; of its version or
+    alias where one is named."""
+    found = _FUNCTION.fullmatch(given or "")
+    if found is None:
+        return ANY
+    arn, qualifier = _arn(service, f"function:{found[1]}"), found[2] or qualifier
+    return f"{arn}:{qualifier}" if qualifier else arn
+
+
+def _unqualified(service: Service, given: str | None) -> str:
+    found = _FUNCTION.fullmatch(given or "")
+    return ANY if found is None else _arn(service, f"function:{found[1]}")
+
+
+def passed_role(role: str | None, keys: Keys) -> list[Need]:
+    return [] if role is None else [Need("iam:PassRole", role, lambda: keys)]
+
+
+def _tags(request: Request) -> dict[str, str]:
+    tags: Any = request.get("Tags")
+    if not isinstance(tags, dict):
+        return {}
+    return {str(name): str(value) for name, value in tags.items()}
+
+
+def create_function(service: Service, request: Request) -> Sequence[Need]:
+    resource = _unqualified(service, text_of(request, "FunctionName"))
+    tags = _tags(request)
+    keys = partial(request_tags, tags)
+    needs = [Need(f"{PREFIX}CreateFunction", resource, keys)]
+    if tags:
+        needs.append(Need(f"{PREFIX}TagResource", resource, keys))
+    return [*needs, *passed_role(text_of(request, "Role"), PASSED_TO)]
+
+
+def _on_function(operation: str) -> Rights:
+    """Of an operation on a function as a whole, and perhaps with another role for it."""
+
+    def rights(service: Service, request: Request) -> Sequence[Need]:
+        resource = _unqualified(service, text_of(request, "FunctionName"))
+        needs = [Need(PREFIX + operation, resource)]
+        return [*needs, *passed_role(text_of(request, "Role"), PASSED_TO)]
+
+    return rights
+
+
+def _on_version(action: str) -> Rights:
+    """Of an operation on a function, or on one of its versions and aliases."""
+
+    def rights(service: Service, request: Request) -> Sequence[Need]:
+        name, qualifier = text_of(request, "FunctionName"), text_of(request, "Qualifier")
+        return (Need(PREFIX + action, function_arn(service, name, qualifier)),)
+
+    return rights
+
+
+def _on_mapping(operation: str) -> Rights:
+    def rights(service: Service, request: Request) -> Sequence[Need]:
+        uuid = text_of(request, "UUID")
+        resource = ANY if uuid is None else _arn(service, f"event-source-mapping:{uuid}")
+        return (Need(PREFIX + operation, resource, partial(_function_key, service, request)),)
+
+    return rights
+
+
+def _function_key(service: Service, request: Request) -> Keys:
+    name = text_of(request, "FunctionName")
+    return {} if name is None else {f"{PREFIX}functionarn": (function_arn(service, name),)}
+
+
+def _on_tagged(operation: str) -> Rights:
+    def rights(service: Service, request: Request) -> Sequence[Need]:
+        given = text_of(request, "Resource") or ""
+        mapping = _MAPPING.fullmatch(given)
+        if mapping is None:
+            resource = _unqualified(service, given)
+        else:
+            resource = _arn(service, f"event-source-mapping:{mapping[1]}")
+        return (Need(PREFIX + operation, resource, partial(_tag_keys, request)),)
+
+    return rights
+
+
+def _tag_keys(request: Request) -> Keys:
+    removed = request.get("TagKeys")
+    if isinstance(removed, list):
+        return {"aws:tagkeys": tuple(map(str, removed))}
+    return request_tags(_tags(request))
+
+
+def _on_all(operation: str) -> Rights:
+    return lambda service, request: (Need(PREFIX + operation, ANY),)
+
+
+RIGHTS: Final[dict[str, Rights]] = {
+    "CreateFunction": create_function,
+    "Invoke": _on_version("InvokeFunction"),
+    **{
+        operation: kind(operation)
+        for kind, operations in {
+            _on_function: (
+                *("CreateAlias", "DeleteAlias", "GetAlias", "ListAliases", "UpdateAlias"),
+                *("DeleteFunctionConcurrency", "GetFunctionConcurrency", "PutFunctionConcurrency"),
+                *("ListFunctionEventInvokeConfigs", "ListVersionsByFunction", "PublishVersion"),
+                *("UpdateFunctionCode", "UpdateFunctionConfiguration"),
+            ),
+            _on_version: (
+                *("DeleteFunction", "GetFunction", "GetFunctionConfiguration"),
+                *("DeleteFunctionEventInvokeConfig", "GetFunctionEventInvokeConfig"),
+                *("PutFunctionEventInvokeConfig", "UpdateFunctionEventInvokeConfig"),
+            ),
+            _on_mapping: (
+                *("CreateEventSourceMapping", "DeleteEventSourceMapping"),
+                *("GetEventSourceMapping", "UpdateEventSourceMapping"),
+            ),
+            _on_tagged: ("ListTags", "TagResource", "UntagResource"),
+            _on_all: ("GetAccountSettings", "ListEventSourceMappings", "ListFunctions"),
+        }.items()
+        for operation in operations
+    },
+}

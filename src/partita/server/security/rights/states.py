@@ -1,0 +1,135 @@
+"""Which rights the operations of Step Functions need.
+
+The requests are checked by the process that answers them, so nothing is taken for granted here:
+what names no resource needs the right on all of them. A role that is handed to a machine needs
+`iam:PassRole`, for the machine can do whatever the role can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from partita.database.operations.context import Service
+from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
+
+PASSED_TO: Final = {"iam:passedtoservice": ("states.amazonaws.com",)}
+_ARN: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(\w+):(.+)", re.DOTALL)
+_QUALIFIED: Final = re.compile(r"([^:]+):([^:]+)")
+ANY: Final = "*"
+
+
+def _text(request: Request, member: str) -> str | None:
+    value = request.get(member)
+    return value if isinstance(value, str) else None
+
+
+def _arn(service: Service, rest: str) -> str:
+    return f"arn:aws:states:{service.region}:{service.account_id}:{rest}"
+
+
+def _resource(service: Service, given: str) -> tuple[str, Keys]:
+    """An ARN as ours are, whatever region and account it was given with; of a version or an alias
+    that of its machine, with the qualifier as a key."""
+    found = _ARN.fullmatch(given)
+    if found is None:
+        return ANY, {}
+    kind, name = found[1], found[2]
+    qualified = _QUALIFIED.fullmatch(name) if kind == "stateMachine" else None
+    if qualified is None:
+        return _arn(service, f"{kind}:{name}"), {}
+    keys = {"states:statemachinequalifier": (qualified[2],)}
+    return _arn(service, f"stateMachine:{qualified[1]}"), keys
+
+
+def _tags(request: Request) -> dict[str, str]:
+    tags: Any = request.get("tags")
+    if not isinstance(tags, list):
+        return {}
+    return {
+        str(tag.get("key", "")): str(tag.get("value", "")) for tag in tags if isinstance(tag, dict)
+    }
+
+
+def _with_tags(keys: Keys, tags: dict[str, str]) -> Keys:
+    return {**keys, **request_tags(tags)}
+
+
+def _passed_role(request: Request) -> list[Need]:
+    role = _text(request, "roleArn")
+    return [] if role is None else [Need("iam:PassRole", role, lambda: PASSED_TO)]
+
+
+def _on(operation: str, *members: str) -> Rights:
+    """Of an operation on what its members name; at least one of them is there."""
+
+    def rights(service: Service, request: Request) -> Sequence[Need]:
+        given = [text for member in members if (text := _text(request, member)) is not None]
+        needs = []
+        for text in given or [""]:
+            resource, keys = _resource(service, text)
+            tagged = partial(_with_tags, keys, _tags(request))
+            needs.append(Need(f"states:{operation}", resource, tagged))
+        return [*needs, *_passed_role(request)]
+
+    return rights
+
+
+def _created(operation: str, kind: str) -> Rights:
+    def rights(service: Service, request: Request) -> Sequence[Need]:
+        name = _text(request, "name")
+        resource = ANY if name is None else _arn(service, f"{kind}:{name}")
+        tags = _tags(request)
+        needs = [Need(f"states:{operation}", resource, lambda: request_tags(tags))]
+        if tags:
+            needs.append(Need("states:TagResource", resource, lambda: request_tags(tags)))
+        return [*needs, *_passed_role(request)]
+
+    return rights
+
+
+def create_alias(service: Service, request: Request) -> Sequence[Need]:
+    """On the machines of the versions that it leads to."""
+    routes: Any = request.get("routingConfiguration")
+    needs = []
+    for route in routes if isinstance(routes, list) else []:
+        given = route.get("stateMachineVersionArn") if isinstance(route, dict) else None
+        resource, _ = _resource(service, given if isinstance(given, str) else "")
+        needs.append(Need("states:CreateStateMachineAlias", resource))
+    return needs or [Need("states:CreateStateMachineAlias", ANY)]
+
+
+RIGHTS: Final[dict[str, Rights]] = {
+    "CreateActivity": _created("CreateActivity", "activity"),
+    "CreateStateMachine": _created("CreateStateMachine", "stateMachine"),
+    "CreateStateMachineAlias": create_alias,
+    **{
+        operation: _on(operation, *members)
+        for members, operations in {
+            ("activityArn",): ("DeleteActivity", "DescribeActivity", "GetActivityTask"),
+            ("stateMachineArn",): (
+                *("DeleteStateMachine", "DescribeStateMachine", "ListStateMachineAliases"),
+                *("ListStateMachineVersions", "PublishStateMachineVersion", "StartExecution"),
+                *("StartSyncExecution", "UpdateStateMachine"),
+            ),
+            ("stateMachineArn", "mapRunArn"): ("ListExecutions",),
+            ("stateMachineAliasArn",): (
+                *("DeleteStateMachineAlias", "DescribeStateMachineAlias"),
+                "UpdateStateMachineAlias",
+            ),
+            ("stateMachineVersionArn",): ("DeleteStateMachineVersion",),
+            ("executionArn",): (
+                *("DescribeExecution", "DescribeStateMachineForExecution", "GetExecutionHistory"),
+                *("ListMapRuns", "RedriveExecution", "StopExecution"),
+            ),
+            ("resourceArn",): ("ListTagsForResource", "TagResource", "UntagResource"),
+            (): (
+                *("ListActivities", "ListStateMachines", "SendTaskFailure", "SendTaskHeartbeat"),
+                *("SendTaskSuccess", "TestState", "ValidateStateMachineDefinition"),
+            ),
+        }.items()
+        for operation in operations
+    },
+}

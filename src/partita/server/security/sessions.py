@@ -1,0 +1,94 @@
+"""Session tokens: what STS hands out, and what a request with one stands for.
+
+A token says whose session it is and until when, sealed with the server's key; its secret follows
+from both. So nothing is kept of a session, it survives a restart, and it ends with its user or
+role.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from typing import Final
+
+import msgspec
+
+from partita.server.security.directory import new_id
+
+SEAL_BYTES: Final = 32
+USER, ROLE = "user", "role"
+
+
+class Session(msgspec.Struct, frozen=True, array_like=True):
+    access_key_id: str
+    kind: str
+    name: str
+    """Of the user or the role."""
+    principal_id: str
+    """Its id: another user of the same name has another."""
+    session_name: str
+    issued_at: int
+    expires_at: int
+    policy: str = ""
+    """What the session is limited to, if it is."""
+    source_key_id: str = ""
+    """With which it was asked for."""
+
+
+class Issued(msgspec.Struct, frozen=True):
+    session: Session
+    secret: str
+    token: str
+
+
+_encode = msgspec.json.encode
+_decoder = msgspec.json.Decoder(Session)
+
+
+class SessionSeal:
+    def __init__(self, key: str) -> None:
+        self._key = key.encode()
+
+    def issue(
+        self,
+        kind: str,
+        name: str,
+        principal_id: str,
+        session_name: str,
+        now: float,
+        seconds: int,
+        policy: str = "",
+        source_key_id: str = "",
+    ) -> Issued:
+        session = Session(
+            new_id("ASIA"),
+            kind,
+            name,
+            principal_id,
+            session_name,
+            int(now),
+            int(now) + seconds,
+            policy,
+            source_key_id,
+        )
+        content = _encode(session)
+        token = b64encode(self._digest(b"token", content) + content).decode()
+        return Issued(session, self._secret(content), token)
+
+    def open(self, token: bytes) -> tuple[Session, str] | None:
+        """The session of a token, and its secret; None if it was not issued here."""
+        try:
+            sealed = b64decode(token, validate=True)
+        except (Base64Error, ValueError):
+            return None
+        seal, content = sealed[:SEAL_BYTES], sealed[SEAL_BYTES:]
+        if not hmac.compare_digest(seal, self._digest(b"token", content)):
+            return None
+        return _decoder.decode(content), self._secret(content)
+
+    def _secret(self, content: bytes) -> str:
+        return b64encode(self._digest(b"secret", content)[:30]).decode()
+
+    def _digest(self, purpose: bytes, content: bytes) -> bytes:
+        return hmac.digest(self._key, purpose + b"\0" + content, "sha256")

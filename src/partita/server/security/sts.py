@@ -1,0 +1,357 @@
+"""AWS STS: GetCallerIdentity, AssumeRole, GetSessionToken, in the query protocol.
+
+Parameters come as a form, or in the query of a presigned URL, which of all services here only this
+one takes; answers are XML. (API reference of AWS Security Token Service)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from time import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+from uuid import uuid4
+from xml.sax.saxutils import escape
+
+from partita.errors import (
+    AccessDeniedException,
+    DynamoDBError,
+    ExpiredTokenException,
+    IncompleteSignatureException,
+    InvalidSignatureException,
+    MissingAuthenticationTokenException,
+    ThrottlingException,
+    UnrecognizedClientException,
+)
+from partita.server.dispatch import check_credentials
+from partita.server.http.messages import HttpRequest, HttpResponse
+from partita.server.security.callers import Caller, role_arn
+from partita.server.security.directory import (
+    ACCOUNT_ID,
+    SESSION_SECONDS_MAX,
+    SESSION_SECONDS_MIN,
+    Role,
+)
+from partita.server.security.policies.decision import (
+    Policies,
+    Request,
+    applies,
+    decide,
+)
+from partita.server.security.policies.documents import (
+    TRUST,
+    PolicyError,
+    parse,
+    parse_document,
+)
+from partita.server.security.rights.needs import Need
+from partita.server.security.roles import ROLE_ARN
+from partita.server.security.sessions import ROLE, USER, Issued
+from partita.server.security.signatures import (
+    ALGORITHM,
+    PRESIGNED_SECONDS_MAX,
+    Verifier,
+    canonical_query,
+    check_service,
+    scope_of,
+    unsupported,
+)
+
+if TYPE_CHECKING:
+    from partita.server.security.gate import Gate
+
+SERVICE: Final = "sts"
+NAMESPACE: Final = "https://sts.amazonaws.com/doc/2011-06-15/"
+VERSION: Final = "2011-06-15"
+XML: Final = b"text/xml"
+TOKEN_SECONDS, TOKEN_SECONDS_MAX = 43_200, 129_600
+ROLE_SECONDS: Final = 3600
+POLICY_CHARS_MAX: Final = 2048
+_SESSION_NAME: Final = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
+
+Parameters = Mapping[str, str]
+Answer = Mapping[str, Any]
+
+
+class StsError(DynamoDBError):
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.sts_code = code
+        self.sts_status = status
+
+
+_CODES: Final[dict[type[DynamoDBError], tuple[str, int]]] = {
+    AccessDeniedException: ("AccessDenied", 403),
+    ExpiredTokenException: ("ExpiredToken", 403),
+    IncompleteSignatureException: ("IncompleteSignature", 400),
+    InvalidSignatureException: ("SignatureDoesNotMatch", 403),
+    MissingAuthenticationTokenException: ("MissingAuthenticationToken", 403),
+    ThrottlingException: ("Throttling", 400),
+    UnrecognizedClientException: ("InvalidClientTokenId", 403),
+}
+"""What STS calls them."""
+
+
+class Question(NamedTuple):
+    """A request whose signature fits."""
+
+    gate: Gate
+    caller: Caller
+    request: HttpRequest
+    parameters: Parameters
+    now: float
+
+
+class Answered:
+    """An answer, with what is known of who asked for what."""
+
+    __slots__ = ("action", "caller", "parameters", "response")
+
+    def __init__(self) -> None:
+        self.action = ""
+        self.caller: Caller | None = None
+        self.parameters: Parameters = {}
+        self.response = HttpResponse(500)
+
+
+def answer(gate: Gate, verifier: Verifier, request: HttpRequest) -> Answered:
+    request_id = str(uuid4())
+    answered = Answered()
+    try:
+        answered.response = _respond(gate, verifier, request, request_id, answered)
+    except DynamoDBError as error:
+        if isinstance(error, StsError):
+            code, status = error.sts_code, error.sts_status
+        else:
+            code, status = _CODES.get(type(error), ("InternalFailure", 500))
+        members = {"Type": "Sender", "Code": code, "Message": error.message}
+        content = f"<Error>{_xml(members)}</Error><RequestId>{request_id}</RequestId>"
+        answered.response = _document(status, "ErrorResponse", content)
+    return answered
+
+
+def _respond(
+    gate: Gate, verifier: Verifier, request: HttpRequest, request_id: str, answered: Answered
+) -> HttpResponse:
+    parameters = answered.parameters = _parameters(request)
+    action = answered.action = parameters.get("Action", "")
+    if request.method == b"POST":
+        caller = gate.authenticate_for(request, SERVICE)
+    else:
+        gate.limits.check_unknown(request.peer.address if request.peer else "")
+        try:
+            caller = _presigned(gate, verifier, request, parameters)
+        except (InvalidSignatureException, UnrecognizedClientException):
+            gate.limits.note_failure(request.peer.address if request.peer else "")
+            raise
+    answered.caller = caller
+    operation = OPERATIONS.get(action)
+    version = parameters.get("Version", VERSION)
+    if operation is None or version != VERSION:
+        raise StsError("InvalidAction", f"Could not find operation {action} for version {version}")
+    result = _xml(operation(Question(gate, caller, request, parameters, time())))
+    content = (
+        f"<{action}Result>{result}</{action}Result>"
+        f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
+    )
+    return _document(200, f"{action}Response", content)
+
+
+def _parameters(request: HttpRequest) -> Parameters:
+    text = request.body if request.method == b"POST" else request.target.partition(b"?")[2]
+    try:
+        return dict(parse_qsl(text.decode(), keep_blank_values=True, max_num_fields=200))
+    except ValueError:
+        raise StsError("MalformedInput", "The request is not a form.") from None
+
+
+def _presigned(
+    gate: Gate, verifier: Verifier, request: HttpRequest, parameters: Parameters
+) -> Caller:
+    """Who signed a URL, which is good for as long as it says."""
+    check_credentials(request)
+    algorithm = parameters["X-Amz-Algorithm"].encode()
+    if algorithm != ALGORITHM:
+        raise IncompleteSignatureException(unsupported(algorithm))
+    scope = scope_of(parameters["X-Amz-Credential"], parameters["X-Amz-SignedHeaders"])
+    check_service(scope, SERVICE)
+    seconds = parameters.get("X-Amz-Expires", "")
+    if not (seconds.isascii() and seconds.isdigit() and int(seconds) <= PRESIGNED_SECONDS_MAX):
+        raise IncompleteSignatureException(
+            f"X-Amz-Expires is a number of seconds up to {PRESIGNED_SECONDS_MAX}."
+        )
+    now = time()
+    token = parameters.get("X-Amz-Security-Token")
+    secret, caller = gate.callers.find(
+        scope.access_key_id, None if token is None else token.encode(), now
+    )
+    verifier.verify(
+        scope,
+        parameters["X-Amz-Signature"].encode(),
+        secret,
+        parameters["X-Amz-Date"].encode(),
+        request,
+        request.body,
+        now,
+        canonical_query(request.target, without="X-Amz-Signature"),
+        int(seconds),
+    )
+    return caller
+
+
+# Operations
+
+
+def get_caller_identity(question: Question) -> Answer:
+    """Needs no right: everybody may know who they are."""
+    caller = question.caller
+    return {"Arn": caller.arn, "UserId": caller.user_id, "Account": caller.principal.account}
+
+
+def get_session_token(question: Question) -> Answer:
+    caller = question.caller
+    if caller.session is not None or caller.kind not in ("User", "Account"):
+        raise AccessDeniedException("Cannot call GetSessionToken with session credentials")
+    question.gate.check(caller, question.request, Need("sts:GetSessionToken", "*"))
+    seconds = _seconds(question, TOKEN_SECONDS, TOKEN_SECONDS_MAX)
+    name = caller.keys["aws:username"][0] if "aws:username" in caller.keys else "root"
+    issued = question.gate.callers.seal.issue(
+        USER, name, caller.user_id, name, question.now, seconds, "", caller.access_key_id
+    )
+    return {"Credentials": _credentials(issued)}
+
+
+def assume_role(question: Question) -> Answer:
+    parameters, gate, caller = question.parameters, question.gate, question.caller
+    for name in parameters:
+        if name.startswith(("PolicyArns.", "Tags.", "TransitiveTagKeys.", "ProvidedContexts.")):
+            raise _invalid(f"{name.partition('.')[0]} is not supported by this server.")
+    arn, session_name = _required(parameters, "RoleArn"), _required(parameters, "RoleSessionName")
+    found = ROLE_ARN.fullmatch(arn)
+    if found is None:
+        raise _invalid(f"{arn} is invalid")
+    if not _SESSION_NAME.fullmatch(session_name):
+        raise _invalid(
+            f"1 validation error detected: Value '{session_name}' at 'roleSessionName' failed to "
+            "satisfy constraint: Member must satisfy regular expression pattern: [\\w+=,.@-]*"
+        )
+    role = gate.callers.directory.roles.get(found[1])
+    if role is None or not _may_assume(question, found[1], role):
+        raise AccessDeniedException(
+            f"User: {caller.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}"
+        )
+    seconds = _seconds(question, ROLE_SECONDS, SESSION_SECONDS_MAX)
+    longest = ROLE_SECONDS if caller.kind == "AssumedRole" else role.session_seconds_max
+    if seconds > longest:
+        raise _invalid(
+            "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
+        )
+    policy = _session_policy(parameters.get("Policy", ""))
+    issued = gate.callers.seal.issue(
+        ROLE, found[1], role.id, session_name, question.now, seconds, policy
+    )
+    return {
+        "Credentials": _credentials(issued),
+        "AssumedRoleUser": {
+            "AssumedRoleId": f"{role.id}:{session_name}",
+            "Arn": f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{found[1]}/{session_name}",
+        },
+    }
+
+
+def _may_assume(question: Question, name: str, role: Role) -> bool:
+    """The trust policy must name the caller: alone, or its account, which the rest is left to."""
+    caller = question.caller
+    if caller.kind == "Account":
+        # (AssumeRole: "You cannot use AWS account root user credentials")
+        return False
+    trust = parse_document(role.trust, f"the trust policy of {name}", TRUST)
+    keys = {"sts:rolesessionname": (question.parameters["RoleSessionName"],)}
+    if "ExternalId" in question.parameters:
+        keys["sts:externalid"] = (question.parameters["ExternalId"],)
+    need = Need("sts:AssumeRole", role_arn(name), lambda: keys)
+    context = question.gate.context(caller, question.request, need)
+    policies = Policies(
+        caller.policies.identity, (trust,), caller.policies.boundary, caller.policies.session
+    )
+    asked = Request(caller.principal, need.action, need.resource, context)
+    is_trusted = any(
+        applies(statement, asked) for statement in trust.statements if not statement.is_deny
+    )
+    return is_trusted and decide(policies, asked).is_allowed
+
+
+OPERATIONS: Final[dict[str, Callable[[Question], Answer]]] = {
+    "AssumeRole": assume_role,
+    "GetCallerIdentity": get_caller_identity,
+    "GetSessionToken": get_session_token,
+}
+
+
+def _required(parameters: Parameters, name: str) -> str:
+    if not parameters.get(name):
+        shown = name[0].lower() + name[1:]
+        raise _invalid(
+            f"1 validation error detected: Value null at '{shown}' failed to satisfy constraint: "
+            "Member must not be null"
+        )
+    return parameters[name]
+
+
+def _seconds(question: Question, default: int, most: int) -> int:
+    text = question.parameters.get("DurationSeconds")
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise StsError("MalformedInput", "DurationSeconds is not a number.")
+    for is_wrong, relation, bound in (
+        (int(text) < SESSION_SECONDS_MIN, "greater", SESSION_SECONDS_MIN),
+        (int(text) > most, "less", most),
+    ):
+        if is_wrong:
+            raise _invalid(
+                f"1 validation error detected: Value '{text}' at 'durationSeconds' failed to "
+                f"satisfy constraint: Member must have value {relation} than or equal to {bound}"
+            )
+    return int(text)
+
+
+def _session_policy(text: str) -> str:
+    if not text:
+        return ""
+    if len(text) > POLICY_CHARS_MAX:
+        raise _invalid(f"A session policy has up to {POLICY_CHARS_MAX} characters.")
+    try:
+        parse(text, "session")
+    except PolicyError as error:
+        raise StsError("MalformedPolicyDocument", error.reason) from error
+    return json.dumps(json.loads(text), separators=(",", ":"))
+
+
+def _credentials(issued: Issued) -> Answer:
+    expires = datetime.fromtimestamp(issued.session.expires_at, UTC)
+    return {
+        "AccessKeyId": issued.session.access_key_id,
+        "SecretAccessKey": issued.secret,
+        "SessionToken": issued.token,
+        "Expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _invalid(message: str) -> StsError:
+    return StsError("ValidationError", message)
+
+
+def _xml(members: Answer) -> str:
+    return "".join(
+        f"<{name}>{_xml(value) if isinstance(value, Mapping) else escape(str(value))}</{name}>"
+        for name, value in members.items()
+    )
+
+
+def _document(status: int, name: str, content: str) -> HttpResponse:
+    body = f'<{name} xmlns="{NAMESPACE}">{content}</{name}>\n'
+    return HttpResponse(status, body.encode(), XML)

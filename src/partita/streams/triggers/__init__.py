@@ -1,1 +1,0 @@
-"""Triggers: functions that are called with the changes of a table, as AWS Lambda calls them."""

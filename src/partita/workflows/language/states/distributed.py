@@ -1,0 +1,114 @@
+"""Distributed Map states: a map run is a task of its own, whose iterations are executions.
+
+What the run needs of the state's scope goes along with the task; the engine finds the items, and
+starts an execution for each, or for each batch of them.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from partita.workflows.language.definition import State, StateMachine, processor_of
+from partita.workflows.language.expressions.scope import Moment, Scope
+from partita.workflows.language.expressions.templates import (
+    fill_query_template,
+    fill_template,
+    find_path,
+)
+from partita.workflows.language.interpreting.happenings import StartTask
+from partita.workflows.language.interpreting.resources import MAP_RUN, map_run_arn
+from partita.workflows.language.interpreting.run import Line
+from partita.workflows.language.states import data_flow, map_items
+from partita.workflows.language.values import Json
+
+if TYPE_CHECKING:
+    from partita.workflows.language.interpreting.walk import Walk
+
+DISTRIBUTED = "DISTRIBUTED"
+
+
+def is_distributed(state: State) -> bool:
+    config = processor_of(state.fields)[1].get("ProcessorConfig", {})
+    return bool(config.get("Mode") == DISTRIBUTED)
+
+
+def start(walk: Walk, line: Line, state: State) -> None:
+    scope = data_flow.selected(state, walk.scope(line))
+    id = walk.new_id()
+    execution = walk.run.context["Execution"]["Id"]
+    items = None if "ItemReader" in state.fields else map_items.array_of(state, scope)
+    task = StartTask(
+        id=id,
+        state=state.name,
+        resource=MAP_RUN,
+        input={
+            "mapRunArn": map_run_arn(execution, label_of(state), id),
+            "path": list(line.path),
+            "data": scope.data,
+            "context": scope.context,
+            "variables": dict(scope.variables),
+            "items": items,
+            "reader": _filled(state, "ItemReader", scope),
+            "writer": _filled(state, "ResultWriter", scope),
+            "concurrency": data_flow.number_of(state, "MaxConcurrency", scope),
+        },
+        scheduled_at=walk.moment.now,
+    )
+    length = 0 if items is None else len(items)
+    walk.record_event(line, "MapStateStarted", {"length": length})
+    line.waits_for, line.task = id, task
+    walk.commands.append(task)
+
+
+def label_of(state: State) -> str:
+    """What stands for the state in the names of its executions."""
+    label = state.fields.get("Label") or state.name.replace(" ", "")
+    return str(label)[:40]
+
+
+def _filled(state: State, name: str, scope: Scope) -> Json:
+    """A reader or writer, with its parameters worked out."""
+    fields = state.fields.get(name)
+    if fields is None:
+        return None
+    config = dict(fields.get("ReaderConfig", {}))
+    if state.is_jsonata:
+        given = fill_query_template(fields.get("Arguments", {}), scope, f"{name}/Arguments")
+        config = fill_query_template(config, scope, f"{name}/ReaderConfig")
+    else:
+        given = fill_template(fields.get("Parameters", {}), scope)
+        if "MaxItemsPath" in config:
+            config["MaxItems"] = find_path(config["MaxItemsPath"], scope, "MaxItemsPath")
+    return {**fields, "Parameters": given, "ReaderConfig": config}
+
+
+def state_of(machine: StateMachine, task: StartTask) -> State:
+    """The Map state of a map run."""
+    return machine.states_at(tuple(task.input["path"])).states[task.state]
+
+
+def inputs_of(state: State, task: StartTask, found: list[Json] | dict[str, Json]) -> list[Json]:
+    """The inputs of the executions over the items that were found."""
+    return map_items.inputs_of(state, _scope(task), found)
+
+
+def tolerated(state: State, task: StartTask, total: int) -> int:
+    return map_items.tolerated(state, _scope(task), total) or 0
+
+
+def _scope(task: StartTask) -> Scope:
+    moment = Moment(task.scheduled_at, random.Random(task.id))
+    given = task.input
+    states = {"input": given["data"]}
+    return Scope(given["data"], given["context"], given["variables"], moment, states)
+
+
+def definition_of(machine: StateMachine, state: State) -> dict[str, Json]:
+    """The machine of the executions."""
+    processor = processor_of(state.fields)[1]
+    return {
+        "QueryLanguage": machine.query_language,
+        "StartAt": processor["StartAt"],
+        "States": processor["States"],
+    }

@@ -1,0 +1,191 @@
+"""Buckets: folders that the settings name, whose files are the objects."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from partita.settings import Bucket
+from partita.workflows.language.errors import StateError
+from partita.workflows.language.values import json_text
+
+LIST_MAX = 1000
+PREFIX = "S3"
+
+
+def _refused(code: str, text: str, status: int) -> StateError:
+    return StateError(f"{PREFIX}.{code}", f"{text} (Service: S3, Status Code: {status})")
+
+
+class Buckets:
+    """What S3's operations do, for tasks and map runs."""
+
+    def __init__(self, buckets: Iterable[Bucket], folder: Path) -> None:
+        self._folders = {bucket.name: (folder / bucket.folder).resolve() for bucket in buckets}
+
+    def read(self, bucket: str, key: str) -> bytes:
+        path = self._path(bucket, key)
+        try:
+            return path.read_bytes()
+        except OSError:
+            raise _refused("NoSuchKeyException", f"The key {key!r} does not exist.", 404) from None
+
+    def write(self, bucket: str, key: str, content: bytes) -> None:
+        """Whole or not at all."""
+        path = self._path(bucket, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.write_bytes(content)
+        os.replace(part, path)
+
+    def remove(self, bucket: str, key: str) -> None:
+        self._path(bucket, key).unlink(missing_ok=True)
+
+    def keys(self, bucket: str, prefix: str = "") -> list[str]:
+        folder = self._folder(bucket)
+        found = [path for path in folder.rglob("*") if path.is_file() and path.name[0] != "."]
+        names = [path.relative_to(folder).as_posix() for path in found]
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def described(self, bucket: str, key: str) -> dict[str, Any]:
+        """An object as ListObjectsV2 shows it."""
+        path = self._path(bucket, key)
+        about = path.stat()
+        changed = datetime.fromtimestamp(about.st_mtime, UTC)
+        return {
+            "Key": key,
+            "Size": about.st_size,
+            "ETag": etag(path.read_bytes()),
+            "LastModified": changed.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "StorageClass": "STANDARD",
+        }
+
+    def _folder(self, bucket: str) -> Path:
+        folder = self._folders.get(bucket)
+        if folder is None:
+            text = f"The bucket {bucket!r} does not exist: the settings name none of that name."
+            raise _refused("NoSuchBucketException", text, 404)
+        return folder
+
+    def _path(self, bucket: str, key: str) -> Path:
+        folder = self._folder(bucket)
+        path = (folder / key).resolve()
+        if not key or not path.is_relative_to(folder) or path == folder:
+            raise _refused("S3Exception", f"{key!r} is no key of an object here.", 400)
+        return path
+
+
+def etag(content: bytes) -> str:
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+
+
+def get_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    content = buckets.read(request["Bucket"], request["Key"])
+    described = buckets.described(request["Bucket"], request["Key"])
+    return {
+        "Body": content.decode("utf-8", "replace"),
+        "ContentLength": len(content),
+        "ETag": described["ETag"],
+        "LastModified": described["LastModified"],
+        "Metadata": {},
+    }
+
+
+def head_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    answer = get_object(buckets, request)
+    del answer["Body"]
+    return answer
+
+
+def put_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    body = request.get("Body", "")
+    content = (body if isinstance(body, str) else json_text(body)).encode()
+    buckets.write(request["Bucket"], request["Key"], content)
+    return {"ETag": etag(content)}
+
+
+def delete_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    buckets.remove(request["Bucket"], request["Key"])
+    return {}
+
+
+def delete_objects(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    keys = [one["Key"] for one in request["Delete"]["Objects"]]
+    for key in keys:
+        buckets.remove(request["Bucket"], key)
+    return {"Deleted": [{"Key": key} for key in keys]}
+
+
+def copy_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    source, _, key = request["CopySource"].lstrip("/").partition("/")
+    content = buckets.read(source, key)
+    buckets.write(request["Bucket"], request["Key"], content)
+    return {"CopyObjectResult": {"ETag": etag(content)}}
+
+
+def list_objects(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    """A page, with the place to go on from as its token."""
+    bucket, prefix = request["Bucket"], request.get("Prefix", "")
+    start = request.get("ContinuationToken") or request.get("StartAfter") or ""
+    keys = [key for key in buckets.keys(bucket, prefix) if key > start]
+    most = min(int(request.get("MaxKeys", LIST_MAX)), LIST_MAX)
+    shown = keys[:most]
+    answer: dict[str, Any] = {
+        "Contents": [buckets.described(bucket, key) for key in shown],
+        "IsTruncated": len(keys) > most,
+        "KeyCount": len(shown),
+        "MaxKeys": most,
+        "Name": bucket,
+        "Prefix": prefix,
+    }
+    return answer | ({"NextContinuationToken": shown[-1]} if len(keys) > most else {})
+
+
+BUCKET_ARN = "arn:aws:s3:::"
+OPERATIONS = {
+    "copyObject": copy_object,
+    "deleteObject": delete_object,
+    "deleteObjects": delete_objects,
+    "getObject": get_object,
+    "headObject": head_object,
+    "listObjectsV2": list_objects,
+    "putObject": put_object,
+}
+"""By their names in a Resource."""
+
+
+ACTIONS = {
+    "deleteObject": "s3:DeleteObject",
+    "deleteObjects": "s3:DeleteObject",
+    "getObject": "s3:GetObject",
+    "headObject": "s3:GetObject",
+    "listObjectsV2": "s3:ListBucket",
+}
+
+
+def needs(operation: str, request: dict[str, Any]) -> list[tuple[str, str]]:
+    """The rights that an operation needs: actions, and what they are on."""
+    action, bucket = ACTIONS.get(operation, "s3:PutObject"), request.get("Bucket", "")
+    if operation == "listObjectsV2":
+        return [(action, f"{BUCKET_ARN}{bucket}")]
+    if operation == "deleteObjects":
+        return [(action, f"{BUCKET_ARN}{bucket}/*")]
+    found = [(action, f"{BUCKET_ARN}{bucket}/{request.get('Key', '')}")]
+    if operation == "copyObject":
+        source = str(request.get("CopySource", "")).lstrip("/")
+        found.append(("s3:GetObject", f"{BUCKET_ARN}{source}"))
+    return found
+
+
+def run(buckets: Buckets, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    """An operation of S3. Raises StateError."""
+    try:
+        return OPERATIONS[operation](buckets, request)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise _refused("S3Exception", f"The request is incomplete or wrong: {error}", 400) from None
+    except OSError as error:
+        raise _refused("S3Exception", f"{error.strerror}", 500) from None

@@ -1,0 +1,308 @@
+"""Map runs: the executions of a distributed Map state, over items of the input, of an object or
+of a table.
+
+Executions have names that follow from the run, so a run that is begun again after a restart finds
+those that were started. Express executions are not stored, and run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from partita.client import Client, ClientError
+from partita.workflows.language import StartTask, TaskStarted, TaskSucceeded
+from partita.workflows.language.definition import processor_of
+from partita.workflows.language.errors import RUNTIME, StateError
+from partita.workflows.language.states import distributed
+from partita.workflows.language.states.map_items import too_many_failures
+from partita.workflows.language.values import Json, json_text, parse_json
+from partita.workflows.running import arns
+from partita.workflows.running.storage.records import EXPRESS, SUCCEEDED, Execution, Machine
+from partita.workflows.running.tasks import buckets
+from partita.workflows.running.tasks.buckets import Buckets
+
+CONCURRENCY_MAX = 100
+"""Of one map run, whatever it asks for."""
+DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
+ITEM_READER_FAILED = "States.ItemReaderFailed"
+RESULT_WRITER_FAILED = "States.ResultWriterFailed"
+
+Found = list[Json] | dict[str, Json]
+
+
+class Child(NamedTuple):
+    """An execution of a map run that has ended."""
+
+    number: int
+    execution: Execution
+
+    @property
+    def is_well(self) -> bool:
+        return self.execution.status == SUCCEEDED
+
+
+class Children:
+    """How executions of a map run are started; the engine's side of it."""
+
+    def __init__(
+        self,
+        machine_of: Callable[[str], Any],
+        run: Callable[..., Any],
+    ) -> None:
+        self.machine_of = machine_of
+        self.run = run
+
+
+class MapRuns:
+    def __init__(self, client: Client, buckets: Buckets) -> None:
+        self._client = client
+        self._buckets = buckets
+        self.children: Children | None = None
+
+    async def run(
+        self, task: StartTask, execution_arn: str, role: str, report: Callable[..., None]
+    ) -> None:
+        """Report the outcome of a map run. Raises StateError when it fails."""
+        assert self.children is not None
+        parent, machine = self.children.machine_of(execution_arn)
+        state = distributed.state_of(machine, task)
+        await self._check_writer(task, role)
+        try:
+            found = await self._found(task, role)
+        except StateError as error:
+            raise StateError(ITEM_READER_FAILED, error.cause) from error
+        inputs = distributed.inputs_of(state, task, found)
+        tolerated = distributed.tolerated(state, task, len(inputs))
+        definition = json_text(distributed.definition_of(machine, state))
+        config = processor_of(state.fields)[1]["ProcessorConfig"]
+        child = Machine(
+            name=f"{parent.machine}/{distributed.label_of(state)}",
+            type=config["ExecutionType"],
+            definition=definition,
+            role_arn=parent.role_arn,
+            created_at=task.scheduled_at,
+            updated_at=task.scheduled_at,
+        )
+        if not task.is_started:
+            report(TaskStarted(task.id))
+        ended = await self._run_all(task, child, inputs, tolerated)
+        report(TaskSucceeded(task.id, self._result(task, ended)))
+
+    async def _run_all(
+        self, task: StartTask, machine: Machine, inputs: list[Json], tolerated: int
+    ) -> list[Child]:
+        wanted = task.input["concurrency"] or CONCURRENCY_MAX
+        turns = asyncio.Semaphore(min(wanted, CONCURRENCY_MAX))
+        ended: list[Child] = []
+        failed = 0
+
+        async def run(number: int) -> None:
+            nonlocal failed
+            async with turns:
+                name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{task.input['mapRunArn']} {number}"))
+                assert self.children is not None
+                execution = await self.children.run(
+                    machine, name, json_text(inputs[number]), is_kept=machine.type != EXPRESS
+                )
+                ended.append(Child(number, execution))
+                if execution.status != SUCCEEDED:
+                    failed += 1
+                    if failed > tolerated:
+                        raise too_many_failures()
+
+        running = [asyncio.create_task(run(number)) for number in range(len(inputs))]
+        try:
+            await asyncio.gather(*running)
+        except StateError:
+            if task.input["writer"] is not None:
+                self._result(task, ended)
+            raise
+        finally:
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+        return sorted(ended, key=lambda child: child.number)
+
+    async def _check_writer(self, task: StartTask, role: str) -> None:
+        writer = task.input["writer"]
+        if writer is not None and "Resource" in writer:
+            place = writer["Parameters"]
+            prefix = str(place.get("Prefix", "")).strip("/")
+            resource = f"{buckets.BUCKET_ARN}{place.get('Bucket', '')}/{prefix}/*"
+            try:
+                await self._check(role, "s3:PutObject", resource.replace("//", "/"))
+            except StateError as error:
+                raise StateError(RESULT_WRITER_FAILED, error.cause) from error
+
+    async def _check(self, role: str, action: str, resource: str) -> None:
+        try:
+            await self._client.check_right(role, action, resource)
+        except ClientError as error:
+            raise StateError(RUNTIME, error.message) from error
+
+    # Items
+
+    async def _found(self, task: StartTask, role: str) -> Found:
+        reader = task.input["reader"]
+        if reader is None:
+            items: Found = task.input["items"]
+            return items
+        operation = reader["Resource"].rpartition(":")[2]
+        parameters = reader["Parameters"]
+        config = reader.get("ReaderConfig", {})
+        if operation in buckets.OPERATIONS:
+            for action, resource in buckets.needs(operation, parameters):
+                await self._check(role, action, resource)
+        if operation == "getObject":
+            content = self._buckets.read(parameters.get("Bucket", ""), parameters.get("Key", ""))
+            found = _parsed(content, config)
+        elif operation == "listObjectsV2":
+            found = self._listed(parameters)
+        else:
+            found = await self._table_items(operation, parameters, _limit(config), role)
+        limit = _limit(config)
+        return found[:limit] if limit is not None and isinstance(found, list) else found
+
+    def _listed(self, parameters: dict[str, Any]) -> list[Json]:
+        bucket = parameters.get("Bucket", "")
+        keys = self._buckets.keys(bucket, parameters.get("Prefix", ""))
+        return [self._buckets.described(bucket, key) for key in keys]
+
+    async def _table_items(
+        self, operation: str, parameters: dict[str, Any], limit: int | None, role: str
+    ) -> list[Json]:
+        items: list[Json] = []
+        name = operation[0].upper() + operation[1:]
+        while limit is None or len(items) < limit:
+            try:
+                page = await self._client.call_for(role, "dynamodb", name, parameters)
+            except ClientError as error:
+                raise StateError(RUNTIME, str(error)) from error
+            items += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                break
+            parameters = {**parameters, "ExclusiveStartKey": page["LastEvaluatedKey"]}
+        return items
+
+    # Results
+
+    def _result(self, task: StartTask, ended: list[Child]) -> Json:
+        writer = task.input["writer"]
+        outputs = [parse_json(child.execution.output or "null") for child in ended if child.is_well]
+        if writer is None:
+            return outputs
+        config = writer.get("WriterConfig", {})
+        transformation = config.get("Transformation", "NONE" if "Resource" in writer else "COMPACT")
+        succeeded = [child for child in ended if child.is_well]
+        results: list[Json] = [_described(child) for child in succeeded]
+        if transformation != "NONE":
+            results = outputs
+        if transformation == "FLATTEN":
+            results = [
+                inner for one in outputs for inner in (one if isinstance(one, list) else [one])
+            ]
+        if "Resource" not in writer:
+            return results
+        try:
+            return self._written(task, writer["Parameters"], config, results, ended)
+        except StateError as error:
+            raise StateError(RESULT_WRITER_FAILED, error.cause) from error
+
+    def _written(
+        self,
+        task: StartTask,
+        place: dict[str, Any],
+        config: dict[str, Any],
+        results: list[Json],
+        ended: list[Child],
+    ) -> Json:
+        """Files with the results, and a manifest that names them. (guide, "ResultWriter")"""
+        arn = task.input["mapRunArn"]
+        bucket = place.get("Bucket", "")
+        run = str(uuid.uuid5(uuid.NAMESPACE_URL, arn))
+        prefix = f"{place.get('Prefix', '').strip('/')}/{run}".lstrip("/")
+        suffix = "jsonl" if config.get("OutputType") == "JSONL" else "json"
+        groups = {
+            "SUCCEEDED": results,
+            "FAILED": [_described(child) for child in ended if not child.is_well],
+            "PENDING": [],
+        }
+        files: dict[str, list[Json]] = {}
+        for status, group in groups.items():
+            files[status] = []
+            if not group:
+                continue
+            key = f"{prefix}/{status}_0.{suffix}"
+            text = "\n".join(map(json_text, group)) if suffix == "jsonl" else json_text(group)
+            self._buckets.write(bucket, key, text.encode())
+            files[status].append({"Key": key, "Size": len(text.encode())})
+        manifest = {"DestinationBucket": bucket, "MapRunArn": arn, "ResultFiles": files}
+        key = f"{prefix}/manifest.json"
+        self._buckets.write(bucket, key, json_text(manifest).encode())
+        return {"MapRunArn": arn, "ResultWriterDetails": {"Bucket": bucket, "Key": key}}
+
+
+def _limit(config: dict[str, Any]) -> int | None:
+    limit = config.get("MaxItems")
+    if limit is None:
+        return None
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise StateError(RUNTIME, f"MaxItems must be a number of items, not {limit!r}")
+    return limit or None
+
+
+def _parsed(content: bytes, config: dict[str, Any]) -> Found:
+    kind = config.get("InputType", "JSON")
+    try:
+        text = content.decode("utf-8-sig")
+        if kind == "CSV":
+            return _rows(text, config)
+        if kind == "JSONL":
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        found = json.loads(text)
+    except (ValueError, csv.Error) as error:
+        raise StateError(RUNTIME, f"The object is not {kind}: {error}") from error
+    for name in filter(None, config.get("ItemsPointer", "").split("/")):
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, list | dict):
+        raise StateError(RUNTIME, "The object has no array of items")
+    return found
+
+
+def _rows(text: str, config: dict[str, Any]) -> list[Json]:
+    delimiter = DELIMITERS.get(config.get("CSVDelimiter", "COMMA"), ",")
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    if config.get("CSVHeaderLocation", "FIRST_ROW") == "GIVEN":
+        headers = config.get("CSVHeaders", [])
+    else:
+        headers, rows = (rows[0], rows[1:]) if rows else ([], [])
+    return [
+        {name: row[place] if place < len(row) else "" for place, name in enumerate(headers)}
+        for row in rows
+    ]
+
+
+def _described(child: Child) -> dict[str, Json]:
+    execution = child.execution
+    described: dict[str, Json] = {
+        "ExecutionArn": execution.arn,
+        "Input": execution.input,
+        "InputDetails": {"Included": True},
+        "Name": execution.name,
+        "Status": execution.status,
+        "StateMachineArn": arns.machine_arn(execution.machine),
+    }
+    for name, value in (
+        ("Output", execution.output),
+        ("Error", execution.error),
+        ("Cause", execution.cause),
+    ):
+        if value is not None:
+            described[name] = value
+    return described

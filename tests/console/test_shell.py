@@ -1,0 +1,169 @@
+"""The shell around the pages: keyboard, width, colours, accessibility, and a server that goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import Browser
+from tests.processes import Server
+
+from .person import CONTROL, STILL, Person, wait_for
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+FIRST_VIEW_BYTES_MAX = 300 * 1024
+PAGES = ("tables", "explore", "partiql", "heat", "streams")
+
+
+@pytest.fixture
+def filled(client: Any, table: Callable[..., str]) -> Iterator[str]:
+    name = table("pk", "sk")
+    for n in range(20):
+        item = {"pk": {"S": f"person-{n % 4}"}, "sk": {"S": str(n)}, "n": {"N": str(n)}}
+        client.put_item(TableName=name, Item=item)
+    yield name
+    client.delete_table(TableName=name)
+
+
+def test_the_first_view_is_small_and_comes_from_here_alone(person: Person) -> None:
+    person.open()
+    person.sees("Create table")
+    script = """performance.getEntriesByType("resource")
+        .concat(performance.getEntriesByType("navigation"))
+        .map((e) => [e.name, e.decodedBodySize])"""
+    sizes = dict(person.browser.evaluate(script))
+    assert any(name.endswith("app.js") for name in sizes)
+    assert 0 < sum(sizes.values()) < FIRST_VIEW_BYTES_MAX
+
+
+def test_everything_is_reached_by_keyboard(person: Person, client: Any, filled: str) -> None:
+    person.open()
+    person.sees(filled)
+    person.presses("k", modifiers=CONTROL)
+    wait_for(lambda: person.focus() == "Command", "the palette")
+    person.types(filled)
+    person.sees("explore", "#choices")
+    person.presses("Enter")
+    person.sees("20 items")
+
+    def tabs_to(name: str) -> None:
+        for _ in range(60):
+            if person.focus() == name:
+                return
+            person.presses("Tab")
+        raise AssertionError(f"Tab does not lead to {name}")
+
+    tabs_to("person-0")
+    person.presses("Enter")
+    person.sees("Save")
+    tabs_to("Value of n")
+    before = person.browser.evaluate("document.activeElement.value")
+    person.browser.evaluate("document.activeElement.select()")
+    person.types("77")
+    tabs_to("Save")
+    person.presses("Enter")
+    person.sees("Item saved.")
+    numbers = {item["n"]["N"] for item in client.scan(TableName=filled)["Items"]}
+    assert "77" in numbers and before not in numbers
+    wait_for(lambda: person.focus() == "person-0", "focus is back where it was")
+    person.presses("/")
+    wait_for(lambda: person.focus() == "Command", "the palette")
+    person.types("heat")
+    person.presses("Enter")
+    person.sees("requests a second")
+    person.presses("k", modifiers=CONTROL)
+    wait_for(lambda: person.focus() == "Command", "the palette")
+    person.presses("Escape")
+    wait_for(lambda: not person.browser.evaluate("!!document.querySelector('.palette')"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_fit_a_phone_and_have_no_serious_accessibility_findings(
+    person: Person, filled: str, page: str, pictures: Path
+) -> None:
+    place = f"#/{page}/{filled}" if page in ("tables", "explore") else f"#/{page}"
+    ready = {
+        "tables": "Indexes",
+        "explore": "20 items",
+        "partiql": "Statement",
+        "heat": "Capacity",
+        "streams": "Streams",
+    }
+    for scheme in ("light", "dark"):
+        person.browser.prefer(scheme)
+        person.open(place)
+        person.sees(ready[page])
+        assert serious_findings(person.browser) == []
+    person.photographs(pictures / f"{page}-dark.png")
+    person.open(place, width=380)
+    person.sees(ready[page])
+    assert person.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    person.photographs(pictures / f"{page}-phone.png")
+    person.browser.prefer("light")
+
+
+def test_the_editor_has_no_serious_accessibility_findings(person: Person, filled: str) -> None:
+    person.open(f"#/explore/{filled}")
+    person.clicks("person-0")
+    person.sees("Save")
+    assert serious_findings(person.browser) == []
+    person.open("#/tables?create=1")
+    person.sees("Partition key")
+    assert serious_findings(person.browser) == []
+
+
+def serious_findings(browser: Browser) -> list[Any]:
+    """Those of axe, once nothing on the page moves any more."""
+    browser.evaluate(STILL)
+    browser.evaluate(AXE.read_text() + "; 0")
+    script = """axe.run(document, {resultTypes: ["violations"]}).then((found) =>
+        found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
+            .map((one) => [one.id, one.nodes.map((node) => node.html.slice(0, 200))]))"""
+    return list(browser.evaluate(script))
+
+
+def test_dark_and_light_are_chosen_by_hand_and_kept(person: Person) -> None:
+    person.open()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = person.browser.evaluate(ground)
+    person.clicks("Switch between dark and light")
+    after = person.browser.evaluate(ground)
+    assert after != before
+    person.open()
+    assert person.browser.evaluate(ground) == after
+    person.browser.evaluate("localStorage.clear()")
+
+
+def test_an_edit_survives_a_server_that_is_killed_and_started_again(
+    chromium: Browser, tmp_path: Path, pictures: Path, start: Callable[..., Server]
+) -> None:
+    data = tmp_path / "data"
+    server = start("serve", "--data", data, "--port", "0")
+    client = server.client()
+    client.create_table(
+        TableName="items",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.put_item(TableName="items", Item={"pk": {"S": "a"}, "n": {"N": "1"}})
+    person = Person(chromium, server.url)
+    person.open("#/explore/items")
+    person.clicks("a")
+    person.fills("Value of n", "2")
+    server.kill()
+    person.clicks("Save")
+    person.sees("The server does not answer. Trying again every second")
+    person.photographs(pictures / "gone.png")
+    again = start("serve", "--data", data, "--port", str(server.port))
+    person.sees("Connected again.")
+    assert person.value("Value of n") == "2"
+    person.clicks("Save")
+    person.sees("Item saved.")
+    item = again.client().get_item(TableName="items", Key={"pk": {"S": "a"}})["Item"]
+    assert item == {"pk": {"S": "a"}, "n": {"N": "2"}}
+    wait_for(lambda: person.cells()[0][-1] == "N 2", "the new value in the list")
+    chromium.complaints.clear()

@@ -1,0 +1,117 @@
+"""The page of tables: what it lists, creates, changes and deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from .person import Person
+
+
+def test_the_list_shows_what_a_table_is(
+    person: Person, client: Any, table: Callable[..., str], pictures: Path
+) -> None:
+    name = table(
+        "customer",
+        "date",
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+        LocalSecondaryIndexes=[
+            {
+                "IndexName": "same",
+                "KeySchema": [
+                    {"AttributeName": "customer", "KeyType": "HASH"},
+                    {"AttributeName": "date", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+    client.update_time_to_live(
+        TableName=name, TimeToLiveSpecification={"AttributeName": "ends", "Enabled": True}
+    )
+    for n in range(3):
+        client.put_item(TableName=name, Item={"customer": {"S": "a"}, "date": {"S": str(n)}})
+    person.open()
+    person.sees("NEW_IMAGE", "#tables")
+    row = next(cells for cells in person.cells("#tables") if cells[0] == name)
+    assert row[1].split() == ["customer", "(S)", "·", "date", "(S)"]
+    assert row[2] == "3"
+    assert row[4:9] == ["on demand", "1", "NEW_IMAGE", "ends", "ACTIVE"]
+    person.photographs(pictures / "tables.png")
+
+
+def test_a_table_is_created_with_an_index_as_the_shown_call_says(
+    person: Person, client: Any, pictures: Path
+) -> None:
+    person.open("#/tables?create=1")
+    person.fills("Name", "Orders")
+    person.fills("Partition key", "customer")
+    person.fills("Sort key (optional)", "placed")
+    person.clicks("Add index")
+    person.sees("Index 1")
+    person.browser.evaluate("document.querySelectorAll('fieldset input')[0].focus()")
+    person.types("by-state")
+    person.browser.evaluate("document.querySelectorAll('fieldset input')[1].focus()")
+    person.types("state")
+    person.clicks("API call: CreateTable")
+    person.sees('"IndexName": "by-state"', "[role=dialog]")
+    person.photographs(pictures / "create-table.png")
+    person.clicks("Create table")
+    person.sees("Table Orders was created.")
+    found = client.describe_table(TableName="Orders")["Table"]
+    assert [key["AttributeName"] for key in found["KeySchema"]] == ["customer", "placed"]
+    assert found["GlobalSecondaryIndexes"][0]["IndexName"] == "by-state"
+    assert found["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+
+
+def test_a_refused_table_says_why_and_keeps_what_was_typed(
+    person: Person, table: Callable[..., str]
+) -> None:
+    name = table()
+    person.open("#/tables?create=1")
+    person.fills("Name", name)
+    person.clicks("Create table")
+    person.sees("ResourceInUseException")
+    assert person.value("Name") == name
+
+
+def test_settings_are_changed_by_the_calls_that_are_shown(
+    person: Person, client: Any, table: Callable[..., str], pictures: Path
+) -> None:
+    name = table()
+    person.open(f"#/tables/{name}")
+    person.sees("Recovery to a moment")
+    person.photographs(pictures / "table.png")
+    person.clicks("Change")
+    person.chooses("Stream", "KEYS_ONLY")
+    person.fills("Time to live attribute (empty: off)", "ends")
+    person.fills("Name", "by-city")
+    person.fills("Partition key", "city")
+    person.sees("UpdateTimeToLive", "[role=dialog]")
+    person.clicks("Apply")
+    person.sees(f"Table {name} was changed.")
+    found = client.describe_table(TableName=name)["Table"]
+    assert found["StreamSpecification"]["StreamViewType"] == "KEYS_ONLY"
+    assert found["GlobalSecondaryIndexes"][0]["IndexName"] == "by-city"
+    expiry = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    assert expiry["AttributeName"] == "ends"
+
+
+def test_a_table_is_deleted_only_by_its_name(
+    person: Person, client: Any, table: Callable[..., str], pictures: Path
+) -> None:
+    name = table()
+    person.open(f"#/tables/{name}")
+    person.clicks("Delete")
+    person.fills(f"Type {name} to confirm", "something else")
+    assert not person.can("Delete table")
+    person.photographs(pictures / "delete-table.png")
+    person.fills(f"Type {name} to confirm", name)
+    person.clicks("Delete table")
+    person.sees(f"Table {name} was deleted.")
+    with pytest.raises(ClientError, match="not found"):
+        client.describe_table(TableName=name)

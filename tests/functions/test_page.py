@@ -1,0 +1,49 @@
+"""Every example of docs/functions.md does what it shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from partita import settings
+from partita.settings import Function, Schedule, Sink
+
+from ..processes import Server
+
+PAGE = (Path(__file__).parents[2] / "docs" / "functions.md").read_text()
+
+
+def examples(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_the_programs_do_what_they_show(server: Server) -> None:
+    said = []
+    for program in examples("python"):
+        done = subprocess.run(
+            [sys.executable, "-c", program.replace("http://127.0.0.1:8000", server.url)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said.append(done.stdout)
+    assert said == ["Hello, Ada\n", "Creating\n"]
+
+
+def test_the_settings_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "partita.toml"
+    path.write_text("\n".join(examples("toml")))
+    loaded = settings.load(path)
+    assert (len(loaded.functions), len(loaded.schedules), len(loaded.sinks)) == (1, 2, 3)
+
+
+def test_the_page_names_every_setting() -> None:
+    shown = "\n".join(examples("toml"))
+    for kind in (Function, Schedule, Sink):
+        for field in msgspec.structs.fields(kind):
+            if field.name != "maximum_retries":
+                assert re.search(rf"\b{field.name} = ", shown), f"{field.name} is not on the page"

@@ -1,0 +1,232 @@
+"""Schedules: EventBridge Scheduler's API, the settings' form, and what they call."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from ..processes import Server
+from .packages import ROLE, create, wait_for
+
+OFF = {"Mode": "OFF"}
+WRITE_DOWN = """
+import json
+
+def handler(event, context):
+    with open("{path}", "a") as file:
+        file.write(json.dumps(event) + "\\n")
+"""
+
+
+@pytest.fixture(scope="session")
+def scheduler(server: Server) -> Any:
+    return server.client("scheduler")
+
+
+def at(seconds: float) -> str:
+    return f"at({datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S})"
+
+
+def events(path: Path) -> list[Any]:
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+@pytest.fixture
+def function(functions: Any, name: str, tmp_path: Path) -> tuple[str, Path]:
+    """A function that writes down its events: its ARN, and the file."""
+    path = tmp_path / "events"
+    return create(functions, name, WRITE_DOWN.format(path=path))["FunctionArn"], path
+
+
+def test_a_schedule_is_created_read_changed_listed_and_deleted(scheduler: Any, name: str) -> None:
+    target = {"Arn": "arn:aws:lambda:us-east-1:123456789012:function:f", "RoleArn": ROLE}
+    created = scheduler.create_schedule(
+        Name=name, ScheduleExpression="rate(5 days)", FlexibleTimeWindow=OFF, Target=target
+    )
+    assert created["ScheduleArn"].endswith(f":schedule/default/{name}")
+    got = scheduler.get_schedule(Name=name)
+    assert (got["ScheduleExpression"], got["State"]) == ("rate(5 days)", "ENABLED")
+    assert got["Target"] == target
+    scheduler.update_schedule(
+        Name=name,
+        ScheduleExpression="cron(0 12 * * ? *)",
+        ScheduleExpressionTimezone="Europe/Berlin",
+        FlexibleTimeWindow=OFF,
+        Target=target,
+        State="DISABLED",
+    )
+    got = scheduler.get_schedule(Name=name)
+    assert (got["ScheduleExpression"], got["State"]) == ("cron(0 12 * * ? *)", "DISABLED")
+    listed = scheduler.list_schedules(NamePrefix=name)["Schedules"]
+    assert [(one["Name"], one["State"]) for one in listed] == [(name, "DISABLED")]
+    with pytest.raises(scheduler.exceptions.ConflictException):
+        scheduler.create_schedule(
+            Name=name, ScheduleExpression="rate(1 day)", FlexibleTimeWindow=OFF, Target=target
+        )
+    scheduler.delete_schedule(Name=name)
+    with pytest.raises(scheduler.exceptions.ResourceNotFoundException):
+        scheduler.get_schedule(Name=name)
+
+
+def test_a_rate_calls_a_function_again_and_again(
+    scheduler: Any, name: str, function: tuple[str, Path]
+) -> None:
+    # A minute passes in a second here.
+    arn, path = function
+    attributes = {"due": "scheduled-time", "by": "schedule-arn"}
+    text = json.dumps({key: f"<aws.scheduler.{one}>" for key, one in attributes.items()})
+    scheduler.create_schedule(
+        Name=name,
+        ScheduleExpression="rate(1 minute)",
+        FlexibleTimeWindow=OFF,
+        Target={"Arn": arn, "RoleArn": ROLE, "Input": text},
+    )
+    seen = wait_for(lambda: events(path), lambda seen: len(seen) >= 2)
+    scheduler.delete_schedule(Name=name)
+    assert seen[0]["by"].endswith(f"/{name}")
+    assert seen[0]["due"] < seen[1]["due"]
+
+
+def test_once_at_a_moment_and_then_deleted(
+    scheduler: Any, name: str, function: tuple[str, Path]
+) -> None:
+    arn, path = function
+    scheduler.create_schedule(
+        Name=name,
+        ScheduleExpression=at(1),
+        FlexibleTimeWindow=OFF,
+        Target={"Arn": arn, "RoleArn": ROLE},
+        ActionAfterCompletion="DELETE",
+    )
+    (event,) = wait_for(lambda: events(path))
+    assert event["detail-type"] == "Scheduled Event"
+    assert event["source"] == "aws.scheduler"
+    wait_for(lambda: not scheduler.list_schedules(NamePrefix=name)["Schedules"])
+
+
+def test_a_schedule_starts_a_machine(scheduler: Any, server: Server, name: str) -> None:
+    machines = server.client("stepfunctions")
+    definition = {"StartAt": "A", "States": {"A": {"Type": "Pass", "End": True}}}
+    arn = machines.create_state_machine(name=name, definition=json.dumps(definition), roleArn=ROLE)[
+        "stateMachineArn"
+    ]
+    scheduler.create_schedule(
+        Name=name,
+        ScheduleExpression=at(1),
+        FlexibleTimeWindow=OFF,
+        Target={"Arn": arn, "RoleArn": ROLE, "Input": '{"a": 1}'},
+    )
+    (execution,) = wait_for(lambda: machines.list_executions(stateMachineArn=arn)["executions"])
+    described = machines.describe_execution(executionArn=execution["executionArn"])
+    assert json.loads(described["input"]) == {"a": 1}
+
+
+def test_a_schedule_calls_an_operation(scheduler: Any, server: Server, name: str) -> None:
+    client = server.client()
+    client.create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    item = {"TableName": name, "Item": {"pk": {"S": "scheduled"}}}
+    scheduler.create_schedule(
+        Name=name,
+        ScheduleExpression=at(1),
+        FlexibleTimeWindow=OFF,
+        Target={
+            "Arn": "arn:aws:scheduler:::aws-sdk:dynamodb:putItem",
+            "RoleArn": ROLE,
+            "Input": json.dumps(item),
+        },
+    )
+    assert wait_for(lambda: client.scan(TableName=name)["Items"]) == [{"pk": {"S": "scheduled"}}]
+
+
+def test_groups_take_their_schedules_along(scheduler: Any, name: str) -> None:
+    scheduler.create_schedule_group(Name=name)
+    scheduler.create_schedule(
+        Name="s",
+        GroupName=name,
+        ScheduleExpression="rate(1 day)",
+        FlexibleTimeWindow=OFF,
+        Target={"Arn": "arn:aws:lambda:us-east-1:123456789012:function:f", "RoleArn": ROLE},
+    )
+    assert len(scheduler.list_schedules(GroupName=name)["Schedules"]) == 1
+    scheduler.delete_schedule_group(Name=name)
+    with pytest.raises(scheduler.exceptions.ResourceNotFoundException):
+        scheduler.get_schedule(Name="s", GroupName=name)
+
+
+@pytest.mark.parametrize(
+    ("expression", "target"),
+    [
+        ("rate(1 minutes)", "lambda:us-east-1:123456789012:function:f"),
+        ("rate(0 days)", "lambda:us-east-1:123456789012:function:f"),
+        ("cron(0 12 * * * *)", "lambda:us-east-1:123456789012:function:f"),
+        ("cron(61 12 * * ? *)", "lambda:us-east-1:123456789012:function:f"),
+        ("whenever", "lambda:us-east-1:123456789012:function:f"),
+        ("rate(1 day)", "sqs:us-east-1:123456789012:no-sink"),
+        ("rate(1 day)", "ecs:us-east-1:123456789012:cluster/c"),
+    ],
+)
+def test_what_cannot_be_scheduled_is_refused(
+    scheduler: Any, name: str, expression: str, target: str
+) -> None:
+    with pytest.raises(ClientError) as caught:
+        scheduler.create_schedule(
+            Name=name,
+            ScheduleExpression=expression,
+            FlexibleTimeWindow=OFF,
+            Target={"Arn": f"arn:aws:{target}", "RoleArn": ROLE},
+        )
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+
+
+def test_a_schedule_of_the_settings_runs_and_what_was_missed_runs_once(
+    serve: Any, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    (tmp_path / "clockwork.py").write_text(WRITE_DOWN.format(path=seen))
+    settings = tmp_path / "partita.toml"
+    settings.write_text("""
+[[functions]]
+name = "tick"
+handler = "clockwork:handler"
+
+[[schedules]]
+name = "minutely"
+expression = "rate(1 minute)"
+function = "tick"
+input = {n = 1}
+""")
+    arguments = ("serve", "--port", "0", "--data", tmp_path / "data", "--config", settings)
+    server = serve(*arguments, "--time-scale", "60")
+    wait_for(lambda: events(seen))
+    server.kill()
+    before = len(events(seen))
+    # From now on a minute is a minute: only what was missed can come soon.
+    server = serve(*arguments)
+    wait_for(lambda: len(events(seen)) > before)
+    assert events(seen)[-1] == {"n": 1}
+    scheduler = server.client("scheduler")
+    (listed,) = scheduler.list_schedules(GroupName="settings")["Schedules"]
+    assert listed["Name"] == "minutely"
+    with pytest.raises(scheduler.exceptions.ConflictException):
+        scheduler.delete_schedule(Name="minutely", GroupName="settings")
+
+
+def test_a_wrong_expression_in_the_settings_is_told_of_at_the_start(tmp_path: Path) -> None:
+    from ..processes import run
+
+    settings = tmp_path / "partita.toml"
+    settings.write_text('[[schedules]]\nname = "s"\nexpression = "daily"\nfunction = "f"\n')
+    completed = run("serve", "--port", "0", "--in-memory", "--config", settings)
+    assert completed.returncode == 1
+    assert "Invalid Schedule Expression daily." in completed.stderr

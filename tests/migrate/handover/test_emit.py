@@ -1,0 +1,268 @@
+"""`partita migrate create --emit`: each text checked by the tool that it is written for."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from partita.migrate.folder import Folder
+from partita.migrate.handover.create import create
+from partita.migrate.handover.emit import emit
+from partita.migrate.handover.emit.cloudformation import template
+from partita.migrate.handover.emit.names import distinct, pascal_case, snake_case
+from partita.migrate.handover.tables import tables_of
+from tests.processes import ENVIRONMENT, Server, run
+
+from .conftest import ORDERS, SESSIONS, MakeDesign
+
+REGIONS = ["us-east-1", "eu-west-1"]
+ON_DEMAND = "\n[create]\ncapacity = 'on-demand'\nstream = 'none'\ntable_class = 'STANDARD'\n"
+SETTINGS = pytest.mark.parametrize("settings", [None, ON_DEMAND], ids=["provisioned", "on-demand"])
+CDK = "aws-cdk-lib==2.275.0"
+CDK_VENV = Path(__file__).parents[3] / ".peers" / CDK.replace("==", "-")
+SCRIPT_SECONDS_MAX = 120
+INSTALL_SECONDS_MAX = 900
+
+
+def written(design: MakeDesign, format: str, settings: str | None = None) -> tuple[Folder, str]:
+    folder = design() if settings is None else design(settings=settings)
+    (one,) = emit(folder, (format,))
+    assert one.tables == [ORDERS, SESSIONS]
+    return folder, (folder.path / one.file).read_text()
+
+
+def environment(server: Server) -> dict[str, str]:
+    """Of a user of the server: its URL and credentials, and nothing else of AWS."""
+    own = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("AWS_")}
+    return {
+        **own,
+        "AWS_ENDPOINT_URL_DYNAMODB": server.url,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+
+
+def test_the_command_writes_every_format(design: MakeDesign) -> None:
+    folder = design()
+    formats = ("cloudformation", "terraform", "cdk", "boto3", "cli")
+    options = [word for format in formats for word in ("--emit", format)]
+    printed = run("migrate", "create", folder.path, "--json", *options)
+    assert printed.returncode == 0, printed.stderr
+    found = json.loads(printed.stdout)
+    assert [one["format"] for one in found] == list(formats)
+    assert all((folder.path / one["file"]).stat().st_size > 500 for one in found)
+    assert run("migrate", "create", folder.path, "--emit", "yaml").returncode == 2
+
+
+@SETTINGS
+def test_cloudformation_passes_cfn_lint(design: MakeDesign, settings: str | None) -> None:
+    lint = pytest.importorskip("cfnlint.api", reason="cfn-lint is not installed").lint
+    _, text = written(design, "cloudformation", settings)
+    assert lint(text, regions=REGIONS) == []
+    resources = json.loads(text)["Resources"]
+    assert resources["SessionsTable"]["Properties"]["TimeToLiveSpecification"] == {
+        "AttributeName": "expires", "Enabled": True,
+    }  # fmt: skip
+    # The linter would say so: the same template with an index on an attribute that is not defined.
+    del resources["ShopOrdersTable"]["Properties"]["AttributeDefinitions"][0]
+    assert lint(json.dumps({"Resources": resources}), regions=REGIONS) != []
+
+
+@SETTINGS
+def test_terraform_fits_the_schema_of_the_provider(
+    design: MakeDesign, settings: str | None
+) -> None:
+    schema = json.loads((Path(__file__).parent / "aws_dynamodb_table.schema.json").read_text())
+    validator = jsonschema_rs.validator_for(schema)
+    _, text = written(design, "terraform", settings)
+    tables = json.loads(text)["resource"]["aws_dynamodb_table"]
+    assert list(tables) == ["shop_orders", "sessions"]
+    for table in tables.values():
+        assert [error.message for error in validator.iter_errors(table)] == []
+    orders = tables["shop_orders"]
+    assert orders["local_secondary_index"] == [
+        {"name": "by-time", "range_key": "placed_at", "projection_type": "ALL"}
+    ]
+    assert ("read_capacity" in orders) == (settings is None)
+    assert not validator.is_valid(orders | {"partition_key": "id"})
+
+
+@SETTINGS
+def test_the_boto3_script_makes_what_create_makes(
+    server: Server, dynamodb: Any, design: MakeDesign, settings: str | None
+) -> None:
+    folder, _ = written(design, "boto3", settings)
+    command = [sys.executable, str(folder.path / "tables_boto3.py")]
+    made = finished(command, environment(server))
+    assert f"{ORDERS} was made." in made
+    assert [one.action for one in create(folder, server.url).tables] == ["unchanged", "unchanged"]
+    assert f"{ORDERS} is there already" in finished(command, environment(server))
+
+
+def test_the_cli_script_makes_what_create_makes(
+    server: Server, dynamodb: Any, design: MakeDesign
+) -> None:
+    aws = Path(sys.executable).with_name("aws")
+    if not aws.exists():
+        pytest.skip("awscli is not installed")
+    folder, _ = written(design, "cli")
+    path = {"PATH": f"{aws.parent}{os.pathsep}{os.environ['PATH']}"}
+    made = finished(["bash", str(folder.path / "tables.sh")], environment(server) | path)
+    assert f"{ORDERS} was made." in made
+    assert [one.action for one in create(folder, server.url).tables] == ["unchanged", "unchanged"]
+
+
+def finished(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=SCRIPT_SECONDS_MAX
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@SETTINGS
+def test_the_cdk_source_has_the_properties_of_the_tables(
+    design: MakeDesign, settings: str | None
+) -> None:
+    folder, text = written(design, "cdk", settings)
+    compile(text, "tables_cdk.py", "exec")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    orders, sessions = tables_of(folder)
+
+    def of(function: str) -> list[dict[str, str]]:
+        return [
+            {one.arg: ast.unparse(one.value) for one in call.keywords if one.arg}
+            for call in calls
+            if isinstance(call.func, ast.Attribute) and call.func.attr == function
+        ]
+
+    first, second = of("Table")
+    assert first["partition_key"] == (
+        "dynamodb.Attribute(name='customer_id', type=dynamodb.AttributeType.NUMBER)"
+    )
+    assert first["table_name"] == repr(ORDERS)
+    assert second["time_to_live_attribute"] == "'expires'"
+    assert "sort_key" not in second and "time_to_live_attribute" not in first
+    throughput = orders.create.get("ProvisionedThroughput", {})
+    assert first.get("read_capacity") == (
+        str(throughput["ReadCapacityUnits"]) if settings is None else None
+    )
+    assert [one["index_name"] for one in of("add_global_secondary_index")] == [
+        repr(one["IndexName"]) for one in orders.indexes
+    ]
+    assert of("add_global_secondary_index")[0]["non_key_attributes"] == "['total']"
+    assert [one["sort_key"] for one in of("add_local_secondary_index")] == [
+        "dynamodb.Attribute(name='placed_at', type=dynamodb.AttributeType.STRING)"
+    ]
+    assert sessions.time_to_live == "expires"
+
+
+def test_names_that_a_tool_would_mistake_for_one_stay_apart() -> None:
+    names = ["my.table", "my-table", "2nd", "été"]
+    assert distinct(names, pascal_case) == {
+        "my.table": "MyTable", "my-table": "MyTable2", "2nd": "Table2nd", "été": "T",
+    }  # fmt: skip
+    assert list(distinct(names, snake_case).values()) == [
+        "my_table", "my_table2", "table_2nd", "t",
+    ]  # fmt: skip
+
+
+# The tools themselves, where they can be had.
+
+
+@pytest.mark.soak
+@SETTINGS
+def test_cdk_synthesises_the_cloudformation_that_is_emitted(
+    design: MakeDesign, settings: str | None, tmp_path: Path
+) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("the CDK runs on node, which is not installed")
+    python = CDK_VENV / "bin" / "python"
+    if not python.exists():
+        venv.create(CDK_VENV, with_pip=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", CDK]
+        subprocess.run(install, check=True, timeout=INSTALL_SECONDS_MAX)
+    folder, _ = written(design, "cdk", settings)
+    out = tmp_path / "cdk.out"
+    environment = {
+        **os.environ,
+        "CDK_OUTDIR": str(out),
+        "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+    }
+    subprocess.run(
+        [python, folder.path / "tables_cdk.py"],
+        check=True,
+        env=environment,
+        timeout=SCRIPT_SECONDS_MAX,
+    )
+    (synthesised,) = out.glob("*.template.json")
+    resources = json.loads(synthesised.read_text())["Resources"].values()
+    found = [one["Properties"] for one in resources if one["Type"] == "AWS::DynamoDB::Table"]
+    expected = [one["Properties"] for one in template(tables_of(folder))["Resources"].values()]
+    assert [in_order(one) for one in found] == [in_order(one) for one in expected]
+
+
+def in_order(properties: dict[str, Any]) -> dict[str, Any]:
+    """Without what is so anyway, and lists that are sets in one order."""
+    same = {"BillingMode": "PROVISIONED", "DeletionProtectionEnabled": False}
+    left = {name: value for name, value in properties.items() if same.get(name) != value}
+    by: dict[str, Callable[[Any], str]] = {
+        "AttributeDefinitions": lambda one: str(one["AttributeName"]),
+        "Tags": lambda one: str(one["Key"]),
+    }
+    return {
+        name: sorted(value, key=by[name]) if name in by else value for name, value in left.items()
+    }
+
+
+@pytest.mark.soak
+@SETTINGS
+def test_terraform_applies_it_and_finds_nothing_left_to_do(
+    server: Server, dynamodb: Any, design: MakeDesign, settings: str | None, tmp_path: Path
+) -> None:
+    plugins = os.environ.get("PARTITA_TERRAFORM_PLUGINS")
+    if shutil.which("terraform") is None or not plugins:
+        pytest.skip("no terraform, or PARTITA_TERRAFORM_PLUGINS names no folder with its provider")
+    recovery = "\n[estimate]\npoint_in_time_recovery = false\n"
+    folder = design(settings=(settings or "\n[create]\ncapacity = 'provisioned'\n") + recovery)
+    emit(folder, ("terraform",))
+    place = tmp_path / "terraform"
+    place.mkdir()
+    shutil.copy(folder.path / "tables.tf.json", place)
+    provider = {
+        "region": "us-east-1",
+        "access_key": "test",
+        "secret_key": "test",
+        "skip_credentials_validation": True,
+        "skip_requesting_account_id": True,
+        "skip_metadata_api_check": True,
+        "endpoints": [{"dynamodb": server.url}],
+    }
+    (place / "provider.tf.json").write_text(json.dumps({"provider": {"aws": provider}}))
+
+    def terraform(*arguments: str) -> str:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
+        done = subprocess.run(
+            ["terraform", f"-chdir={place}", *arguments, "-no-color"],
+            env=own, capture_output=True, text=True, timeout=SCRIPT_SECONDS_MAX,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    terraform("init", f"-plugin-dir={plugins}")
+    terraform("validate")
+    terraform("apply", "-auto-approve")
+    assert [one.action for one in create(folder, server.url).tables] == ["unchanged", "unchanged"]
+    assert "No changes." in terraform("plan")

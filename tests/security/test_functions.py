@@ -1,0 +1,181 @@
+"""Functions, mappings and schedules behind the gate: they may do what their roles may."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+from uuid import uuid4
+
+import pytest
+
+from ..functions.packages import create, wait_for
+from .people import ACCOUNT, People, refusal, statement, table_arn
+
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
+WRITES = """
+import boto3
+
+def handler(event, context):
+    client = boto3.client("dynamodb")
+    for record in event.get("Records", [{"dynamodb": {"Keys": event.get("key")}}]):
+        key = record["dynamodb"]["Keys"]
+        client.put_item(TableName="written", Item={"pk": {"S": "from-" + key["pk"]["S"]}})
+"""
+
+
+def trusting(service: str) -> dict[str, Any]:
+    principal = {"Service": f"{service}.amazonaws.com"}
+    return {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+
+
+@pytest.fixture(scope="module")
+def functions(people: People, administrator: Any, admin: Any) -> Any:
+    admin.create_table(
+        TableName="written",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
+    )
+    written = table_arn("written")
+    reads = [f"dynamodb:{name}" for name in ("GetRecords", "GetShardIterator", "DescribeStream")]
+    people.add_role("writer", trusting("lambda"), statement("dynamodb:PutItem", written))
+    people.add_role("reader", trusting("lambda"), statement("dynamodb:GetItem", written))
+    people.add_role("stream-reader", trusting("lambda"), statement(reads, f"{written}/stream/*"))
+    people.add_role("foreign", trusting("states"), statement("*"))
+    people.add_role("scheduled", trusting("scheduler"), statement("dynamodb:PutItem", written))
+    people.add_role("idle", trusting("scheduler"), statement("dynamodb:GetItem", written))
+    return people.client(administrator, "lambda")
+
+
+@pytest.fixture
+def function(functions: Any) -> Iterator[Callable[[str], str]]:
+    names: list[str] = []
+
+    def make(role: str) -> str:
+        names.append(f"f-{uuid4().hex[:12]}")
+        create(functions, names[-1], WRITES, Role=f"{ROLE}{role}")
+        return names[-1]
+
+    yield make
+    for name in names:
+        functions.delete_function(FunctionName=name)
+
+
+def invoked(functions: Any, name: str, key: str) -> tuple[bool, str]:
+    event = json.dumps({"key": {"pk": {"S": key}}})
+    answer = functions.invoke(FunctionName=name, Payload=event)
+    return "FunctionError" not in answer, answer["Payload"].read().decode()
+
+
+def find(admin: Any, key: str) -> Any:
+    return admin.get_item(TableName="written", Key={"pk": {"S": key}}, ConsistentRead=True).get(
+        "Item"
+    )
+
+
+def test_a_function_may_do_what_its_role_may(
+    functions: Any, function: Callable[[str], str], admin: Any
+) -> None:
+    is_done, payload = invoked(functions, function("writer"), "a")
+    assert is_done, payload
+    assert find(admin, "from-a")
+
+
+def test_a_function_may_do_no_more(
+    functions: Any, function: Callable[[str], str], admin: Any
+) -> None:
+    is_done, payload = invoked(functions, function("reader"), "b")
+    assert not is_done and "dynamodb:PutItem" in payload and "assumed-role/reader" in payload
+    assert find(admin, "from-b") is None
+
+
+@pytest.mark.parametrize("role", ["foreign", "missing"])
+def test_a_role_that_does_not_trust_lambda_is_refused(functions: Any, role: str) -> None:
+    with pytest.raises(functions.exceptions.InvalidParameterValueException, match="assumed"):
+        create(functions, f"f-{uuid4().hex[:12]}", WRITES, Role=f"{ROLE}{role}")
+
+
+def test_an_invocation_needs_the_right_on_the_function(
+    people: People, functions: Any, function: Callable[[str], str]
+) -> None:
+    name, other = function("writer"), function("writer")
+    arn = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:{name}"
+    client = people.client(people.add(statement("lambda:InvokeFunction", arn)), "lambda")
+    assert invoked(client, name, "c")[0]
+    assert invoked(client, arn, "c")[0]
+    code, text = refusal(client.invoke, FunctionName=other)
+    assert code == "AccessDeniedException" and f"function:{other}" in text
+    code, _ = refusal(client.invoke, FunctionName=name, Qualifier="live")
+    assert code == "AccessDeniedException"
+
+
+def test_nobody_calls_a_function_without_a_signature(
+    people: People, functions: Any, function: Callable[[str], str]
+) -> None:
+    name = function("writer")
+    assert people.server is not None
+    path = f"{people.server.url}/2015-03-31/functions/{name}"
+    code = functions.get_function(FunctionName=name)["Code"]["Location"]
+    package = code.rpartition("=")[2]
+    unsigned = {"Authorization": "AWS4-HMAC-SHA256 Credential=a/b/c/d/e, SignedHeaders=host, "}
+    for url, headers in (
+        (f"{path}/invocations", {}),
+        (f"{path}/invocations", unsigned),
+        (code, {}),
+        (f"{path}/code?X-Amz-Signature={package}", unsigned),
+    ):
+        data = b"{}" if url.endswith("invocations") else None
+        with pytest.raises(HTTPError) as caught:
+            urlopen(Request(url, data, headers | {"Content-Type": "application/json"}))
+        with caught.value as refused:
+            assert refused.code == 403, url
+
+
+def test_a_mapping_reads_its_stream_with_the_rights_of_the_function(
+    people: People, functions: Any, function: Callable[[str], str], admin: Any
+) -> None:
+    stream = admin.describe_table(TableName="written")["Table"]["LatestStreamArn"]
+    asked = {"EventSourceArn": stream, "StartingPosition": "TRIM_HORIZON"}
+    code, text = refusal(
+        functions.create_event_source_mapping, FunctionName=function("writer"), **asked
+    )
+    assert code == "InvalidParameterValueException" and "Cannot access stream" in text
+    created = functions.create_event_source_mapping(FunctionName=function("stream-reader"), **asked)
+    admin.put_item(TableName="written", Item={"pk": {"S": "streamed"}})
+
+    def result() -> str:
+        found = functions.get_event_source_mapping(UUID=created["UUID"])
+        return str(found["LastProcessingResult"])
+
+    # It is called with what it may read, and fails with what it may not write.
+    assert wait_for(result, lambda seen: seen != "No records processed").startswith("PROBLEM")
+    functions.delete_event_source_mapping(UUID=created["UUID"])
+
+
+def test_a_schedule_calls_its_target_with_the_rights_of_its_role(
+    people: People, administrator: Any, functions: Any, admin: Any
+) -> None:
+    scheduler = people.client(administrator, "scheduler")
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    for role in ("idle", "scheduled"):
+        item = {"TableName": "written", "Item": {"pk": {"S": f"by-{role}"}}}
+        scheduler.create_schedule(
+            Name=role,
+            ScheduleExpression=f"at({soon:%Y-%m-%dT%H:%M:%S})",
+            FlexibleTimeWindow={"Mode": "OFF"},
+            Target={
+                "Arn": "arn:aws:scheduler:::aws-sdk:dynamodb:putItem",
+                "RoleArn": f"{ROLE}{role}",
+                "Input": json.dumps(item),
+                "RetryPolicy": {"MaximumRetryAttempts": 0},
+            },
+        )
+    assert wait_for(lambda: find(admin, "by-scheduled"))
+    time.sleep(0.5)
+    assert find(admin, "by-idle") is None

@@ -1,0 +1,114 @@
+"""Requests that are signed rightly and malformed in every other way: refused, never with a 500."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partita.client.services import SERVICES
+from partita.client.signing import Credentials, signed_headers
+from partita.server.security.directory import AccessKey
+
+from .people import REGION, People, statement
+from .test_operations import CASES, ROWS
+
+NAMES = st.sampled_from(
+    [
+        *("TableName", "Key", "Item", "RequestItems", "TransactItems", "Statement", "Statements"),
+        *("Get", "Put", "Update", "Delete", "PutRequest", "DeleteRequest", "Keys", "StreamArn"),
+        *("ResourceArn", "ShardIterator", "Parameters", "KeyConditions", "Expected", "roleArn"),
+        *("stateMachineArn", "tags", "routingConfiguration", "Tags", "StreamName", "NextToken"),
+    ]
+)
+TEXTS = st.sampled_from(
+    [
+        "",
+        "Books",
+        "arn:aws:dynamodb:us-east-1:123456789012:table/Books",
+        "SELECT * FROM x",
+        "|",
+        "é",
+    ]
+) | st.text(max_size=12)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+class Sender:
+    def __init__(self, url: str, key: AccessKey) -> None:
+        self._host = urlsplit(url).netloc
+        self._key = Credentials(key.id, key.secret)
+        self.connection = http.client.HTTPConnection(self._host, timeout=30)
+
+    def send(self, service: str, operation: str, request: Any) -> int:
+        description = SERVICES[service]
+        body = json.dumps(request).encode()
+        headers = {
+            "Host": self._host,
+            "Content-Type": description.content_type,
+            "X-Amz-Target": f"{description.target}.{operation}",
+        }
+        headers |= signed_headers(description, REGION, self._key, headers, body, time.time())
+        self.connection.request("POST", "/", body, headers)
+        answer = self.connection.getresponse()
+        answer.read()
+        return answer.status
+
+
+@pytest.fixture(scope="module")
+def sender(people: People) -> Iterator[Sender]:
+    """Of one whose policies look at every key that there is."""
+    condition = {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*", "dynamodb:Attributes": "*"},
+        "StringNotEqualsIfExists": {
+            "dynamodb:Select": "x",
+            "aws:ResourceTag/x": "x",
+            "aws:RequestTag/x": "x",
+        },
+    }
+    assert people.server is not None
+    key = people.add(statement("*", Condition=condition))
+    one = Sender(people.server.url, key)
+    yield one
+    one.connection.close()
+
+
+def spoilt(request: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """The request with members replaced, or anything."""
+    return (
+        st.dictionaries(st.sampled_from(sorted(request)) | NAMES, VALUES, max_size=3).map(
+            lambda changes: {**request, **changes}
+        )
+        if request
+        else VALUES
+    ) | VALUES
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_nothing_malformed_is_answered_with_a_500(sender: Sender, data: st.DataObject) -> None:
+    skipped = {"StartSyncExecution", "GetActivityTask"}
+    cases = [case for case in CASES if case[1] not in skipped and case[0] != "states"]
+    service, operation = data.draw(st.sampled_from(cases))
+    request = data.draw(spoilt(ROWS[service][operation].request))
+    assert sender.send(service, operation, request) in (200, 400), request
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_so_it_is_with_workflows(sender: Sender, data: st.DataObject) -> None:
+    operations = ["CreateStateMachineAlias", "ListExecutions", "TagResource", "DescribeActivity"]
+    operation = data.draw(st.sampled_from(operations))
+    request = data.draw(spoilt(ROWS["states"][operation].request))
+    assert sender.send("states", operation, request) in (200, 400), request

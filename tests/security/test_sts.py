@@ -1,0 +1,216 @@
+"""STS: who am I, sessions of users and of roles, and URLs that are signed."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from msgspec.structs import replace
+
+from partita.server.security.directory import AccessKey, set_status
+
+from .people import ACCOUNT, ADMINISTRATOR, People, client_for, refusal, statement, table_arn
+
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
+
+
+def in_session(people: People, credentials: dict[str, Any], service: str = "dynamodb") -> Any:
+    assert people.server is not None
+    return client_for(
+        people.server.url,
+        credentials["AccessKeyId"],
+        credentials["SecretAccessKey"],
+        service,
+        credentials["SessionToken"],
+    )
+
+
+def trust(*principals: str, **more: Any) -> dict[str, Any]:
+    return {
+        "Effect": "Allow",
+        "Principal": {"AWS": list(principals)},
+        "Action": "sts:AssumeRole",
+        **more,
+    }
+
+
+def test_everybody_may_know_who_they_are(people: People) -> None:
+    key = people.add(statement("dynamodb:ListTables"))
+    identity = people.client(key, "sts").get_caller_identity()
+    name = people.name_of(key)
+    assert identity["Arn"] == f"arn:aws:iam::{ACCOUNT}:user/{name}"
+    assert identity["Account"] == ACCOUNT
+    assert identity["UserId"].startswith("AIDA")
+
+
+def test_a_stranger_is_refused_in_stss_words(people: People) -> None:
+    assert people.server is not None
+    sts = client_for(people.server.url, "AKIAIOSFODNN7EXAMPLE", "x", "sts")
+    assert refusal(sts.get_caller_identity) == (
+        "InvalidClientTokenId",
+        "The security token included in the request is invalid.",
+    )
+
+
+def test_a_wrong_secret_is_refused_in_stss_words(people: People, administrator: AccessKey) -> None:
+    assert people.server is not None
+    sts = client_for(people.server.url, administrator.id, "x", "sts")
+    assert refusal(sts.get_caller_identity)[0] == "SignatureDoesNotMatch"
+
+
+def test_a_presigned_url_is_taken_by_sts(people: People, administrator: AccessKey) -> None:
+    sts = people.client(administrator, "sts")
+    url = sts.generate_presigned_url("get_caller_identity", ExpiresIn=60, HttpMethod="GET")
+    with urlopen(url) as answer:
+        assert b"<Arn>arn:aws:iam::" in answer.read()
+    with pytest.raises(HTTPError) as refused:
+        urlopen(url.replace("GetCallerIdentity", "GetSessionToken"))
+    assert b"SignatureDoesNotMatch" in refused.value.read()
+
+
+def test_a_session_of_a_user_may_do_what_the_user_may(people: People) -> None:
+    key = people.add(statement(["dynamodb:ListTables", "sts:GetSessionToken"]))
+    given = people.client(key, "sts").get_session_token(DurationSeconds=900)["Credentials"]
+    session = in_session(people, given)
+    assert "TableNames" in session.list_tables()
+    assert refusal(session.describe_limits)[0] == "AccessDeniedException"
+    again = in_session(people, given, "sts")
+    assert refusal(again.get_session_token) == (
+        "AccessDenied",
+        "Cannot call GetSessionToken with session credentials",
+    )
+
+
+def test_a_session_ends_with_its_user(people: People) -> None:
+    key = people.add(policies=[ADMINISTRATOR])
+    session = in_session(people, people.client(key, "sts").get_session_token()["Credentials"])
+    assert session.list_tables()
+    name = people.name_of(key)
+    people.change(lambda directory: set_status(directory, name, None, is_active=False))
+    assert refusal(session.list_tables)[0] == "UnrecognizedClientException"
+
+
+def test_a_token_that_was_changed_is_nobodys(people: People, administrator: AccessKey) -> None:
+    given = people.client(administrator, "sts").get_session_token()["Credentials"]
+    for token in (given["SessionToken"][:-8] + "AAAAAAA=", "AAAA", "no base64!"):
+        session = in_session(people, {**given, "SessionToken": token})
+        assert refusal(session.list_tables)[0] == "UnrecognizedClientException"
+
+
+def test_a_key_of_a_session_without_its_token_is_nobodys(
+    people: People, administrator: AccessKey
+) -> None:
+    assert people.server is not None
+    given = people.client(administrator, "sts").get_session_token()["Credentials"]
+    client = client_for(people.server.url, given["AccessKeyId"], given["SecretAccessKey"])
+    assert refusal(client.list_tables)[0] == "UnrecognizedClientException"
+
+
+def test_a_role_is_for_those_whom_it_trusts(people: People) -> None:
+    trusted, other = people.add(), people.add(statement("sts:AssumeRole"))
+    people.add_role(
+        "reader",
+        trust(f"arn:aws:iam::{ACCOUNT}:user/{people.name_of(trusted)}"),
+        statement("dynamodb:ListTables"),
+    )
+    asked = {"RoleArn": f"{ROLE}reader", "RoleSessionName": "tester"}
+    answer = people.client(trusted, "sts").assume_role(**asked)
+    arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/reader/tester"
+    assert answer["AssumedRoleUser"]["Arn"] == arn
+    session = in_session(people, answer["Credentials"])
+    assert session.list_tables()
+    code, message = refusal(session.describe_table, TableName="xyz")
+    assert (code, message) == (
+        "AccessDeniedException",
+        f"User: {arn} is not authorized to perform: dynamodb:DescribeTable on resource: "
+        f"{table_arn('xyz')} because no identity-based policy allows the dynamodb:DescribeTable "
+        "action",
+    )
+    name = people.name_of(other)
+    assert refusal(people.client(other, "sts").assume_role, **asked) == (
+        "AccessDenied",
+        f"User: arn:aws:iam::{ACCOUNT}:user/{name} is not authorized to perform: sts:AssumeRole on "
+        f"resource: {ROLE}reader",
+    )
+
+
+def test_a_role_that_trusts_the_account_leaves_it_to_policies(people: People) -> None:
+    people.add_role("shared", trust(ACCOUNT), statement("dynamodb:ListTables"))
+    asked = {"RoleArn": f"{ROLE}shared", "RoleSessionName": "s1"}
+    without, with_right = people.add(), people.add(statement("sts:AssumeRole", f"{ROLE}shared"))
+    assert refusal(people.client(without, "sts").assume_role, **asked)[0] == "AccessDenied"
+    assert people.client(with_right, "sts").assume_role(**asked)
+
+
+def test_an_external_id_that_the_trust_asks_for(people: People) -> None:
+    key = people.add(policies=[ADMINISTRATOR])
+    people.add_role(
+        "external",
+        trust(ACCOUNT, Condition={"StringEquals": {"sts:ExternalId": "x-1"}}),
+        statement("dynamodb:ListTables"),
+    )
+    sts = people.client(key, "sts")
+    asked = {"RoleArn": f"{ROLE}external", "RoleSessionName": "s1"}
+    assert refusal(sts.assume_role, **asked)[0] == "AccessDenied"
+    assert refusal(sts.assume_role, **asked, ExternalId="x-2")[0] == "AccessDenied"
+    assert sts.assume_role(**asked, ExternalId="x-1")
+
+
+def test_a_session_policy_narrows_a_role(people: People) -> None:
+    key = people.add(policies=[ADMINISTRATOR])
+    people.add_role("wide", trust(ACCOUNT), statement("dynamodb:*"))
+    narrow = '{"Version":"2012-10-17","Statement":{"Effect":"Allow","Resource":"*",'
+    narrow += '"Action":["dynamodb:ListTables","kinesis:*"]}}'
+    asked = {"RoleArn": f"{ROLE}wide", "RoleSessionName": "s1", "Policy": narrow}
+    session = in_session(people, people.client(key, "sts").assume_role(**asked)["Credentials"])
+    assert session.list_tables()
+    code, message = refusal(session.describe_limits)
+    assert code == "AccessDeniedException"
+    assert message.endswith("because no session policy allows the dynamodb:DescribeLimits action")
+    kinesis = in_session(
+        people, people.client(key, "sts").assume_role(**asked)["Credentials"], "kinesis"
+    )
+    assert refusal(kinesis.list_streams)[0] == "AccessDeniedException"
+
+
+def test_a_role_that_is_gone_ends_its_sessions(people: People) -> None:
+    key = people.add(policies=[ADMINISTRATOR])
+    people.add_role("short", trust(ACCOUNT), statement("dynamodb:*"))
+    asked = {"RoleArn": f"{ROLE}short", "RoleSessionName": "s1"}
+    session = in_session(people, people.client(key, "sts").assume_role(**asked)["Credentials"])
+    assert session.list_tables()
+    people.change(
+        lambda directory: replace(
+            directory,
+            roles={name: role for name, role in directory.roles.items() if name != "short"},
+        )
+    )
+    assert refusal(session.list_tables)[0] == "UnrecognizedClientException"
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"RoleSessionName": "s1"}, "ValidationError"),
+        ({"RoleArn": "no arn", "RoleSessionName": "s1"}, "ValidationError"),
+        ({"RoleArn": f"{ROLE}wide", "RoleSessionName": "a b"}, "ValidationError"),
+        (
+            {"RoleArn": f"{ROLE}wide", "RoleSessionName": "s1", "Policy": "{}"},
+            "MalformedPolicyDocument",
+        ),
+        (
+            {"RoleArn": f"{ROLE}wide", "RoleSessionName": "s1", "DurationSeconds": 10},
+            "ValidationError",
+        ),
+        (
+            {"RoleArn": f"{ROLE}wide", "RoleSessionName": "s1", "DurationSeconds": 43200},
+            "ValidationError",
+        ),
+    ],
+)
+def test_wrong_parameters(people: People, asked: dict[str, Any], code: str) -> None:
+    key = people.add(policies=[ADMINISTRATOR])
+    people.add_role("wide", trust(ACCOUNT), statement("dynamodb:*"))
+    assert refusal(people.client(key, "sts").assume_role, **asked)[0] == code

@@ -1,0 +1,97 @@
+"""A statement is understood to the last word, or refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from partita.migrate.statements.parsing import parse_statement
+from partita.migrate.statements.question import (
+    Constant,
+    Insertion,
+    Modification,
+    NotExact,
+    Parameter,
+    Question,
+)
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+
+from ..schemas import foreign_key, inventory, table
+
+SHOP = inventory(
+    table("users", "id, name string, born date?", "id"),
+    table(
+        "orders",
+        "id, user_id, total decimal, note string?",
+        "id",
+        foreign_keys=[foreign_key("user_id", "users.id")],
+    ),
+)
+LOOKUP = SchemaLookup(SHOP)
+
+
+def question(sql: str) -> Question:
+    found = parse_statement(sql, LOOKUP)
+    assert isinstance(found, Question)
+    return found
+
+
+def test_tests_order_and_limit_are_told() -> None:
+    found = question(
+        "SELECT o.id FROM orders o WHERE o.user_id = $1 AND total > 5 AND note IS NOT NULL"
+        " ORDER BY total DESC LIMIT 3 OFFSET ?"
+    )
+    assert [(test.ref.column, test.operator) for test in found.tests] == [
+        ("user_id", "="),
+        ("total", ">"),
+        ("note", "is not null"),
+    ]
+    assert found.tests[0].values == (Parameter("user_id", found.tests[0].ref),)
+    assert found.tests[1].values == (Constant(5),)
+    assert [(one.ref.column, one.is_descending) for one in found.order] == [("total", True)]
+    assert (found.limit, found.offset) == (3, Parameter("offset"))
+
+
+def test_joins_make_columns_the_same() -> None:
+    found = question("SELECT * FROM orders o JOIN users u ON u.id = o.user_id WHERE u.name = ?")
+    (test,) = found.tests
+    assert str(test.ref) == "users.name"
+    ids = next(ref for ref in found.columns if str(ref) == "users.id")
+    assert {str(ref) for ref in found.same(ids)} == {"users.id", "orders.user_id"}
+
+
+def test_what_the_application_finishes_is_said_and_its_rows_are_asked_for() -> None:
+    found = question("SELECT user_id, SUM(total) FROM orders WHERE user_id = ? GROUP BY user_id")
+    assert found.finish == "groups the rows"
+    assert {ref.column for ref in found.columns} == {"user_id", "total"}
+
+
+def test_writes_are_told() -> None:
+    insertion = parse_statement("INSERT INTO users (id, name) VALUES (?, 'x')", LOOKUP)
+    assert isinstance(insertion, Insertion)
+    assert insertion.values[1] == Constant("x")
+    change = parse_statement("UPDATE orders SET total = total - ? WHERE id = ?", LOOKUP)
+    assert isinstance(change, Modification)
+    assert [(one.ref.column, one.sign) for one in change.changes] == [("total", -1)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT * FROM users WHERE id = ? OR name = ?", "alternatives"),
+        ("SELECT * FROM users WHERE lower(name) = ?", "LOWER(name)"),
+        ("SELECT * FROM users u WHERE EXISTS (SELECT 1 FROM orders)", "exist"),
+        ("SELECT * FROM users WHERE id IN (SELECT user_id FROM orders)", "SELECT inside"),
+        ("SELECT * FROM users a JOIN users b ON a.id = b.id", "twice"),
+        ("SELECT * FROM users WHERE name LIKE ?", "parameter of LIKE"),
+        ("SELECT * FROM users WHERE born = id", "compares columns"),
+        ("SELECT DISTINCT ON (name) * FROM users WHERE id = ?", "not understood"),
+        ("SELECT * FROM users WHERE id = ? ORDER BY born NULLS LAST", "sorted"),
+        ("SELECT * FROM users UNION SELECT * FROM users", "several SELECTs"),
+        ("INSERT INTO users (id) VALUES (1) ON CONFLICT DO NOTHING", "there already"),
+        ("UPDATE users SET name = upper(name) WHERE id = 1", "compares columns"),
+        ("SELECT * FROM nobody WHERE id = 1", "not among the tables"),
+    ],
+)
+def test_what_is_not_understood_is_refused(sql: str, reason: str) -> None:
+    with pytest.raises(NotExact, match=reason.replace("(", r"\(").replace(")", r"\)")):
+        parse_statement(sql, LOOKUP)
