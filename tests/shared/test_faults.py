@@ -147,3 +147,42 @@ def test_a_leader_that_was_stopped_past_its_lease_is_fenced(postgresql: PostgreS
         time.sleep(2)
         assert _leader(postgresql, "fenced") == moved
         assert number(first.client(), table, "a", "n") == 1
+
+
+def test_a_server_says_once_that_its_database_is_away_and_goes_on_or_stops_when_told() -> None:
+    PostgreSQL.require()
+    with PostgreSQL() as postgresql, processes.starting() as start:
+        storage = storage_url(postgresql, "away")
+        assert processes.run("storage", "init", storage).returncode == 0
+        server = start("serve", "--port", "0", "--storage", storage)
+        client = server.client()
+        table = create(client)
+        postgresql.kill()
+        for _ in range(4):
+            with pytest.raises(ClientError) as refused:
+                client.put_item(TableName=table, Item=item("a"))
+            assert refused.value.response["Error"]["Code"] == "InternalServerError"
+        postgresql.start()
+        _wait_for_a_put(client, table)
+        postgresql.kill()
+        with pytest.raises(ClientError):
+            client.put_item(TableName=table, Item=item("b"))
+        started = time.monotonic()
+        code, lines = server.terminate()
+        assert code == 0
+        assert time.monotonic() - started < 10
+        assert [line.partition("used")[0].split()[-2:] for line in lines.splitlines()] in (
+            [["cannot", "be"], ["can", "be"]],
+            [["cannot", "be"], ["can", "be"], ["cannot", "be"]],
+        ), lines
+
+
+def _wait_for_a_put(client: Any, table: str) -> None:
+    deadline = time.monotonic() + MOVES_SECONDS_MAX
+    while True:
+        try:
+            client.put_item(TableName=table, Item=item("a"))
+            return
+        except ClientError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)

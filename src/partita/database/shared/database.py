@@ -70,7 +70,7 @@ class SharedDatabase:
             self.service.meter()
 
         self._rounds = Rounds(connections, view, ledger, instance, clock, reload)
-        self._leadership = Leadership(connections, instance)
+        self._leadership = Leadership(connections, instance, self._rounds.refresh_catalog)
         now = self._rounds.clock
         scaling = Scaling(catalog, view, now, ledger, schedules)
         events = EventJobs(event_streams, view, now)

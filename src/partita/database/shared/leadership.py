@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
 
-from partita.database.storage.postgresql.commit import Lease
+from psycopg import AsyncConnection
+
+from partita.database.storage.postgresql.commit import Lease, OutcomeUnknown
 from partita.database.storage.postgresql.connections import Connections
+from partita.database.storage.postgresql.heartbeat import beat
 from partita.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -40,11 +45,19 @@ _FORGET_COMMITS: Final = "DELETE FROM partita_commits WHERE at < now() - interva
 _SEEN: Final = "UPDATE partita_instances SET seen_at = now() WHERE number = %s"
 
 
+Refresh = Callable[[AsyncConnection[Any]], Awaitable[None]]
+
+
 class Leadership:
-    def __init__(self, connections: Connections, instance: int) -> None:
+    """Says every second that this server is there, and asks to lead."""
+
+    def __init__(self, connections: Connections, instance: int, refresh: Refresh) -> None:
+        """`refresh` is what else is to be done as often."""
         self._connections = connections
         self._instance = instance
+        self._refresh = refresh
         self._task: asyncio.Task[None] | None = None
+        self._is_stopping = asyncio.Event()
         self.lease: Lease | None = None
         """While this server leads, as far as it knows; its commits find out."""
 
@@ -54,8 +67,10 @@ class Leadership:
     async def stop(self) -> None:
         if self._task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        self._is_stopping.set()
+        await self._task
+        if self.lease is None:
+            return
         try:
             async with self._connections.one() as connection:
                 await connection.execute(_RELEASE, [NAME, self._instance])
@@ -63,16 +78,24 @@ class Leadership:
             logger.warning("%s The lease runs out by itself.", error)
 
     async def _keep(self) -> None:
-        while True:
+        while not self._is_stopping.is_set():
             try:
                 await self._renew()
-            except StorageError as error:
+                self._connections.availability.recover()
+            except StorageError:
                 self.lease = None
-                logger.error("%s", error)
-            await asyncio.sleep(RENEWAL_SECONDS)
+            except OutcomeUnknown:
+                self.lease = None
+                self._connections.availability.fail("its standby does not confirm commits")
+            except Exception:
+                self.lease = None
+                logger.exception("The lease could not be renewed.")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_stopping.wait(), RENEWAL_SECONDS)
 
     async def _renew(self) -> None:
         async with self._connections.one() as connection:
+            await beat(connection)
             await connection.execute(_SEEN, [self._instance])
             parameters = {"name": NAME, "holder": self._instance, "seconds": LEASE_SECONDS}
             cursor = await connection.execute(_TAKE, parameters)
@@ -81,3 +104,4 @@ class Leadership:
             if self.lease is not None:
                 await connection.execute(_SUM_COUNTS)
                 await connection.execute(_FORGET_COMMITS)
+            await self._refresh(connection)

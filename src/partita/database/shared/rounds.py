@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 
 from partita.clock import Clock
 from partita.database.events import layout as event_layout
@@ -34,6 +35,7 @@ from partita.database.storage.postgresql.commit import (
 )
 from partita.database.storage.postgresql.connections import Connections
 from partita.database.storage.postgresql.fetch import fetch
+from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.errors import InternalServerError, RequestError, StorageError, ThrottlingException
@@ -51,6 +53,8 @@ TRANSACTION_SECONDS_MAX: Final = 0.5
 """The same for a transaction; then it conflicts."""
 OUTCOME_SECONDS_MAX: Final = 30.0
 """For how long the database is asked what became of a commit."""
+LAST_OUTCOME_SECONDS_MAX: Final = 3.0
+"""The same while the server stops."""
 INSTANCE_BITS: Final = 40
 LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDATE"
 UNKNOWN_VERSION: Final = 0
@@ -96,6 +100,7 @@ class Rounds:
         self._figures: dict[bytes, bytes] = {}
         """Counts as they were a moment ago: for writes, which only move them."""
         self._now: float | None = None
+        self._is_stopping = False
         self.catalog_version = 0
         ledger.is_lacking = lambda: self._view.known.is_lacking
 
@@ -115,6 +120,7 @@ class Rounds:
 
     async def stop(self) -> None:
         """Let what is under way come to its end."""
+        self._is_stopping = True
         for lane in (self._reads, self._writes, self._exclusive):
             await lane.stop()
 
@@ -165,9 +171,15 @@ class Rounds:
         wanted, parts = known.take_wanted()
         fetched = await fetch(connection, wanted, bucket_of)
         known.add(wanted, parts, fetched)
+        if fetched.beat_age_seconds > STALE_SECONDS and _is_idle(connection):
+            await beat(connection)
         if fetched.catalog_version != self.catalog_version:
             await self._load_catalog(connection)
         return fetched.catalog_version == version
+
+    async def refresh_catalog(self, connection: AsyncConnection[Any]) -> None:
+        """For what looks at the catalog before any request does: rights, and pages."""
+        await self._fetch(connection, Known(), self.catalog_version)
 
     async def _load_catalog(self, connection: AsyncConnection[Any]) -> None:
         """Read the catalog into memory, all at once when everything of it is there."""
@@ -280,6 +292,7 @@ class Rounds:
         remaining: list[Decided] = []
         try:
             await commit(connection, plan, bucket_of)
+            self._connections.availability.recover()
             lost = ()
         except Overtaken as error:
             changed = error.keys
@@ -349,13 +362,14 @@ class Rounds:
 
     async def _is_committed(self, token: int) -> bool:
         """Ask until there is an answer: a guess could lose a write, or do it twice."""
-        end = self._clock() + OUTCOME_SECONDS_MAX
+        started = self._clock()
         while True:
             try:
                 async with self._connections.one() as connection:
                     return await is_committed(connection, token)
             except (StorageError, OutcomeUnknown):
-                if self._clock() > end:
+                limit = LAST_OUTCOME_SECONDS_MAX if self._is_stopping else OUTCOME_SECONDS_MAX
+                if self._clock() - started > limit:
                     raise
                 await asyncio.sleep(0.2)
 
@@ -418,6 +432,11 @@ class Rounds:
                 raise
 
 
+def _is_idle(connection: AsyncConnection[Any]) -> bool:
+    """Outside of a transaction, whose commit shows by itself that the primary is one."""
+    return connection.info.transaction_status == TransactionStatus.IDLE
+
+
 class _Lane:
     """Requests that wait, and the rounds that take them."""
 
@@ -471,8 +490,8 @@ class _Lane:
         """Whatever happens, everybody who waits hears of it; rounds take out who was answered."""
         try:
             await self._run(requests)
-        except StorageError as error:
-            logger.error("%s", error)
+        except (StorageError, OutcomeUnknown):
+            # An operator has heard of it from the connections.
             self._refuse(requests)
         except Exception:
             logger.exception("A round failed.")

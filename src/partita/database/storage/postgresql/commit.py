@@ -202,7 +202,7 @@ async def finish(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Buc
     """The second round trip: write what follows from what was checked, and commit."""
     statements = _Statements(connection)
     try:
-        async with _on_all_copies(connection), connection.pipeline():
+        async with on_all_copies(connection), connection.pipeline():
             await _write_the_rest(statements, plan, bucket)
             await statements.run("COMMIT")
     except psycopg.Error as error:
@@ -214,7 +214,7 @@ async def finish(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Buc
 
 async def is_committed(connection: AsyncConnection[Any], token: int) -> bool:
     """Whether a transaction with an unknown outcome was committed; if not, it never will be."""
-    async with _on_all_copies(connection):
+    async with on_all_copies(connection):
         try:
             await connection.execute(_TOKEN, [token])
         except psycopg.errors.UniqueViolation:
@@ -225,7 +225,7 @@ async def is_committed(connection: AsyncConnection[Any], token: int) -> bool:
 
 
 @asynccontextmanager
-async def _on_all_copies(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
+async def on_all_copies(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
     """A commit that PostgreSQL warns of may be on the primary only: its outcome is unknown."""
     warnings: list[str] = []
 

@@ -35,7 +35,9 @@ _COUNTS: Final = """
     SELECT key, sum(items)::bigint, sum(bytes)::bigint FROM partita_counts
     WHERE key = ANY(%b::bytea[]) GROUP BY key"""
 _SEQUENCES: Final = "SELECT key, last FROM partita_sequences WHERE key = ANY(%b::bytea[])"
-_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1"
+_CATALOG: Final = """
+    SELECT c.version, extract(epoch FROM clock_timestamp() - h.at)::float8
+    FROM partita_catalog c, partita_heartbeat h WHERE c.id = 1 AND h.id = 1"""
 
 
 class Row(NamedTuple):
@@ -67,6 +69,8 @@ class Fetched(NamedTuple):
     counts: dict[bytes, tuple[int, int]]
     sequences: dict[bytes, int]
     catalog_version: int
+    beat_age_seconds: float
+    """How long ago the heartbeat was moved."""
 
 
 async def fetch(connection: AsyncConnection[Any], wanted: Wanted, bucket: Bucket) -> Fetched:
@@ -93,7 +97,7 @@ async def fetch(connection: AsyncConnection[Any], wanted: Wanted, bucket: Bucket
         [_page(page, answer) for page, answer in zip(wanted.ranges, found, strict=True)],
         {key: (items, size) for key, items, size in counts},
         dict(sequences),
-        catalog[0][0],
+        *catalog[0],
     )
 
 

@@ -25,6 +25,9 @@ TABLES: Final = (
     """CREATE TABLE partita_catalog (
         id smallint NOT NULL PRIMARY KEY, version bigint NOT NULL)""",
     "INSERT INTO partita_catalog VALUES (1, 1)",
+    """CREATE TABLE partita_heartbeat (
+        id smallint NOT NULL PRIMARY KEY, at timestamptz NOT NULL)""",
+    "INSERT INTO partita_heartbeat VALUES (1, now())",
     """CREATE TABLE partita_commits (
         token bigint NOT NULL PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())""",
     """CREATE TABLE partita_leases (
