@@ -19,6 +19,7 @@ from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
+from partita.database.operations.context import ReadContext
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
@@ -38,6 +39,7 @@ from partita.server.http.messages import Handle, HttpRequest, Reply
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import PAGES
+from partita.server.peers import Leader, LedCompanion, Peers
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.settings import Settings, Trigger
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
     from partita.server.security.tls import Certificate, Tls
 
 NO_SETTINGS = Settings()
+ANY_HOST = ("", "0.0.0.0", "::")
+ALONE = Leader("", "", is_here=True)
+"""A server with a database of its own leads itself."""
 MEMORY_FOLDER = Path("/dev/shm")
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
@@ -92,6 +97,7 @@ def serve(
     is_lenient: bool = False,
     durable: bool = True,
     storage: str | None = None,
+    advertise: str = "",
     capacity: str = OFF,
     response_cache_bytes: int | None = None,
     schedules: Sequence[ScheduledChange] = (),
@@ -113,7 +119,8 @@ def serve(
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
-    With `storage`, the URL of a PostgreSQL database, it is that one, which others may serve too.
+    With `storage`, the URL of a PostgreSQL database, it is that one, which others may serve too;
+    they reach this server under the host to `advertise`.
     `say` gets a line when requests are accepted. `response_cache_bytes` bounds the response cache;
     0 switches it off, without it there is a default. Functions are looked for in the folder of the
     settings, and files in it; clients may bring code of their own if `may_upload`, or without it if
@@ -147,7 +154,7 @@ def serve(
             )
             served = _embedded(open_engine(data, durable=durable), options)
         else:
-            served = await _shared(storage, settings, options)
+            served = await _shared(storage, options)
         database = served.database
         database.service.check_policy = _policy_problem
         since, last_sequences = 0.0, dict[str, str]()
@@ -170,8 +177,14 @@ def serve(
                 begin.client_certificate = secured.companion_certificate
             return msgspec.json.encode(begin)
 
-        workflows = Companion("partita.workflows", partial(start, STATES))
-        functions = Companion("partita.functions", partial(start, LAMBDA))
+        companions = {
+            STATES: partial(Companion, "partita.workflows", partial(start, STATES)),
+            LAMBDA: partial(Companion, "partita.functions", partial(start, LAMBDA)),
+        }
+        certificates = ("", "")
+        if secured is not None:
+            certificates = str(secured.files.certificate.absolute()), secured.companion_certificate
+        peers = Peers(companions, served.leader, *certificates)
         sites: dict[bytes, Handle] = {}
         # Nobody can sign in there yet, and it speaks plain HTTP to its server.
         if console != NO_CONSOLE and access is None and secured is None:
@@ -180,31 +193,38 @@ def serve(
         dispatcher = kind(
             **served.operations,
             pages=PAGES,
-            companions={STEP_FUNCTIONS: workflows},
+            companions={STEP_FUNCTIONS: LedCompanion(peers, STATES)},
             hosts=hosts,
-            rest=functions,
+            rest=LedCompanion(peers, LAMBDA),
             sites=sites,
         )
         handle: Handle = dispatcher.handle
         if access is not None:
             recorder = None if data is None else _recorder(data / AUDIT, audit_data)
             handle = _protected(dispatcher, database, access, recorder, limits)
+        if storage is not None:
+            handle = peers.guard(handle)
 
-        async def stop() -> None:
-            await asyncio.gather(workflows.stop(), functions.stop())
+        def resume() -> None:
+            """Something may be under way, or about to be called."""
+            if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
+                peers.start(STATES)
+            is_calling = settings.triggers or settings.schedules
+            if is_calling or database.service.catalog.find(FUNCTIONS_TABLE) is not None:
+                peers.start(LAMBDA)
 
         def ready(url: str) -> None:
             database.service.address = url.rpartition("//")[2]
-            database.start()
             nonlocal since
             since = database.service.clock()
-            last_sequences.update(_last_sequences(database, settings.triggers))
-            # Something may be under way, or about to be called.
-            if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
-                workflows.start()
-            is_calling = settings.triggers or settings.schedules
-            if is_calling or database.service.catalog.find(FUNCTIONS_TABLE) is not None:
-                functions.start()
+            if isinstance(database, Database):
+                database.start()
+                last_sequences.update(_last_sequences(database.reads, settings.triggers))
+                resume()
+            else:
+                reached_at = advertise or ("" if host not in ANY_HOST else database.own_host)
+                database.leadership.endpoint = _advertised(url, reached_at)
+                database.start(_led(database, peers, resume, last_sequences, settings.triggers))
             if access is None and warn is not None and not is_local(host):
                 warn(UNPROTECTED.format(host=host))
             say(f"Partita is ready on {url} ({served.kept or _kept(data, durable=durable)})")
@@ -222,13 +242,13 @@ def serve(
             if secured is not None:
                 secured.watch()
             context = None if secured is None else secured.context
-            await lifecycle.serve(listener, host, port, ready, stop, context)
+            await lifecycle.serve(listener, host, port, ready, peers.close, context)
         finally:
             if access is not None:
                 access.stop()
             if secured is not None:
                 secured.stop()
-            await stop()
+            await peers.close()
             await served.close()
 
     lifecycle.run(run)
@@ -240,6 +260,8 @@ class Served(NamedTuple):
     database: Database | SharedDatabase
     operations: dict[str, Any]
     close: Callable[[], Awaitable[None]]
+    leader: Callable[[], Leader | None]
+    """The server whose companions answer."""
     kept: str = ""
     """Where its data is, if it is not in a folder."""
 
@@ -270,33 +292,68 @@ def _embedded(engine: Engine, options: dict[str, Any]) -> Served:
         await large_requests.stop()
         database.close()
 
-    return Served(database, operations, close)
+    return Served(database, operations, close, lambda: ALONE)
 
 
-async def _shared(url: str, settings: Settings, options: dict[str, Any]) -> Served:
+async def _shared(url: str, options: dict[str, Any]) -> Served:
     """A database that several servers share: its room is loaded only for it."""
     from partita.database.shared.database import SharedDatabase, SharedOperations
     from partita.database.storage.postgresql.connections import place
 
-    if settings.triggers:
-        raise PartitaError("Triggers do not run with --storage: take them out of the settings.")
     database = await SharedDatabase.open(url, **options)
     shared = SharedOperations(database, READS, WRITES, ONLY_READS)
     operations = {"database": shared, "reads": {}, "writes": shared.handlers}
-    return Served(database, operations, database.close, place(url))
+
+    def leader() -> Leader | None:
+        found = database.leadership.leader
+        if found is None:
+            return None
+        return Leader(found.endpoint, found.secret, database.leadership.lease is not None)
+
+    return Served(database, operations, database.close, leader, place(url))
 
 
-def _last_sequences(
-    database: Database | SharedDatabase, triggers: Sequence[Trigger]
-) -> Iterator[tuple[str, str]]:
+def _led(
+    database: SharedDatabase,
+    peers: Peers,
+    resume: Callable[[], None],
+    last_sequences: dict[str, str],
+    triggers: Sequence[Trigger],
+) -> Callable[[], None]:
+    """What happens when this server begins to lead, or ends."""
+
+    def led() -> None:
+        if database.leadership.lease is None:
+            stopping.append(asyncio.ensure_future(peers.stop()))
+        else:
+            database.submit_read(sequences, {}, begin)
+
+    def sequences(context: ReadContext, request: object) -> bytes:
+        return msgspec.json.encode(dict(_last_sequences(context, triggers)))
+
+    def begin(found: bytes | BaseException) -> None:
+        if isinstance(found, bytes) and database.leadership.lease is not None:
+            last_sequences.update(msgspec.json.decode(found, type=dict[str, str]))
+            resume()
+
+    stopping: list[asyncio.Future[None]] = []
+    return led
+
+
+def _advertised(url: str, host: str) -> str:
+    """Where other servers reach one that listens on any address, or is behind another name."""
+    scheme, _, address = url.partition("://")
+    return f"{scheme}://{host}:{address.rpartition(':')[2]}" if host else url
+
+
+def _last_sequences(context: ReadContext, triggers: Sequence[Trigger]) -> Iterator[tuple[str, str]]:
     """What the streams have last that triggers read from now on."""
     for trigger in triggers:
         if trigger.table is None or trigger.starting_position != "LATEST":
             continue
-        snapshot = database.reads.snapshot
-        for stream in streams_of(snapshot, trigger.table):
-            last = sequence_number(last_sequence(snapshot, stream.number))
-            yield stream_arn(database.service, stream), last
+        for stream in streams_of(context.snapshot, trigger.table):
+            last = sequence_number(last_sequence(context.snapshot, stream.number))
+            yield stream_arn(context.service, stream), last
 
 
 def _check_settings(settings: Settings) -> None:

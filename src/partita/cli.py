@@ -152,6 +152,12 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="Keep the data in PostgreSQL instead, which other servers may share: "
     "postgresql://user@host/db.",
 )
+@click.option(
+    "--advertise",
+    metavar="HOST",
+    default="",
+    help="With --storage: where the other servers reach this one.  [default: --host]",
+)
 @click.option("--in-memory", is_flag=True, help="Keep nothing after the server stops.")
 @click.option(
     "--durability",
@@ -254,6 +260,7 @@ def serve(
     port: int,
     data: Path,
     storage: str | None,
+    advertise: str,
     in_memory: bool,
     durability: str,
     capacity: str,
@@ -291,6 +298,7 @@ def serve(
         kept,
         durable=durability == DURABLE,
         storage=storage,
+        advertise=advertise,
         capacity=capacity,
         response_cache_bytes=response_cache,
         schedules=scheduled_changes(loaded.capacity),

@@ -27,7 +27,7 @@ from partita.database.shared.leadership import Leadership
 from partita.database.shared.requests import RequestLedger, SharedRequest
 from partita.database.shared.rounds import Rounds
 from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.connections import Connections
+from partita.database.storage.postgresql.connections import Connections, host_towards
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.upkeep.destinations import DestinationJobs
@@ -60,6 +60,8 @@ class SharedDatabase:
     ) -> None:
         """`open` makes one."""
         self._connections = connections
+        self.own_host = ""
+        """The address of this machine that the database sees."""
         view = CurrentView()
         catalog, event_streams = Catalog(view), EventStreams(view)
         ledger = RequestLedger(clock, capacity)
@@ -70,7 +72,7 @@ class SharedDatabase:
             self.service.meter()
 
         self._rounds = Rounds(connections, view, ledger, instance, clock, reload)
-        self._leadership = Leadership(connections, instance, self._rounds.refresh_catalog)
+        self.leadership = Leadership(connections, instance, self._rounds.refresh_catalog)
         now = self._rounds.clock
         scaling = Scaling(catalog, view, now, ledger, schedules)
         events = EventJobs(event_streams, view, now)
@@ -104,21 +106,25 @@ class SharedDatabase:
             async with connections.one() as connection:
                 await schema.check(connection)
                 instance = await schema.register(connection)
+                own_host = host_towards(connection)
             database = SharedDatabase(connections, instance, **more)
+            database.own_host = own_host
             await database._rounds.load_catalog()
         except BaseException:
             await connections.close()
             raise
         return database
 
-    def start(self) -> None:
-        self._leadership.start()
+    def start(self, on_leadership: Callable[[], None]) -> None:
+        """Ask to lead, and work while it does; the callback is told when that changes."""
+        self.leadership.on_change = on_leadership
+        self.leadership.start()
         self._worker.start()
 
     async def close(self) -> None:
         self._worker.stop()
         await self._rounds.stop()
-        await self._leadership.stop()
+        await self.leadership.stop()
         await self._connections.close()
 
     def read(self, handler: ReadHandler, request: Request) -> bytes:
@@ -140,7 +146,7 @@ class SharedDatabase:
     def write(self, decide: Callable[[WriteBatch], Any], done: Callable[[Any], None]) -> None:
         """A piece of background work, if this server leads."""
         self._rounds.forget_figures()
-        lease = self._leadership.lease
+        lease = self.leadership.lease
         if lease is None:
             self._jobs.restart()
             done(False)

@@ -92,6 +92,15 @@ def hang_up(connection: AsyncConnection[Any]) -> None:
             own.shutdown(socket.SHUT_RDWR)
 
 
+def host_towards(connection: AsyncConnection[Any]) -> str:
+    """The address of this end of a connection; none of a socket in the file system."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as own:
+        if own.family not in (socket.AF_INET, socket.AF_INET6):
+            return ""
+        host: str = own.getsockname()[0]
+    return f"[{host}]" if ":" in host else host
+
+
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
     """A connection of its own, for a command."""

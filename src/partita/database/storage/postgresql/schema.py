@@ -35,7 +35,8 @@ TABLES: Final = (
         expires_at timestamptz NOT NULL)""",
     """CREATE TABLE partita_instances (
         number bigint NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        started_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now())
+        started_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now(),
+        endpoint text NOT NULL DEFAULT '', secret text NOT NULL DEFAULT '')
     """,
     "CREATE TABLE partita_format (version integer NOT NULL PRIMARY KEY)",
     f"INSERT INTO partita_format VALUES ({SCHEMA_VERSION})",
