@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -19,11 +19,12 @@ from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
+from partita.database.operations.context import ReadContext
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
-from partita.database.storage.engine import Engine
+from partita.database.storage.engine import Engine, Snapshot
 from partita.database.storage.lmdb import LmdbEngine
 from partita.errors import PartitaError
 from partita.functions.storage import TABLE as FUNCTIONS_TABLE
@@ -38,12 +39,14 @@ from partita.server.http.messages import Handle, HttpRequest, Reply
 from partita.server.http.origins import ALLOW_ORIGIN, Origins
 from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import PAGES
+from partita.server.peers import Leader, LedCompanion, Peers
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 from partita.settings import Settings, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
+    from partita.database.shared.database import SharedDatabase
     from partita.server.security.access import Access
     from partita.server.security.audit.events import Sampled
     from partita.server.security.audit.recorder import Recorder
@@ -53,6 +56,9 @@ if TYPE_CHECKING:
     from partita.server.security.tls import Certificate, Tls
 
 NO_SETTINGS = Settings()
+ANY_HOST = ("", "0.0.0.0", "::")
+ALONE = Leader("", "", is_here=True)
+"""A server with a database of its own leads itself."""
 MEMORY_FOLDER = Path("/dev/shm")
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
@@ -90,6 +96,8 @@ def serve(
     transient_seconds: float = 0.0,
     is_lenient: bool = False,
     durable: bool = True,
+    storage: str | None = None,
+    advertise: str = "",
     capacity: str = OFF,
     response_cache_bytes: int | None = None,
     schedules: Sequence[ScheduledChange] = (),
@@ -111,6 +119,8 @@ def serve(
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
+    With `storage`, the URL of a PostgreSQL database, it is that one, which others may serve too;
+    they reach this server under the host to `advertise`.
     `say` gets a line when requests are accepted. `response_cache_bytes` bounds the response cache;
     0 switches it off, without it there is a default. Functions are looked for in the folder of the
     settings, and files in it; clients may bring code of their own if `may_upload`, or without it if
@@ -131,21 +141,21 @@ def serve(
     secured = None if tls is None else _secured(tls)
 
     async def run() -> None:
-        loop = asyncio.get_running_loop()
-        database = Database(
-            open_engine(data, durable=durable),
-            call_soon=loop.call_soon,
-            call_from_thread=loop.call_soon_threadsafe,
-            call_later=loop.call_later,
-            clock=system_clock,
-            transient_seconds=transient_seconds,
-            is_lenient=is_lenient,
-            capacity=capacity,
-            schedules=schedules,
-            response_cache_bytes=(
+        options: dict[str, Any] = {
+            "clock": system_clock,
+            "transient_seconds": transient_seconds,
+            "is_lenient": is_lenient,
+            "capacity": capacity,
+            "schedules": schedules,
+        }
+        if storage is None:
+            options["response_cache_bytes"] = (
                 RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
-            ),
-        )
+            )
+            served = _embedded(open_engine(data, durable=durable), options)
+        else:
+            served = await _shared(storage, options)
+        database = served.database
         database.service.check_policy = _policy_problem
         since, last_sequences = 0.0, dict[str, str]()
 
@@ -167,51 +177,57 @@ def serve(
                 begin.client_certificate = secured.companion_certificate
             return msgspec.json.encode(begin)
 
-        workflows = Companion("partita.workflows", partial(start, STATES))
-        functions = Companion("partita.functions", partial(start, LAMBDA))
-        large_requests = LargeRequests(database)
+        companions = {
+            STATES: partial(Companion, "partita.workflows", partial(start, STATES)),
+            LAMBDA: partial(Companion, "partita.functions", partial(start, LAMBDA)),
+        }
+        certificates = ("", "")
+        if secured is not None:
+            certificates = str(secured.files.certificate.absolute()), secured.companion_certificate
+        peers = Peers(companions, served.leader, *certificates)
         sites: dict[bytes, Handle] = {}
         # Nobody can sign in there yet, and it speaks plain HTTP to its server.
         if console != NO_CONSOLE and access is None and secured is None:
             sites[CONSOLE_PATH[1:]] = _console(database, console, hosts)
         kind = Dispatcher if access is None else _gate()
         dispatcher = kind(
-            database,
-            READS,
-            WRITES,
-            ONLY_READS,
-            PAGES,
-            {name: partial(database.read_plainly, read) for name, read in PLAIN_READS.items()},
-            database.response_caches,
-            {STEP_FUNCTIONS: workflows},
-            hosts,
-            functions,
-            large_requests,
-            sites,
+            **served.operations,
+            pages=PAGES,
+            companions={STEP_FUNCTIONS: LedCompanion(peers, STATES)},
+            hosts=hosts,
+            rest=LedCompanion(peers, LAMBDA),
+            sites=sites,
         )
         handle: Handle = dispatcher.handle
         if access is not None:
             recorder = None if data is None else _recorder(data / AUDIT, audit_data)
             handle = _protected(dispatcher, database, access, recorder, limits)
+        if storage is not None:
+            handle = peers.guard(handle)
 
-        async def stop() -> None:
-            await asyncio.gather(workflows.stop(), functions.stop())
+        def resume() -> None:
+            """Something may be under way, or about to be called."""
+            if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
+                peers.start(STATES)
+            is_calling = settings.triggers or settings.schedules
+            if is_calling or database.service.catalog.find(FUNCTIONS_TABLE) is not None:
+                peers.start(LAMBDA)
 
         def ready(url: str) -> None:
             database.service.address = url.rpartition("//")[2]
-            database.start()
             nonlocal since
             since = database.service.clock()
-            last_sequences.update(_last_sequences(database, settings.triggers))
-            # Something may be under way, or about to be called.
-            if database.service.catalog.find(WORKFLOWS_TABLE) is not None:
-                workflows.start()
-            is_calling = settings.triggers or settings.schedules
-            if is_calling or database.service.catalog.find(FUNCTIONS_TABLE) is not None:
-                functions.start()
+            if isinstance(database, Database):
+                database.start()
+                last_sequences.update(_last_sequences(database.reads, settings.triggers))
+                resume()
+            else:
+                reached_at = advertise or ("" if host not in ANY_HOST else database.own_host)
+                database.leadership.endpoint = _advertised(url, reached_at)
+                database.start(_led(database, peers, resume, last_sequences, settings.triggers))
             if access is None and warn is not None and not is_local(host):
                 warn(UNPROTECTED.format(host=host))
-            say(f"Partita is ready on {url} ({_kept(data, durable=durable)})")
+            say(f"Partita is ready on {url} ({served.kept or _kept(data, durable=durable)})")
 
         try:
             listener = Listener(
@@ -226,28 +242,118 @@ def serve(
             if secured is not None:
                 secured.watch()
             context = None if secured is None else secured.context
-            await lifecycle.serve(listener, host, port, ready, stop, context)
+            await lifecycle.serve(listener, host, port, ready, peers.close, context)
         finally:
             if access is not None:
                 access.stop()
             if secured is not None:
                 secured.stop()
-            await large_requests.stop()
-            await stop()
-            database.close()
+            await peers.close()
+            await served.close()
 
     lifecycle.run(run)
 
 
-def _last_sequences(database: Database, triggers: Sequence[Trigger]) -> Iterator[tuple[str, str]]:
+class Served(NamedTuple):
+    """A database, and what a dispatcher is given of it."""
+
+    database: Database | SharedDatabase
+    operations: dict[str, Any]
+    close: Callable[[], Awaitable[None]]
+    leader: Callable[[], Leader | None]
+    """The server whose companions answer."""
+    kept: str = ""
+    """Where its data is, if it is not in a folder."""
+
+
+def _embedded(engine: Engine, options: dict[str, Any]) -> Served:
+    loop = asyncio.get_running_loop()
+    database = Database(
+        engine,
+        call_soon=loop.call_soon,
+        call_from_thread=loop.call_soon_threadsafe,
+        call_later=loop.call_later,
+        **options,
+    )
+    large_requests = LargeRequests(database)
+    operations = {
+        "database": database,
+        "reads": READS,
+        "writes": WRITES,
+        "only_reads": ONLY_READS,
+        "plain_reads": {
+            name: partial(database.read_plainly, read) for name, read in PLAIN_READS.items()
+        },
+        "response_caches": database.response_caches,
+        "large_requests": large_requests,
+    }
+
+    async def close() -> None:
+        await large_requests.stop()
+        database.close()
+
+    return Served(database, operations, close, lambda: ALONE)
+
+
+async def _shared(url: str, options: dict[str, Any]) -> Served:
+    """A database that several servers share: its room is loaded only for it."""
+    from partita.database.shared.database import SharedDatabase, SharedOperations
+    from partita.database.storage.postgresql.connections import place
+
+    database = await SharedDatabase.open(url, **options)
+    shared = SharedOperations(database, READS, WRITES, ONLY_READS)
+    operations = {"database": shared, "reads": {}, "writes": shared.handlers}
+
+    def leader() -> Leader | None:
+        found = database.leadership.leader
+        if found is None:
+            return None
+        return Leader(found.endpoint, found.secret, database.leadership.lease is not None)
+
+    return Served(database, operations, database.close, leader, place(url))
+
+
+def _led(
+    database: SharedDatabase,
+    peers: Peers,
+    resume: Callable[[], None],
+    last_sequences: dict[str, str],
+    triggers: Sequence[Trigger],
+) -> Callable[[], None]:
+    """What happens when this server begins to lead, or ends."""
+
+    def led() -> None:
+        if database.leadership.lease is None:
+            stopping.append(asyncio.ensure_future(peers.stop()))
+        else:
+            database.submit_read(sequences, {}, begin)
+
+    def sequences(context: ReadContext, request: object) -> bytes:
+        return msgspec.json.encode(dict(_last_sequences(context, triggers)))
+
+    def begin(found: bytes | BaseException) -> None:
+        if isinstance(found, bytes) and database.leadership.lease is not None:
+            last_sequences.update(msgspec.json.decode(found, type=dict[str, str]))
+            resume()
+
+    stopping: list[asyncio.Future[None]] = []
+    return led
+
+
+def _advertised(url: str, host: str) -> str:
+    """Where other servers reach one that listens on any address, or is behind another name."""
+    scheme, _, address = url.partition("://")
+    return f"{scheme}://{host}:{address.rpartition(':')[2]}" if host else url
+
+
+def _last_sequences(context: ReadContext, triggers: Sequence[Trigger]) -> Iterator[tuple[str, str]]:
     """What the streams have last that triggers read from now on."""
     for trigger in triggers:
         if trigger.table is None or trigger.starting_position != "LATEST":
             continue
-        snapshot = database.reads.snapshot
-        for stream in streams_of(snapshot, trigger.table):
-            last = sequence_number(last_sequence(snapshot, stream.number))
-            yield stream_arn(database.service, stream), last
+        for stream in streams_of(context.snapshot, trigger.table):
+            last = sequence_number(last_sequence(context.snapshot, stream.number))
+            yield stream_arn(context.service, stream), last
 
 
 def _check_settings(settings: Settings) -> None:
@@ -264,7 +370,7 @@ def _check_settings(settings: Settings) -> None:
             parse(schedule.expression, schedule.timezone, system_clock())
 
 
-def _console(database: Database, mode: str, hosts: Hosts) -> Handle:
+def _console(database: Database | SharedDatabase, mode: str, hosts: Hosts) -> Handle:
     """The pages in a browser; their room is loaded when the first of them is asked for."""
     loaded: list[Handle] = []
 
@@ -326,7 +432,7 @@ def _gate() -> type[Gate]:
 
 def _protected(
     dispatcher: Dispatcher,
-    database: Database,
+    database: Database | SharedDatabase,
     access: Access,
     recorder: Recorder | None,
     limits: LimitSettings | None,
@@ -362,15 +468,27 @@ def _service_caller(service: str, access_key_id: str) -> Caller:
 
 def check(data: Path, say: Callable[[str], None]) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
+    with opened_for_reading(data) as snapshot:
+        return _check(snapshot, say)
+
+
+def check_storage(url: str, say: Callable[[str], None]) -> bool:
+    """The same for what servers share in PostgreSQL."""
+    from partita.database.shared.stored_snapshot import stored_snapshot
+
+    with stored_snapshot(url) as snapshot:
+        return _check(snapshot, say)
+
+
+def _check(snapshot: Snapshot, say: Callable[[str], None]) -> bool:
     from partita.database.check.check import check as check_folder
     from partita.database.check.findings import Folder
 
-    with opened_for_reading(data) as snapshot:
-        folder = Folder(snapshot)
-        findings = 0
-        for finding in check_folder(folder):
-            findings += 1
-            say(str(finding))
+    folder = Folder(snapshot)
+    findings = 0
+    for finding in check_folder(folder):
+        findings += 1
+        say(str(finding))
     tables = len(folder.tables)
     looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries"
     if folder.changes:

@@ -49,10 +49,20 @@ LATE = {
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
     "policies": "partita.server.security.commands.policies:policies",
+    "storage": "partita.storage_commands:storage",
     "users": "partita.server.security.commands.users:users",
     "workflow": "partita.workflows.commands:workflow",
 }
 """Groups of commands whose modules are only loaded when they are asked for."""
+
+
+def _require_postgresql() -> None:
+    try:
+        import_module("psycopg_pool")
+    except ImportError as error:
+        raise PartitaError(
+            f"{error.name} is not installed; pip install 'partita[postgresql]' has it."
+        ) from error
 
 
 class Commands(click.Group):
@@ -63,6 +73,8 @@ class Commands(click.Group):
         if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
         module, _, name = LATE[cmd_name].partition(":")
+        if cmd_name == "storage":
+            _require_postgresql()
         group: click.Command = getattr(import_module(module), name)
         return group
 
@@ -133,6 +145,18 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     show_default=True,
     type=click.Path(path_type=Path),
     help="Folder that keeps the data.",
+)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="Keep the data in PostgreSQL instead, which other servers may share: "
+    "postgresql://user@host/db.",
+)
+@click.option(
+    "--advertise",
+    metavar="HOST",
+    default="",
+    help="With --storage: where the other servers reach this one.  [default: --host]",
 )
 @click.option("--in-memory", is_flag=True, help="Keep nothing after the server stops.")
 @click.option(
@@ -235,6 +259,8 @@ def serve(
     host: str,
     port: int,
     data: Path,
+    storage: str | None,
+    advertise: str,
     in_memory: bool,
     durability: str,
     capacity: str,
@@ -262,6 +288,8 @@ def serve(
     from partita import settings
     from partita.database.capacity.schedules import scheduled_changes
 
+    if storage is not None:
+        _require_postgresql()
     loaded = settings.Settings() if config is None else settings.load(config)
     kept = None if in_memory else data
     _serve(
@@ -269,6 +297,8 @@ def serve(
         port,
         kept,
         durable=durability == DURABLE,
+        storage=storage,
+        advertise=advertise,
         capacity=capacity,
         response_cache_bytes=response_cache,
         schedules=scheduled_changes(loaded.capacity),

@@ -93,6 +93,8 @@ MODULES = (
     "database/operations/data_plane/transactions.py",
     "server/dispatch.py",
     "server/large_requests/remote_state.py",
+    "database/shared/drafts.py",
+    "database/shared/requests.py",
     "server/http/connection.py",
     "server/http/limits.py",
     "server/http/listener.py",

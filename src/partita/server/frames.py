@@ -58,6 +58,12 @@ def encode(frame: Frame) -> bytes:
     return _HEAD.pack(len(frame.content), frame.number, frame.code) + frame.content
 
 
+def decode(content: bytes) -> Frame:
+    """A whole frame."""
+    _, number, code = _HEAD.unpack_from(content)
+    return Frame(number, code, content[_HEAD.size :])
+
+
 async def read(reader: asyncio.StreamReader) -> Frame | None:
     """The next frame; None at the end."""
     try:

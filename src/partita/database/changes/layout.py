@@ -55,6 +55,11 @@ def later_change_key(change_storage_key: bytes, sequences: int) -> bytes:
     return _CHANGE.pack(space, stream, shard, sequence + sequences)
 
 
+def shard_prefix_of(change_storage_key: bytes) -> bytes:
+    """What the keys of all changes of its shard begin with."""
+    return change_storage_key[: -_SEQUENCE.size]
+
+
 def stream_of(storage_key: bytes) -> bytes:
     """The part of a key of the log that names its stream."""
     return storage_key[1 : 1 + _STREAM.size]

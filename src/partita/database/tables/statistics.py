@@ -9,7 +9,8 @@ from partita.database.storage.engine import Reader
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 
-_PAIR: Final = struct.Struct(">QQ")
+_PAIR: Final = struct.Struct(">qq")
+"""Below zero only in what a draft makes of figures that are a moment old."""
 _SIZE: Final = struct.Struct(">Q")
 
 
@@ -33,12 +34,22 @@ def add_statistics(
         write_batch.put(key, _PAIR.pack(item_count + items, total_bytes + size_bytes))
 
 
-def moved_statistics(read: bytes | None, decided: bytes, latest: bytes | None) -> bytes:
-    """What was decided on the figures of one moment, carried over to the latest."""
+def statistics_value(items: int, size_bytes: int) -> bytes:
+    return _PAIR.pack(items, size_bytes)
+
+
+def statistics_delta(read: bytes | None, decided: bytes) -> tuple[int, int]:
+    """By how much a write moves the figures that it read: items and bytes."""
     items_read, bytes_read = _PAIR.unpack(read) if read else (0, 0)
     items_decided, bytes_decided = _PAIR.unpack(decided)
+    return items_decided - items_read, bytes_decided - bytes_read
+
+
+def moved_statistics(read: bytes | None, decided: bytes, latest: bytes | None) -> bytes:
+    """What was decided on the figures of one moment, carried over to the latest."""
     items, size_bytes = _PAIR.unpack(latest) if latest else (0, 0)
-    return _PAIR.pack(items + items_decided - items_read, size_bytes + bytes_decided - bytes_read)
+    more_items, more_bytes = statistics_delta(read, decided)
+    return _PAIR.pack(items + more_items, size_bytes + more_bytes)
 
 
 def read_collection_size(reader: Reader, collection_key: bytes) -> int:

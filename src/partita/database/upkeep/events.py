@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from partita.clock import Clock
 from partita.database.events.retention import remove_deleted, trim_stream
 from partita.database.events.streams import DELETING, EventStreams
@@ -48,5 +50,8 @@ class EventJobs:
             trim_stream(write_batch, self._snapshot, self._streams, stream, PIECE_KEYS)
             for stream in self._streams
         )
-        self._trims_at = now if found else now + TRIM_SECONDS
+        write_batch.after_merge(partial(self._trim_at, now if found else now + TRIM_SECONDS))
         return found
+
+    def _trim_at(self, moment: float) -> None:
+        self._trims_at = moment

@@ -10,6 +10,7 @@ before, and the write path takes care of all that come after.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 
 from msgspec.structs import replace
@@ -194,7 +195,7 @@ class Jobs:
     ) -> bool:
         """Show the next items of a table to a job over all of them; True when none were left."""
         prefix = layout.items_prefix(table.number)
-        last = self._visited.pop((table.number, job), None)
+        last = self._visited.get((table.number, job))
         start = prefix if last is None else last + b"\x00"
         pairs = islice(self._snapshot.range(start, prefix_end(prefix)), PIECE_KEYS)
         deadline = self._stopwatch() + PIECE_SECONDS
@@ -207,6 +208,11 @@ class Jobs:
             visited = key
             if self._stopwatch() > deadline:
                 break
-        if visited is not None:
-            self._visited[table.number, job] = visited
+        write_batch.after_merge(partial(self._note_visit, (table.number, job), visited))
         return visited is None
+
+    def _note_visit(self, job: tuple[int, str], visited: bytes | None) -> None:
+        if visited is None:
+            self._visited.pop(job, None)
+        else:
+            self._visited[job] = visited

@@ -6,6 +6,7 @@ Checked once a second. What was consumed is in the ledger; the units are in the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -58,8 +59,8 @@ class Scaling:
         now = self._clock()
         self._ledger.keep_only(table.number for table in self._catalog)
         self._fit_partitions(now)
-        last, self._checked_at = self._checked_at, now
-        due = [change for change in self._schedules if change.is_due_between(last, now)]
+        write_batch.after_merge(partial(self._check_at, now))
+        due = [change for change in self._schedules if change.is_due_between(self._checked_at, now)]
         changed = [
             after
             for table in self._catalog
@@ -70,6 +71,9 @@ class Scaling:
         for table in changed:
             self._catalog.save(write_batch, table)
         return bool(changed)
+
+    def _check_at(self, now: float) -> None:
+        self._checked_at = now
 
     def _fit_partitions(self, now: float) -> None:
         for table in self._catalog:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from partita.database.storage.group_commit import CallSoon, GroupCommit
+from partita.database.storage.group_commit import CallSoon, Done
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.upkeep.jobs import Jobs
 
 logger = logging.getLogger(__name__)
@@ -16,13 +17,18 @@ CallLater = Callable[[float, Callable[[], None]], object]
 IDLE_SECONDS = 1.0
 
 
+class Commits(Protocol):
+    def write(self, decide: Callable[[WriteBatch], Any], done: Done) -> None:
+        """Run `decide`; call `done` with its result after the commit, or with its error."""
+
+
 class Worker:
     """Runs the jobs between requests, a piece at a time; they share the commits of requests."""
 
     def __init__(
         self,
         jobs: Jobs,
-        commits: GroupCommit,
+        commits: Commits,
         call_soon: CallSoon,
         call_later: CallLater,
     ) -> None:

@@ -1,0 +1,198 @@
+"""A database that several servers share: the catalog, rounds and background work over PostgreSQL.
+
+What an embedded database does at once is done here in rounds; operations are the same functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from partita.clock import Clock, Stopwatch, system_stopwatch
+from partita.database.capacity.ledger import OFF
+from partita.database.capacity.schedules import ScheduledChange
+from partita.database.events.streams import EventStreams
+from partita.database.events.throughput import Throughput
+from partita.database.operations.context import (
+    ReadContext,
+    ReadHandler,
+    Request,
+    Service,
+    WriteContext,
+    WriteHandler,
+)
+from partita.database.shared.known import CurrentView
+from partita.database.shared.leadership import Leadership
+from partita.database.shared.requests import RequestLedger, SharedRequest
+from partita.database.shared.rounds import Rounds
+from partita.database.storage.postgresql import schema
+from partita.database.storage.postgresql.connections import Connections, host_towards
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables.catalog import Catalog
+from partita.database.upkeep.destinations import DestinationJobs
+from partita.database.upkeep.events import EventJobs
+from partita.database.upkeep.jobs import Jobs
+from partita.database.upkeep.scaling import Scaling
+from partita.database.upkeep.worker import Worker
+
+CONNECTIONS_MAX: Final = 8
+
+Done = Callable[[bytes | BaseException], None]
+Handler = Callable[[Any, Request], bytes]
+OnlyReads = Callable[[Request], bool]
+
+
+class SharedDatabase:
+    def __init__(
+        self,
+        connections: Connections,
+        instance: int,
+        *,
+        clock: Clock,
+        stopwatch: Stopwatch = system_stopwatch,
+        region: str = "us-east-1",
+        account_id: str = "123456789012",
+        transient_seconds: float = 0.0,
+        capacity: str = OFF,
+        schedules: Sequence[ScheduledChange] = (),
+        is_lenient: bool = False,
+    ) -> None:
+        """`open` makes one."""
+        self._connections = connections
+        self.own_host = ""
+        """The address of this machine that the database sees."""
+        view = CurrentView()
+        catalog, event_streams = Catalog(view), EventStreams(view)
+        ledger = RequestLedger(clock, capacity)
+
+        def reload() -> None:
+            catalog.reload()
+            event_streams.reload()
+            self.service.meter()
+
+        self._rounds = Rounds(connections, view, ledger, instance, clock, reload)
+        self.leadership = Leadership(connections, instance, self._rounds.refresh_catalog)
+        now = self._rounds.clock
+        scaling = Scaling(catalog, view, now, ledger, schedules)
+        events = EventJobs(event_streams, view, now)
+        destinations = DestinationJobs(catalog, event_streams, view, region)
+        other_jobs = [scaling.work, events.work, destinations.work]
+        jobs = Jobs(catalog, view, now, stopwatch, other_jobs)
+        loop = asyncio.get_running_loop()
+        self._worker = Worker(jobs, self, loop.call_soon, loop.call_later)
+        self._jobs = jobs
+        self.service = Service(
+            catalog,
+            now,
+            stopwatch,
+            region,
+            account_id,
+            transient_seconds,
+            ledger,
+            event_streams,
+            Throughput(now),
+            is_lenient=is_lenient,
+        )
+        self.reads = ReadContext(self.service, view, _never_held)
+        catalog.on_change = self._on_catalog_change
+        event_streams.on_change = self._worker.wake
+
+    @staticmethod
+    async def open(url: str, **more: Any) -> SharedDatabase:
+        connections = Connections(url, CONNECTIONS_MAX)
+        await connections.open()
+        try:
+            async with connections.one() as connection:
+                await schema.check(connection)
+                instance = await schema.register(connection)
+                own_host = host_towards(connection)
+            database = SharedDatabase(connections, instance, **more)
+            database.own_host = own_host
+            await database._rounds.load_catalog()
+        except BaseException:
+            await connections.close()
+            raise
+        return database
+
+    def start(self, on_leadership: Callable[[], None]) -> None:
+        """Ask to lead, and work while it does; the callback is told when that changes."""
+        self.leadership.on_change = on_leadership
+        self.leadership.start()
+        self._worker.start()
+
+    async def close(self) -> None:
+        self._worker.stop()
+        await self._rounds.stop()
+        await self.leadership.stop()
+        await self._connections.close()
+
+    def read(self, handler: ReadHandler, request: Request) -> bytes:
+        """At once, from memory alone: for the pages about the server."""
+        return handler(self.reads, request)
+
+    def submit_read(self, handler: ReadHandler, request: Request, done: Done) -> None:
+        def read() -> bytes:
+            return handler(self.reads, request)
+
+        self._rounds.submit(SharedRequest(self._rounds.clock(), done, read=read))
+
+    def submit_write(self, handler: WriteHandler, request: Request, done: Done) -> None:
+        def decide(write_batch: WriteBatch) -> bytes:
+            return handler(WriteContext(self.service, write_batch), request)
+
+        self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide))
+
+    def write(self, decide: Callable[[WriteBatch], Any], done: Callable[[Any], None]) -> None:
+        """A piece of background work, if this server leads."""
+        self._rounds.forget_figures()
+        lease = self.leadership.lease
+        if lease is None:
+            self._jobs.restart()
+            done(False)
+            return
+        self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
+
+    def _on_catalog_change(self) -> None:
+        self.service.meter()
+        self._worker.wake()
+
+
+class SharedOperations:
+    """The shared database as a dispatcher wants it: every operation is answered later."""
+
+    def __init__(
+        self,
+        database: SharedDatabase,
+        reads: Mapping[str, ReadHandler],
+        writes: Mapping[str, WriteHandler],
+        only_reads: Mapping[str, OnlyReads],
+    ) -> None:
+        self._database = database
+        self.handlers: dict[str, Handler] = {**reads, **writes}
+        self._submit = {
+            handler: self._submitter(reads.get(name), writes.get(name), only_reads.get(name))
+            for name, handler in self.handlers.items()
+        }
+
+    def read(self, handler: Handler, request: Request, *_: Any) -> bytes:
+        return self._database.read(handler, request)
+
+    def write(self, handler: Handler, request: Request, done: Done) -> None:
+        self._submit[handler](request, done)
+
+    def _submitter(
+        self, read: ReadHandler | None, write: WriteHandler | None, only_reads: OnlyReads | None
+    ) -> Callable[[Request, Done], None]:
+        def submit(request: Request, done: Done) -> None:
+            if write is None or (only_reads is not None and only_reads(request)):
+                assert read is not None
+                self._database.submit_read(read, request, done)
+            else:
+                self._database.submit_write(write, request, done)
+
+        return submit
+
+
+def _never_held(key: bytes) -> bool:
+    return False

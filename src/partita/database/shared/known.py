@@ -1,0 +1,184 @@
+"""What one round knows of the database, and what its requests have asked for in vain.
+
+A value that is not known yet reads as absent and is noted, so that one run of a function notes
+everything it can get at. A run that has noted something does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from partita.database.changes import layout as change_layout
+from partita.database.events import layout as event_layout
+from partita.database.item.keys import PARTITION_HASH_BYTES
+from partita.database.storage.postgresql.commit import ABSENT
+from partita.database.storage.postgresql.fetch import (
+    PAGE_ROWS,
+    PAGE_ROWS_MAX,
+    Fetched,
+    RangePage,
+    Row,
+    Wanted,
+)
+from partita.database.tables import layout
+from partita.database.tables.statistics import statistics_value
+
+Pair = tuple[bytes, bytes]
+BUCKET_BYTES: Final = 2
+GROWTH: Final = 4
+ASKED_IN_VAIN_MAX: Final = 5000
+"""A search in what is not known may never come to its end."""
+
+
+@dataclass(slots=True)
+class RangeRead:
+    """The part of a range that is known."""
+
+    start: bytes
+    stop: bytes
+    reverse: bool
+    rows: list[Row] = field(default_factory=list)
+    is_complete: bool = False
+    rows_next: int = PAGE_ROWS
+
+    def next_page(self) -> RangePage:
+        start, stop = self.start, self.stop
+        if self.rows and self.reverse:
+            stop = self.rows[-1].key
+        elif self.rows:
+            start = self.rows[-1].key + b"\x00"
+        return RangePage(start, stop, self.reverse, self.rows_next)
+
+    def add(self, rows: list[Row], *, is_last: bool) -> None:
+        self.rows += rows
+        self.is_complete = is_last
+        self.rows_next = min(PAGE_ROWS_MAX, GROWTH * self.rows_next)
+
+
+class Lacking(Exception):
+    """A run has asked for so much in vain that what it does no longer leads anywhere."""
+
+
+class Known:
+    """A snapshot in parts: point reads and ranges that were fetched."""
+
+    def __init__(self, figures: dict[bytes, bytes] | None = None) -> None:
+        self._rows: dict[bytes, Row | None] = {}
+        self._ranges: dict[tuple[bytes, bytes, bool], RangeRead] = {}
+        self._figures: dict[bytes, bytes] = {} if figures is None else figures
+        """Counts and sequence numbers, as the layouts have them."""
+        self._keys: set[bytes] = set()
+        self._parts: list[RangeRead] = []
+        self._asked_in_vain = 0
+
+    def begin_run(self) -> None:
+        self._asked_in_vain = 0
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether the run has asked for something that is not known."""
+        return self._asked_in_vain > 0
+
+    def get(self, key: bytes) -> bytes | None:
+        if key.startswith(FIGURES):
+            return self.figure(key)
+        row = self.row(key)
+        return None if row is None else row.value
+
+    def figure(self, key: bytes) -> bytes | None:
+        if key not in self._figures:
+            self._note(key)
+            return None
+        return self._figures[key]
+
+    def row(self, key: bytes) -> Row | None:
+        if key not in self._rows:
+            self._note(key)
+            return None
+        return self._rows[key]
+
+    def version(self, key: bytes) -> int:
+        """Of what is known; ABSENT for what is not there."""
+        row = self._rows.get(key)
+        return ABSENT if row is None else row.version
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        if start >= stop:
+            return
+        found = self._ranges.setdefault((start, stop, reverse), RangeRead(start, stop, reverse))
+        for row in found.rows:
+            yield row.key, row.value
+        if not found.is_complete:
+            if found not in self._parts:
+                self._parts.append(found)
+            self._ask_in_vain()
+
+    def take_wanted(self) -> tuple[Wanted, list[RangeRead]]:
+        """What was noted, to be fetched; and the ranges, in the order of their pages."""
+        keys, parts = self._keys, self._parts
+        self._keys, self._parts = set(), []
+        counts = {key for key in keys if key.startswith(layout.STATISTICS)}
+        sequences = {key for key in keys if key.startswith(change_layout.SEQUENCES)}
+        pages = [part.next_page() for part in parts]
+        return Wanted(keys - counts - sequences, pages, counts, sequences), parts
+
+    def add(self, wanted: Wanted, parts: list[RangeRead], fetched: Fetched) -> None:
+        self._rows.update(dict.fromkeys(wanted.keys))
+        self._rows.update((row.key, row) for row in fetched.rows)
+        for part, (rows, is_last) in zip(parts, fetched.pages, strict=True):
+            part.add(rows, is_last=is_last)
+        for key in wanted.counts:
+            self._figures[key] = statistics_value(*fetched.counts.get(key, (0, 0)))
+        for key in wanted.sequences:
+            self._figures[key] = change_layout.pack_sequence(fetched.sequences.get(key, 0))
+
+    def _note(self, key: bytes) -> None:
+        self._keys.add(key)
+        self._ask_in_vain()
+
+    def _ask_in_vain(self) -> None:
+        self._asked_in_vain += 1
+        if self._asked_in_vain > ASKED_IN_VAIN_MAX:
+            raise Lacking
+
+
+FIGURES: Final = (layout.STATISTICS, change_layout.SEQUENCES)
+
+
+CATALOG_SPACES: Final = (
+    layout.FORMAT_KEY[:1],
+    layout.CATALOG,
+    change_layout.STREAMS,
+    event_layout.STREAMS,
+)
+"""What every server keeps in memory, or decides with: changed under an exclusive lock."""
+UNSHARED: Final = (layout.STATISTICS, change_layout.SEQUENCES, change_layout.CHANGES)
+"""What a draft leaves to its commit: those behind it do not see it."""
+
+
+class CurrentView:
+    """What the catalog, jobs and reads hold on to: whatever the run under way knows."""
+
+    def __init__(self) -> None:
+        self.known = Known()
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.known.get(key)
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        return self.known.range(start, stop, reverse=reverse)
+
+
+def bucket_of(key: bytes) -> int:
+    """What rows are distributed by: the first bits of a partition's hash, or of a log's number."""
+    space = key[:1]
+    if space == layout.ITEMS:
+        start = layout.ITEM_PARTITION_BYTES
+    elif space == layout.ENTRIES:
+        start = layout.ENTRY_PARTITION_BYTES
+    else:
+        return 0
+    hashed = key[start - PARTITION_HASH_BYTES : start - PARTITION_HASH_BYTES + BUCKET_BYTES]
+    return int.from_bytes(hashed, "big") >> 1

@@ -1,0 +1,149 @@
+"""Leadership: background work is done by one server at a time, by a lease with a fencing token."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from secrets import token_urlsafe
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from partita.clock import system_stopwatch
+from partita.database.storage.postgresql.commit import Lease, OutcomeUnknown
+from partita.database.storage.postgresql.connections import Connections
+from partita.database.storage.postgresql.heartbeat import beat
+from partita.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "upkeep"
+LEASE_SECONDS: Final = 5.0
+RENEWAL_SECONDS: Final = 1.0
+COUNT_ROWS_MAX: Final = 100
+"""When there are more, they are summed."""
+
+_TAKE: Final = """
+    INSERT INTO partita_leases AS l (name, holder, token, expires_at)
+    VALUES (%(name)s, %(holder)s, 1, now() + make_interval(secs => %(seconds)s))
+    ON CONFLICT (name) DO UPDATE SET
+        token = l.token + CASE WHEN l.holder = EXCLUDED.holder THEN 0 ELSE 1 END,
+        holder = EXCLUDED.holder, expires_at = EXCLUDED.expires_at
+    WHERE l.holder = EXCLUDED.holder OR l.expires_at < now()
+    RETURNING token"""
+_RELEASE: Final = "UPDATE partita_leases SET expires_at = now() WHERE name = %s AND holder = %s"
+_SUM_COUNTS: Final = f"""
+    WITH appended AS (
+        DELETE FROM partita_counts
+        WHERE (SELECT count(*) FROM (SELECT 1 FROM partita_counts LIMIT {COUNT_ROWS_MAX + 1}) AS n)
+            > {COUNT_ROWS_MAX}
+        RETURNING key, bucket, items, bytes
+    )
+    INSERT INTO partita_counts (key, bucket, items, bytes)
+    SELECT key, bucket, sum(items), sum(bytes) FROM appended GROUP BY key, bucket"""
+_FORGET_COMMITS: Final = "DELETE FROM partita_commits WHERE at < now() - interval '1 hour'"
+_SEEN: Final = """
+    UPDATE partita_instances SET seen_at = now(), endpoint = %s, secret = %s WHERE number = %s"""
+_LEADER: Final = """
+    SELECT i.number, i.endpoint, i.secret FROM partita_leases l
+    JOIN partita_instances i ON i.number = l.holder WHERE l.name = %s AND l.expires_at > now()"""
+
+Refresh = Callable[[AsyncConnection[Any]], Awaitable[None]]
+
+
+class Leader(NamedTuple):
+    """The server that does the background work, for those that ask it for something."""
+
+    number: int
+    endpoint: str
+    secret: str
+    """What a request shows that comes from a server."""
+
+
+class Leadership:
+    """Says every second that this server is there, and asks to lead."""
+
+    def __init__(self, connections: Connections, instance: int, refresh: Refresh) -> None:
+        """`refresh` is what else is to be done as often."""
+        self._connections = connections
+        self._instance = instance
+        self._refresh = refresh
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = asyncio.Event()
+        self._renewed_at = 0.0
+        self.lease: Lease | None = None
+        """While this server leads, as far as it knows; its commits find out."""
+        self.leader: Leader | None = None
+        self.endpoint = ""
+        """Where the other servers reach this one."""
+        self.secret = token_urlsafe()
+        self.on_change: Callable[[], None] = _nothing
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        if self._task is None:
+            return
+        self._is_stopping.set()
+        await self._task
+        if self.lease is None:
+            return
+        try:
+            async with self._connections.one() as connection:
+                await connection.execute(_RELEASE, [NAME, self._instance])
+        except StorageError as error:
+            logger.warning("%s The lease runs out by itself.", error)
+
+    async def _keep(self) -> None:
+        while not self._is_stopping.is_set():
+            try:
+                await self._renew()
+                self._connections.availability.recover()
+            except StorageError:
+                self._forget_lease()
+            except OutcomeUnknown:
+                self._forget_lease()
+                self._connections.availability.fail("its standby does not confirm commits")
+            except Exception:
+                self._forget_lease()
+                logger.exception("The lease could not be renewed.")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_stopping.wait(), RENEWAL_SECONDS)
+
+    def _forget_lease(self) -> None:
+        """Not before it has run out: the database may be back in a moment."""
+        if system_stopwatch() - self._renewed_at > LEASE_SECONDS:
+            self._lead(None, None)
+
+    async def _renew(self) -> None:
+        began = system_stopwatch()
+        async with self._connections.one() as connection:
+            await beat(connection)
+            await connection.execute(_SEEN, [self.endpoint, self.secret, self._instance])
+            parameters = {"name": NAME, "holder": self._instance, "seconds": LEASE_SECONDS}
+            cursor = await connection.execute(_TAKE, parameters)
+            row = await cursor.fetchone()
+            cursor = await connection.execute(_LEADER, [NAME])
+            leader = await cursor.fetchone()
+            self._renewed_at = began
+            self._lead(
+                None if row is None else Lease(NAME, row[0]),
+                None if leader is None else Leader(*leader),
+            )
+            if self.lease is not None:
+                await connection.execute(_SUM_COUNTS)
+                await connection.execute(_FORGET_COMMITS)
+            await self._refresh(connection)
+
+    def _lead(self, lease: Lease | None, leader: Leader | None) -> None:
+        has_changed = lease != self.lease
+        self.lease, self.leader = lease, leader
+        if has_changed:
+            self.on_change()
+
+
+def _nothing() -> None:
+    pass

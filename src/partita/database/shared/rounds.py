@@ -1,0 +1,502 @@
+"""Rounds: requests that wait are run together, over what all of them ask for.
+
+Reads and writes have rounds of their own, a few at a time. What changes the catalog is decided
+under an exclusive lock, alone. All of it happens on one thread; only PostgreSQL is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Set
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+
+from partita.clock import Clock
+from partita.database.events import layout as event_layout
+from partita.database.shared.drafts import Draft, RoundState, add_draft, overtaken
+from partita.database.shared.known import CurrentView, Known, bucket_of
+from partita.database.shared.requests import RequestLedger, SharedRequest
+from partita.database.storage.engine import prefix_end
+from partita.database.storage.postgresql.commit import (
+    KEY_BYTES_MAX,
+    CatalogMoved,
+    CommitPlan,
+    LeaseLost,
+    OutcomeUnknown,
+    Overtaken,
+    check_and_change,
+    commit,
+    finish,
+    is_committed,
+)
+from partita.database.storage.postgresql.connections import Connections
+from partita.database.storage.postgresql.fetch import fetch
+from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables import layout
+from partita.errors import InternalServerError, RequestError, StorageError, ThrottlingException
+
+logger = logging.getLogger(__name__)
+
+READ_ROUNDS_MAX: Final = 3
+WRITE_ROUNDS_MAX: Final = 3
+REQUESTS_PER_ROUND_MAX: Final = 256
+WAITING_MAX: Final = 10_000
+"""Requests beyond are throttled."""
+ATTEMPT_SECONDS_MAX: Final = 5.0
+"""For how long a write that is overtaken is decided again."""
+TRANSACTION_SECONDS_MAX: Final = 0.5
+"""The same for a transaction; then it conflicts."""
+OUTCOME_SECONDS_MAX: Final = 30.0
+"""For how long the database is asked what became of a commit."""
+LAST_OUTCOME_SECONDS_MAX: Final = 3.0
+"""The same while the server stops."""
+INSTANCE_BITS: Final = 40
+LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDATE"
+UNKNOWN_VERSION: Final = 0
+CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS)
+BUSY: Final = "Too many requests at once: try again in a moment."
+OVERTAKEN: Final = "The item is written too often at once: try again in a moment."
+
+
+class Decided(NamedTuple):
+    """The outcome of a run that lacked nothing."""
+
+    request: SharedRequest
+    outcome: Any
+    draft: Draft
+    write_batch: WriteBatch | None
+    """None when the write was refused."""
+
+
+class Rounds:
+    def __init__(
+        self,
+        connections: Connections,
+        view: CurrentView,
+        ledger: RequestLedger,
+        instance: int,
+        clock: Clock,
+        reload_catalog: Callable[[], None],
+    ) -> None:
+        self._connections = connections
+        self._view = view
+        self._ledger = ledger
+        self._clock = clock
+        self._reload_catalog = reload_catalog
+        self._instance = instance
+        self._last_token = 0
+        self._reads = _Lane(READ_ROUNDS_MAX, self._read_round)
+        self._writes = _Lane(WRITE_ROUNDS_MAX, self._write_round)
+        self._exclusive = _Lane(1, self._exclusive_round, requests_max=1)
+        self._committing: set[bytes] = set()
+        """What rounds of this server are committing now."""
+        self._deferred: list[SharedRequest] = []
+        """Requests that need some of it."""
+        self._figures: dict[bytes, bytes] = {}
+        """Counts as they were a moment ago: for writes, which only move them."""
+        self._now: float | None = None
+        self._is_stopping = False
+        self.catalog_version = 0
+        ledger.is_lacking = lambda: self._view.known.is_lacking
+
+    def clock(self) -> float:
+        """The time of the request that is being run, or else now."""
+        return self._clock() if self._now is None else self._now
+
+    def submit(self, request: SharedRequest) -> None:
+        lane = self._reads if request.write is None else self._writes
+        if len(lane.waiting) >= WAITING_MAX:
+            request.done(ThrottlingException(BUSY))
+        else:
+            lane.add([request])
+
+    def forget_figures(self) -> None:
+        self._figures = {}
+
+    async def stop(self) -> None:
+        """Let what is under way come to its end."""
+        self._is_stopping = True
+        for lane in (self._reads, self._writes, self._exclusive):
+            await lane.stop()
+
+    async def load_catalog(self) -> None:
+        async with self._connections.one() as connection:
+            await self._load_catalog(connection)
+
+    # Reads
+
+    async def _read_round(self, requests: list[SharedRequest]) -> None:
+        async with self._connections.one() as connection:
+            known, is_checked = Known(), False
+            while requests:
+                version = self.catalog_version
+                outcomes = [self._run(one, known, one.read) for one in requests]
+                if not is_checked or any(outcome is None for outcome in outcomes):
+                    is_checked = True
+                    if not await self._fetch(connection, known, version):
+                        continue
+                for request, outcome in zip(list(requests), outcomes, strict=True):
+                    if outcome is not None:
+                        requests.remove(request)
+                        request.done(outcome)
+
+    def _run(self, request: SharedRequest, known: Known, function: Callable[[], Any] | None) -> Any:
+        """The outcome of a function, or None when it lacks something."""
+        assert function is not None
+        known.begin_run()
+        before, self._view.known = self._view.known, known
+        self._now = request.now
+        self._ledger.begin(request)
+        outcome: Any
+        try:
+            outcome = function()
+        except RequestError as error:
+            outcome = error.with_traceback(None)
+            outcome.__context__ = None
+        except Exception as error:
+            # What lacks a value may stumble over it.
+            outcome = error
+        finally:
+            self._now = None
+            self._view.known = before
+        return None if known.is_lacking else outcome
+
+    async def _fetch(self, connection: AsyncConnection[Any], known: Known, version: int) -> bool:
+        """Fetch what is lacking; whether the catalog still is that of a version."""
+        wanted, parts = known.take_wanted()
+        fetched = await fetch(connection, wanted, bucket_of)
+        known.add(wanted, parts, fetched)
+        if fetched.beat_age_seconds > STALE_SECONDS and _is_idle(connection):
+            await beat(connection)
+        if fetched.catalog_version != self.catalog_version:
+            await self._load_catalog(connection)
+        return fetched.catalog_version == version
+
+    async def refresh_catalog(self, connection: AsyncConnection[Any]) -> None:
+        """For what looks at the catalog before any request does: rights, and pages."""
+        await self._fetch(connection, Known(), self.catalog_version)
+
+    async def _load_catalog(self, connection: AsyncConnection[Any]) -> None:
+        """Read the catalog into memory, all at once when everything of it is there."""
+        known, version = Known(), 0
+        while True:
+            known.begin_run()
+            for prefix in CATALOG_PREFIXES:
+                for _ in known.range(prefix, prefix_end(prefix)):
+                    pass
+            if not known.is_lacking:
+                break
+            wanted, parts = known.take_wanted()
+            fetched = await fetch(connection, wanted, bucket_of)
+            known.add(wanted, parts, fetched)
+            if version != fetched.catalog_version:
+                # It may have changed while it was read: from the beginning.
+                known, version = Known(), fetched.catalog_version
+        before, self._view.known = self._view.known, known
+        try:
+            self._reload_catalog()
+        finally:
+            self._view.known = before
+        self.catalog_version = version
+
+    # Writes
+
+    async def _write_round(self, requests: list[SharedRequest]) -> None:
+        async with self._connections.one() as connection:
+            version, decided = await self._decide(connection, requests)
+            ready = self._sort_out(requests, decided)
+            while ready:
+                ready = await self._commit(connection, requests, version, ready)
+
+    async def _decide(
+        self, connection: AsyncConnection[Any], requests: list[SharedRequest]
+    ) -> tuple[int, list[Decided]]:
+        """Run all writes, each over those before it, until none lacks anything.
+
+        Returns the version of the catalog too that they were decided with.
+        """
+        known, is_checked = Known(self._figures), False
+        while True:
+            reads_sequences = any(request.lease is not None for request in requests)
+            state = RoundState(self.clock, known, reads_sequences=reads_sequences)
+            version = self.catalog_version
+            ran = [self._run_write(request, known, state) for request in requests]
+            decided = [one for one in ran if one is not None]
+            is_complete = len(decided) == len(requests)
+            if is_complete and is_checked:
+                return version, decided
+            is_same = await self._fetch(connection, known, version)
+            if is_complete and is_same:
+                return version, decided
+            is_checked = True
+
+    def _run_write(self, request: SharedRequest, known: Known, state: RoundState) -> Decided | None:
+        write = request.write
+        assert write is not None
+        write_batch = state.begin(request.held)
+
+        def decide() -> Any:
+            outcome = write(write_batch)
+            if any(len(key) > KEY_BYTES_MAX for key in write_batch.changes):
+                raise InternalServerError(
+                    f"A key of more than {KEY_BYTES_MAX} bytes cannot be stored here."
+                )
+            return outcome
+
+        outcome = self._run(request, known, decide)
+        if known.is_lacking:
+            state.end(None)
+            return None
+        if isinstance(outcome, Exception):
+            return Decided(request, outcome, state.end(None), None)
+        return Decided(request, outcome, state.end(write_batch), write_batch)
+
+    def _sort_out(self, requests: list[SharedRequest], decided: list[Decided]) -> list[Decided]:
+        """Those to be committed now; the others are answered, or wait for their turn elsewhere."""
+        elsewhere: set[Draft] = set()
+        ready: list[Decided] = []
+        for one in decided:
+            draft = one.draft
+            if draft.changes_catalog:
+                self._exclusive.add([one.request])
+            elif draft.touches(self._committing) or not elsewhere.isdisjoint(draft.rests_on):
+                self._defer(one.request)
+            elif not draft.changes and not draft.rests_on:
+                self._answer(one)
+            else:
+                ready.append(one)
+                continue
+            requests.remove(one.request)
+            if draft.changes or draft.rests_on:
+                elsewhere.add(draft)
+        return ready
+
+    async def _commit(
+        self,
+        connection: AsyncConnection[Any],
+        requests: list[SharedRequest],
+        version: int,
+        ready: list[Decided],
+    ) -> list[Decided]:
+        """Commit drafts in one transaction; those that are to be committed without the others."""
+        plan = self._plan(version, ready)
+        keys = {*plan.checks, *plan.changes}
+        self._committing |= keys
+        lost: Iterable[Decided] = ready
+        changed: Set[bytes] = frozenset()
+        remaining: list[Decided] = []
+        try:
+            await commit(connection, plan, bucket_of)
+            self._connections.availability.recover()
+            lost = ()
+        except Overtaken as error:
+            changed = error.keys
+            gone = overtaken([one.draft for one in ready], error.keys)
+            lost = [one for one in ready if one.draft in gone]
+            remaining = [one for one in ready if one.draft not in gone]
+        except CatalogMoved:
+            await self._load_catalog(connection)
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            pass
+        except LeaseLost:
+            pass
+        except OutcomeUnknown:
+            if await self._is_committed(plan.token):
+                lost = ()
+        finally:
+            self._committing -= keys
+            deferred, self._deferred = self._deferred, []
+            self._writes.add(deferred)
+        for one in lost:
+            requests.remove(one.request)
+            self._try_again(one, changed)
+        again = {id(one) for one in (*lost, *remaining)}
+        for one in ready:
+            if id(one) not in again:
+                requests.remove(one.request)
+                self._answer(one)
+        return remaining
+
+    def _defer(self, request: SharedRequest) -> None:
+        """Until a commit under way has come to its end."""
+        if self._committing:
+            self._deferred.append(request)
+        else:
+            self._writes.add([request])
+
+    def _try_again(self, one: Decided, changed: Set[bytes]) -> None:
+        request = one.request
+        seconds = self._clock() - request.now
+        if request.lease is not None:
+            request.done(False)
+        elif seconds > ATTEMPT_SECONDS_MAX:
+            request.done(ThrottlingException(OVERTAKEN))
+        else:
+            is_transaction = one.write_batch is not None and one.write_batch.holds
+            if is_transaction and seconds > TRANSACTION_SECONDS_MAX:
+                request.held = changed
+            self._writes.add([request])
+
+    def _answer(self, one: Decided) -> None:
+        if one.write_batch is not None:
+            for callback in one.write_batch.callbacks:
+                callback()
+        one.request.done(one.outcome)
+
+    def _plan(self, version: int, ready: list[Decided]) -> CommitPlan:
+        plan = CommitPlan(self._next_token(), version)
+        for one in ready:
+            add_draft(plan, one.draft)
+            plan.lease = plan.lease or one.request.lease
+        return plan
+
+    def _next_token(self) -> int:
+        """No other commit has it, of this server or another."""
+        self._last_token += 1
+        return self._instance << INSTANCE_BITS | self._last_token
+
+    async def _is_committed(self, token: int) -> bool:
+        """Ask until there is an answer: a guess could lose a write, or do it twice."""
+        started = self._clock()
+        while True:
+            try:
+                async with self._connections.one() as connection:
+                    return await is_committed(connection, token)
+            except (StorageError, OutcomeUnknown):
+                limit = LAST_OUTCOME_SECONDS_MAX if self._is_stopping else OUTCOME_SECONDS_MAX
+                if self._clock() - started > limit:
+                    raise
+                await asyncio.sleep(0.2)
+
+    # What changes the catalog
+
+    async def _exclusive_round(self, requests: list[SharedRequest]) -> None:
+        (request,) = requests
+        async with self._connections.one() as connection:
+            await connection.execute("BEGIN")
+            try:
+                cursor = await connection.execute(LOCK_CATALOG)
+                row = await cursor.fetchone()
+                assert row is not None
+                version: int = row[0]
+                if version != self.catalog_version:
+                    await self._load_catalog(connection)
+                one = await self._decide_alone(connection, request)
+                if one.draft.changes:
+                    await self._commit_alone(connection, version, one)
+                else:
+                    await connection.execute("ROLLBACK")
+            except LeaseLost:
+                await connection.execute("ROLLBACK")
+                requests.clear()
+                request.done(False)
+                return
+            except BaseException:
+                if not (connection.closed or connection.broken):
+                    await connection.execute("ROLLBACK")
+                raise
+            requests.clear()
+            self._answer(one)
+            if one.draft.changes:
+                # Another round may have read it meanwhile: then it is read once more.
+                is_next = self.catalog_version == version
+                self.catalog_version = version + 1 if is_next else UNKNOWN_VERSION
+
+    async def _decide_alone(
+        self, connection: AsyncConnection[Any], request: SharedRequest
+    ) -> Decided:
+        known = Known()
+        while True:
+            state = RoundState(self.clock, known, reads_sequences=True)
+            one = self._run_write(request, known, state)
+            if one is not None:
+                return one
+            await self._fetch(connection, known, self.catalog_version)
+
+    async def _commit_alone(
+        self, connection: AsyncConnection[Any], version: int, one: Decided
+    ) -> None:
+        plan = CommitPlan(self._next_token(), version, moves_catalog=True)
+        plan.lease = one.request.lease
+        add_draft(plan, one.draft, is_exclusive=True)
+        await check_and_change(connection, plan, bucket_of, begins=False)
+        try:
+            await finish(connection, plan, bucket_of)
+        except OutcomeUnknown:
+            if not await self._is_committed(plan.token):
+                raise
+
+
+def _is_idle(connection: AsyncConnection[Any]) -> bool:
+    """Outside of a transaction, whose commit shows by itself that the primary is one."""
+    return connection.info.transaction_status == TransactionStatus.IDLE
+
+
+class _Lane:
+    """Requests that wait, and the rounds that take them."""
+
+    def __init__(
+        self,
+        rounds_max: int,
+        run: Callable[[list[SharedRequest]], Awaitable[None]],
+        requests_max: int = REQUESTS_PER_ROUND_MAX,
+    ) -> None:
+        self.waiting: list[SharedRequest] = []
+        self._rounds_max = rounds_max
+        self._requests_max = requests_max
+        self._run = run
+        self._rounds: set[asyncio.Task[None]] = set()
+        self._is_scheduled = False
+        self._is_stopped = False
+
+    def add(self, requests: list[SharedRequest]) -> None:
+        self.waiting += requests
+        self._schedule()
+
+    async def stop(self) -> None:
+        while self._rounds:
+            await asyncio.wait(self._rounds)
+        self._is_stopped = True
+
+    def _schedule(self) -> None:
+        if self.waiting and not self._is_scheduled and len(self._rounds) < self._rounds_max:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._start)
+
+    def _start(self) -> None:
+        self._is_scheduled = False
+        if self._is_stopped or not self.waiting or len(self._rounds) >= self._rounds_max:
+            return
+        if self.waiting[0].lease is not None:
+            taken = 1
+        else:
+            leased = (n for n, one in enumerate(self.waiting) if one.lease is not None)
+            taken = min(next(leased, len(self.waiting)), self._requests_max)
+        requests, self.waiting = self.waiting[:taken], self.waiting[taken:]
+        task = asyncio.create_task(self._guarded(requests))
+        self._rounds.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._rounds.discard(task)
+        self._schedule()
+
+    async def _guarded(self, requests: list[SharedRequest]) -> None:
+        """Whatever happens, everybody who waits hears of it; rounds take out who was answered."""
+        try:
+            await self._run(requests)
+        except (StorageError, OutcomeUnknown):
+            # An operator has heard of it from the connections.
+            self._refuse(requests)
+        except Exception:
+            logger.exception("A round failed.")
+            self._refuse(requests)
+
+    def _refuse(self, requests: list[SharedRequest]) -> None:
+        for request in list(requests):
+            request.done(InternalServerError("The storage cannot be reached."))

@@ -1,0 +1,72 @@
+"""All that PostgreSQL has, as one snapshot: for checks, which nobody waits for.
+
+One transaction, a query for each read. Servers may go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final
+
+import psycopg
+from psycopg import Connection, IsolationLevel
+
+from partita.database.changes import layout as change_layout
+from partita.database.shared.known import Pair, bucket_of
+from partita.database.storage.postgresql.connections import SESSION, failure
+from partita.database.tables import layout
+from partita.database.tables.statistics import statistics_value
+
+ROWS_PER_TRIP: Final = 1000
+
+_ROW: Final = "SELECT value FROM partita_rows WHERE key = %b AND bucket = %s"
+_ROWS: Final = "SELECT key, value FROM partita_rows WHERE key >= %b AND key < %b ORDER BY key {}"
+_COUNTS: Final = """
+    SELECT key, sum(items)::bigint, sum(bytes)::bigint FROM partita_counts
+    WHERE key >= %b AND key < %b GROUP BY key ORDER BY key"""
+_SEQUENCES: Final = """
+    SELECT key, last FROM partita_sequences WHERE key >= %b AND key < %b ORDER BY key"""
+
+
+class StoredSnapshot:
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        self._names = count()
+
+    def get(self, key: bytes) -> bytes | None:
+        if key.startswith((layout.STATISTICS, change_layout.SEQUENCES)):
+            figures = dict(self._figures(key, key + b"\x00"))
+            return figures.get(key)
+        found = self._connection.execute(_ROW, [key, bucket_of(key)]).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        if start.startswith((layout.STATISTICS, change_layout.SEQUENCES)):
+            figures = list(self._figures(start, stop))
+            yield from reversed(figures) if reverse else figures
+            return
+        with self._connection.cursor(f"range_{next(self._names)}", binary=True) as cursor:
+            cursor.itersize = ROWS_PER_TRIP
+            cursor.execute(_ROWS.format("DESC" if reverse else ""), [start, stop])
+            yield from cursor
+
+    def _figures(self, start: bytes, stop: bytes) -> Iterator[Pair]:
+        if start.startswith(layout.STATISTICS):
+            for key, items, size in self._connection.execute(_COUNTS, [start, stop]):
+                yield bytes(key), statistics_value(items, size)
+        else:
+            for key, last in self._connection.execute(_SEQUENCES, [start, stop]):
+                yield bytes(key), change_layout.pack_sequence(last)
+
+
+@contextmanager
+def stored_snapshot(url: str) -> Iterator[StoredSnapshot]:
+    try:
+        with psycopg.connect(url, **{**SESSION, "autocommit": False}) as connection:
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            yield StoredSnapshot(connection)
+    except psycopg.Error as error:
+        raise failure(url, error) from error

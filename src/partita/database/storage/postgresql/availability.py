@@ -1,0 +1,46 @@
+"""Whether the database can be used: an operator hears of it once when it ends, and once when it
+is back, however many requests fail meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from partita.clock import Stopwatch
+
+logger = logging.getLogger(__name__)
+
+LINE_SECONDS: Final = 10.0
+"""The least between two lines about failures."""
+
+
+class Availability:
+    def __init__(self, place: str, stopwatch: Stopwatch) -> None:
+        self._place = place
+        self._stopwatch = stopwatch
+        self._failing_since: float | None = None
+        self._told_at: float | None = None
+        self._reason = ""
+
+    @property
+    def is_failing(self) -> bool:
+        return self._failing_since is not None
+
+    def fail(self, reason: str) -> None:
+        now = self._stopwatch()
+        is_new = self._failing_since is None or reason != self._reason
+        if self._failing_since is None:
+            self._failing_since = now
+        if is_new and (self._told_at is None or now - self._told_at >= LINE_SECONDS):
+            self._told_at, self._reason = now, reason
+            logger.error(
+                "%s cannot be used: %s. Requests are refused until it can.", self._place, reason
+            )
+
+    def recover(self) -> None:
+        """A commit has gone through."""
+        if self._failing_since is None:
+            return
+        seconds = self._stopwatch() - self._failing_since
+        self._failing_since, self._reason = None, ""
+        logger.warning("%s can be used again, after %.1f seconds.", self._place, seconds)

@@ -1,0 +1,129 @@
+"""Connections to PostgreSQL: a bounded pool, and errors in words for an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from partita.clock import system_stopwatch
+from partita.database.storage.postgresql.availability import Availability
+from partita.errors import StorageError
+
+CONNECT_SECONDS_MAX: Final = 5
+WAIT_SECONDS_MAX: Final = 10.0
+"""For a connection of the pool."""
+FAILING_WAIT_SECONDS_MAX: Final = 1.0
+"""The same while the database is known to be away: clients had better ask again."""
+USE_SECONDS_MAX: Final = 10.0
+"""Until a connection counts as lost that does not answer."""
+CLOSE_SECONDS_MAX: Final = 1.0
+SESSION: Final[dict[str, Any]] = {
+    "autocommit": True,
+    "connect_timeout": CONNECT_SECONDS_MAX,
+    "application_name": "partita",
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+class Connections:
+    def __init__(self, url: str, count_max: int) -> None:
+        self._place = place(url)
+        self.availability = Availability(self._place, system_stopwatch)
+        # What it tells of every attempt, `availability` tells once.
+        logging.getLogger("psycopg").setLevel(logging.ERROR)
+        self._pool = AsyncConnectionPool(
+            url,
+            min_size=1,
+            max_size=count_max,
+            kwargs=SESSION,
+            timeout=WAIT_SECONDS_MAX,
+            # Then it tries again for whoever asks next: the pause before it never grows long.
+            reconnect_timeout=1.0,
+            open=False,
+        )
+
+    async def open(self) -> None:
+        await self._pool.open()
+
+    async def close(self) -> None:
+        await self._pool.close(CLOSE_SECONDS_MAX)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """A connection; what the database says against a statement is a StorageError."""
+        is_failing = self.availability.is_failing
+        wait = FAILING_WAIT_SECONDS_MAX if is_failing else WAIT_SECONDS_MAX
+        try:
+            async with self._pool.connection(wait) as connection:
+                limit = asyncio.get_running_loop().call_later(USE_SECONDS_MAX, hang_up, connection)
+                try:
+                    yield connection
+                finally:
+                    limit.cancel()
+        except (PoolTimeout, PoolClosed) as error:
+            raise self._failure("no connection is to be had") from error
+        except psycopg.Error as error:
+            raise self._failure(_words(error)) from error
+
+    def _failure(self, reason: str) -> StorageError:
+        self.availability.fail(reason)
+        return StorageError(f"{self._place}: {reason}.")
+
+
+def hang_up(connection: AsyncConnection[Any]) -> None:
+    """End a connection for both sides. What waits for it hears that it is lost; nothing is
+    cancelled, so that the outcome of a commit is found out and not decided here."""
+    with suppress(OSError, psycopg.Error):
+        own = socket.socket(fileno=os.dup(connection.fileno()))
+        with own:
+            own.shutdown(socket.SHUT_RDWR)
+
+
+def host_towards(connection: AsyncConnection[Any]) -> str:
+    """The address of this end of a connection; none of a socket in the file system."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as own:
+        if own.family not in (socket.AF_INET, socket.AF_INET6):
+            return ""
+        host: str = own.getsockname()[0]
+    return f"[{host}]" if ":" in host else host
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """A connection of its own, for a command."""
+    try:
+        async with await AsyncConnection.connect(url, **SESSION) as connection:
+            yield connection
+    except psycopg.Error as error:
+        raise failure(url, error) from error
+
+
+def failure(url: str, error: psycopg.Error) -> StorageError:
+    return StorageError(f"{place(url)}: {_words(error)}.")
+
+
+def place(url: str) -> str:
+    """The database that a URL names, without the password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise StorageError(f"The storage is not a PostgreSQL URL: {_words(error)}.") from error
+    host, port = parts.get("host", "localhost"), parts.get("port", 5432)
+    return f"PostgreSQL at {host}:{port}/{parts.get('dbname', '')}"
+
+
+def _words(error: psycopg.Error) -> str:
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__

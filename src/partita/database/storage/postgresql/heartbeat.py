@@ -1,0 +1,28 @@
+"""The heartbeat: a row that only synchronous commits move, read with whatever is read.
+
+A primary that was replaced without noticing still answers, but its commits wait for a standby that
+has left it: there, the row grows old.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from partita.database.storage.postgresql.commit import on_all_copies
+
+BEAT_SECONDS: Final = 1.0
+STALE_SECONDS: Final = 3.0
+"""From this age on, only a commit of its own shows that a primary still is the primary."""
+
+_BEAT: Final = """
+    UPDATE partita_heartbeat SET at = clock_timestamp()
+    WHERE id = 1 AND at < clock_timestamp() - make_interval(secs => %s)"""
+
+
+async def beat(connection: AsyncConnection[Any]) -> None:
+    """Move the row, unless another server has just moved it; raises OutcomeUnknown where the
+    commit may be on the primary only."""
+    async with on_all_copies(connection):
+        await connection.execute(_BEAT, [BEAT_SECONDS / 2])

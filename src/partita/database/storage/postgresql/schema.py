@@ -1,0 +1,115 @@
+"""The tables in PostgreSQL: created once, checked at every start."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from partita.errors import StorageError
+
+SCHEMA_VERSION: Final = 1
+SERVER_VERSION_MIN: Final = 150_000
+
+TABLES: Final = (
+    """CREATE TABLE partita_rows (
+        key bytea NOT NULL, bucket smallint NOT NULL, value bytea NOT NULL, version bigint NOT NULL,
+        PRIMARY KEY (key, bucket))""",
+    """CREATE TABLE partita_counts (
+        key bytea NOT NULL, bucket smallint NOT NULL, items bigint NOT NULL, bytes bigint NOT NULL)
+    """,
+    "CREATE INDEX partita_counts_key ON partita_counts (key)",
+    """CREATE TABLE partita_sequences (
+        key bytea NOT NULL PRIMARY KEY, last bigint NOT NULL)""",
+    """CREATE TABLE partita_catalog (
+        id smallint NOT NULL PRIMARY KEY, version bigint NOT NULL)""",
+    "INSERT INTO partita_catalog VALUES (1, 1)",
+    """CREATE TABLE partita_heartbeat (
+        id smallint NOT NULL PRIMARY KEY, at timestamptz NOT NULL)""",
+    "INSERT INTO partita_heartbeat VALUES (1, now())",
+    """CREATE TABLE partita_commits (
+        token bigint NOT NULL PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())""",
+    """CREATE TABLE partita_leases (
+        name text NOT NULL PRIMARY KEY, holder bigint NOT NULL, token bigint NOT NULL,
+        expires_at timestamptz NOT NULL)""",
+    """CREATE TABLE partita_instances (
+        number bigint NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        started_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now(),
+        endpoint text NOT NULL DEFAULT '', secret text NOT NULL DEFAULT '')
+    """,
+    "CREATE TABLE partita_format (version integer NOT NULL PRIMARY KEY)",
+    f"INSERT INTO partita_format VALUES ({SCHEMA_VERSION})",
+)
+
+_FIRST_ROW: Final = "INSERT INTO partita_rows (key, bucket, value, version) VALUES (%b, 0, %b, 1)"
+_EXISTS: Final = "SELECT to_regclass('partita_format') IS NOT NULL"
+
+
+async def init(connection: AsyncConnection[Any], rows: Mapping[bytes, bytes]) -> bool:
+    """Create the tables, with some first rows; whether there were none yet."""
+    async with connection.transaction():
+        if await _value(connection, _EXISTS):
+            await check(connection)
+            return False
+        for statement in TABLES:
+            await connection.execute(statement)
+        for key, value in rows.items():
+            await connection.execute(_FIRST_ROW, [key, value])
+    return True
+
+
+async def check(connection: AsyncConnection[Any]) -> None:
+    """Refuse a database that has no tables of ours, or those of another version."""
+    found = connection.info.server_version
+    if found < SERVER_VERSION_MIN:
+        raise StorageError(
+            f"The database is PostgreSQL {found // 10_000}; Partita needs "
+            f"{SERVER_VERSION_MIN // 10_000} or newer."
+        )
+    if not await _value(connection, _EXISTS):
+        raise StorageError(
+            "The database has no tables of Partita; create them with partita storage init."
+        )
+    version = await _value(connection, "SELECT max(version) FROM partita_format")
+    if version != SCHEMA_VERSION:
+        raise StorageError(
+            f"The database has schema {version}, this Partita works with {SCHEMA_VERSION}; "
+            "use the Partita that fits."
+        )
+
+
+async def register(connection: AsyncConnection[Any]) -> int:
+    """The number of this start of a server: no two have the same."""
+    number: int = await _value(
+        connection, "INSERT INTO partita_instances DEFAULT VALUES RETURNING number"
+    )
+    return number
+
+
+async def _value(connection: AsyncConnection[Any], statement: str) -> Any:
+    cursor = await connection.execute(statement)
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+_SERVERS = """
+    SELECT number, started_at, number = (SELECT holder FROM partita_leases
+        WHERE name = 'upkeep' AND expires_at > now())
+    FROM partita_instances WHERE seen_at > now() - interval '10 seconds' ORDER BY number"""
+_ROWS = """
+    SELECT reltuples::bigint, pg_table_size(oid) FROM pg_class
+    WHERE oid = 'partita_rows'::regclass"""
+
+
+async def status(connection: AsyncConnection[Any]) -> AsyncIterator[str]:
+    """Lines for an operator."""
+    catalog = await _value(connection, "SELECT version FROM partita_catalog")
+    yield f"schema {SCHEMA_VERSION}, catalog version {catalog}"
+    cursor = await connection.execute(_ROWS)
+    for rows, size in await cursor.fetchall():
+        yield f"about {max(rows, 0)} rows, {size} bytes"
+    cursor = await connection.execute(_SERVERS)
+    for number, started_at, leads in await cursor.fetchall():
+        leader = ", leads" if leads else ""
+        yield f"server {number}, started {started_at:%Y-%m-%d %H:%M:%S%z}{leader}"

@@ -1,0 +1,182 @@
+"""Servers that share a database: the companions run beside the leader, the others pass on to it.
+
+A request has been admitted by the server that it came to. What that passes on carries a secret
+that the leader keeps in the shared database, so that nobody else can take this way in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from partita.client.connections import Pool
+from partita.client.failures import Unreachable
+from partita.server import frames
+from partita.server.companions import GONE
+from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Reply
+from partita.server.responses import JSON_1_0
+
+PATH: Final = b"/partita/companions/"
+SECRET: Final = b"x-partita-secret"
+OCTETS: Final = b"application/octet-stream"
+CONNECTIONS_MAX: Final = 64
+ANSWER_SECONDS_MAX: Final = 90.0
+"""Who waits for work by GetActivityTask waits for a minute."""
+LEADER_SECONDS_MAX: Final = 10.0
+"""How long a request waits for somebody to lead."""
+LOOK_SECONDS: Final = 0.1
+NOT_LEADING: Final = 421
+
+
+class Leader(NamedTuple):
+    endpoint: str
+    secret: str
+    is_here: bool
+    """Whether it is this server."""
+
+
+class RunningCompanion(Protocol):
+    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None: ...
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Peers:
+    def __init__(
+        self,
+        companions: Mapping[str, Callable[[], RunningCompanion]],
+        leader: Callable[[], Leader | None],
+        certificate: str = "",
+        client_certificate: str = "",
+    ) -> None:
+        """`companions` make those that run while this server leads."""
+        self._make = companions
+        self._leader = leader
+        self._certificates = certificate, client_certificate
+        self._running: dict[str, RunningCompanion] = {}
+        self._pools: dict[str, Pool] = {}
+        self._forwarding: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    def start(self, name: str) -> RunningCompanion:
+        """The companion here, which is running from now on."""
+        if name not in self._running:
+            self._running[name] = self._make[name]()
+            self._running[name].start()
+        return self._running[name]
+
+    async def stop(self) -> None:
+        """Another server leads, or this one ends."""
+        running, self._running = self._running, {}
+        await asyncio.gather(*(companion.stop() for companion in running.values()))
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self.stop()
+        if self._forwarding:
+            await asyncio.wait(self._forwarding, timeout=1.0)
+        for pool in self._pools.values():
+            pool.close()
+
+    def guard(self, handle: Handle) -> Handle:
+        """What a listener wants: what other servers pass on is answered here, the rest there."""
+
+        def guarded(request: HttpRequest, reply: Reply) -> None:
+            if request.target.startswith(PATH):
+                self._answer(request, reply)
+            else:
+                handle(request, reply)
+
+        return guarded
+
+    def forward(self, name: str, operation: bytes, body: bytes, reply: Reply) -> None:
+        leader = self._leader()
+        if self._is_closed:
+            reply(HttpResponse(500, GONE, JSON_1_0))
+            return
+        if leader is not None and leader.is_here:
+            self.start(name).forward(operation, body, reply)
+            return
+        task = asyncio.create_task(self._forward(name, operation, body, reply))
+        self._forwarding.add(task)
+        task.add_done_callback(self._forwarding.discard)
+
+    async def _forward(self, name: str, operation: bytes, body: bytes, reply: Reply) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LEADER_SECONDS_MAX
+        while loop.time() < end and not self._is_closed:
+            leader = self._leader()
+            if leader is not None and leader.is_here:
+                self.start(name).forward(operation, body, reply)
+                return
+            if leader is not None:
+                answer = await self._send(leader, name, operation, body)
+                if answer is None:
+                    break
+                if answer.status != NOT_LEADING:
+                    reply(answer)
+                    return
+            await asyncio.sleep(LOOK_SECONDS)
+        reply(HttpResponse(500, GONE, JSON_1_0))
+
+    async def _send(
+        self, leader: Leader, name: str, operation: bytes, body: bytes
+    ) -> HttpResponse | None:
+        """The leader's answer; None when it may have done what was asked without an answer."""
+        pool = self._pools.get(leader.endpoint)
+        if pool is None:
+            pool = Pool(leader.endpoint, CONNECTIONS_MAX, *self._certificates)
+            self._pools[leader.endpoint] = pool
+        content = frames.request(0, operation, body)
+        head = (
+            b"POST %b%b HTTP/1.1\r\nhost: %b\r\n%b: %b\r\ncontent-type: %b\r\n"
+            b"content-length: %d\r\n\r\n"
+        ) % (
+            PATH,
+            name.encode(),
+            pool.host.encode(),
+            SECRET,
+            leader.secret.encode(),
+            OCTETS,
+            len(content),
+        )
+        try:
+            answer = await pool.send(head + content, ANSWER_SECONDS_MAX)
+        except Unreachable as error:
+            was_refused = isinstance(error.__cause__, ConnectionRefusedError)
+            return HttpResponse(NOT_LEADING) if was_refused else None
+        if answer.status != 200:
+            return HttpResponse(NOT_LEADING)
+        return frames.response_in(frames.decode(answer.content))
+
+    def _answer(self, request: HttpRequest, reply: Reply) -> None:
+        """What another server has passed on."""
+        leader, name = self._leader(), request.target[len(PATH) :].decode("latin-1")
+        if leader is None or not leader.is_here or self._is_closed or name not in self._make:
+            reply(HttpResponse(NOT_LEADING))
+            return
+        given = request.headers.get(SECRET, b"")
+        if not hmac.compare_digest(given, leader.secret.encode()):
+            reply(HttpResponse(403))
+            return
+
+        def answer(response: HttpResponse) -> None:
+            reply(HttpResponse(200, frames.answer(0, response), OCTETS))
+
+        operation, body = frames.operation_and_body(frames.decode(request.body))
+        self.start(name).forward(operation.encode("latin-1"), body, answer)
+
+
+class LedCompanion:
+    """A companion for a dispatcher, wherever it runs."""
+
+    def __init__(self, peers: Peers, name: str) -> None:
+        self._peers = peers
+        self._name = name
+
+    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None:
+        self._peers.forward(self._name, operation, body, reply)

@@ -1,0 +1,74 @@
+"""`partita storage`: the tables that servers share in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+import click
+
+from partita.database.storage.postgresql import schema
+from partita.database.storage.postgresql.connections import connected, place
+from partita.database.tables import layout
+from partita.database.tables.catalog import FORMAT_VERSION
+from partita.errors import StorageError
+
+FIRST_ROWS: Final = {layout.FORMAT_KEY: str(FORMAT_VERSION).encode()}
+
+_url = click.argument("url", envvar="PARTITA_SERVE_STORAGE")
+
+
+@click.group()
+def storage() -> None:
+    """Manage the storage that several servers share: URL is postgresql://user@host/db."""
+
+
+@storage.command()
+@_url
+def init(url: str) -> None:
+    """Create the tables; nothing happens where they are there already."""
+
+    async def run() -> bool:
+        async with connected(url) as connection:
+            return await schema.init(connection, FIRST_ROWS)
+
+    is_new = asyncio.run(run())
+    click.echo(f"{place(url)}: {'ready for servers' if is_new else 'was ready already'}.")
+
+
+@storage.command()
+@_url
+def check(url: str) -> None:
+    """Verify that this Partita can serve the storage, and every invariant of what is in it.
+
+    Exits with 0 when all is well, 1 when something is wrong, 2 when it cannot be opened. Servers
+    may go on meanwhile.
+    """
+    from partita import assembly
+
+    async def fits() -> None:
+        async with connected(url) as connection:
+            await schema.check(connection)
+
+    try:
+        asyncio.run(fits())
+        is_well = assembly.check_storage(url, say=click.echo)
+    except StorageError as error:
+        click.echo(f"partita: {error}", err=True)
+        sys.exit(2)
+    sys.exit(0 if is_well else 1)
+
+
+@storage.command()
+@_url
+def status(url: str) -> None:
+    """Show the servers, who leads, and what is stored."""
+
+    async def run() -> list[str]:
+        async with connected(url) as connection:
+            await schema.check(connection)
+            return [line async for line in schema.status(connection)]
+
+    for line in asyncio.run(run()):
+        click.echo(line)

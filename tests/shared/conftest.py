@@ -1,0 +1,49 @@
+"""A private PostgreSQL, and three servers that share a database in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from .. import processes
+from ..migrate.servers import PostgreSQL
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    PostgreSQL.require()
+    with PostgreSQL() as server:
+        yield server
+
+
+def storage_url(postgresql: PostgreSQL, database: str) -> str:
+    """Of a new database, with the password in it."""
+    url = postgresql.create(database)
+    user = postgresql.user
+    return url.replace(f"{user}@", f"{user}:{quote(postgresql.password, safe='')}@")
+
+
+@pytest.fixture(scope="session")
+def storage(postgresql: PostgreSQL) -> str:
+    """A database that is ready for servers."""
+    url = storage_url(postgresql, "shared")
+    assert processes.run("storage", "init", url).returncode == 0
+    return url
+
+
+@pytest.fixture(scope="session")
+def servers(storage: str) -> Iterator[list[processes.Server]]:
+    """Whatever the tests do, every invariant holds in the end."""
+    with processes.starting() as start:
+        yield [start("serve", "--port", "0", "--storage", storage, stderr=None) for _ in range(3)]
+    checked = processes.run("storage", "check", storage)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.fixture(scope="session")
+def clients(servers: list[processes.Server]) -> list[Any]:
+    """Of each server one."""
+    return [server.client() for server in servers]

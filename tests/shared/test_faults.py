@@ -1,0 +1,188 @@
+"""PostgreSQL and servers are killed: nothing acknowledged is lost, and everything goes on."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from .. import processes
+from ..migrate.servers import PostgreSQL
+from .conftest import storage_url
+from .tables import create, item, number
+
+MOVES_SECONDS_MAX = 30
+
+
+class Writers:
+    """Each counts an item of its own up, and notes what was acknowledged."""
+
+    def __init__(self, clients: list[Any], table: str) -> None:
+        self.acknowledged = [0] * len(clients)
+        self.refused = 0
+        self._table = table
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._write, args=[place, client])
+            for place, client in enumerate(clients)
+        ]
+
+    def __enter__(self) -> Writers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more: int) -> None:
+        """Until each has written so much more."""
+        wanted = [count + more for count in self.acknowledged]
+        deadline = time.monotonic() + MOVES_SECONDS_MAX
+        while any(have < want for have, want in zip(self.acknowledged, wanted, strict=True)):
+            assert time.monotonic() < deadline, f"{self.acknowledged} of {wanted}"
+            time.sleep(0.05)
+
+    def _write(self, place: int, client: Any) -> None:
+        turn = 0
+        while not self._is_over.is_set():
+            turn += 1
+            try:
+                client.put_item(TableName=self._table, Item=item(f"w{place}", n=turn))
+                self.acknowledged[place] = turn
+            except (ClientError, BotoCoreError):
+                self.refused += 1
+                time.sleep(0.05)
+
+
+def _leader(postgresql: PostgreSQL, database: str) -> int | None:
+    connection = postgresql.connect(database)
+    try:
+        leases = "SELECT holder FROM partita_leases WHERE expires_at > now()"
+        found = connection.execute(leases).fetchone()
+        return None if found is None else int(found[0])
+    finally:
+        connection.close()
+
+
+def _wait_for_another_leader(postgresql: PostgreSQL, database: str, before: int | None) -> int:
+    deadline = time.monotonic() + MOVES_SECONDS_MAX
+    while (leader := _leader(postgresql, database)) in (None, before):
+        assert time.monotonic() < deadline, "nobody leads"
+        time.sleep(0.1)
+    assert leader is not None
+    return leader
+
+
+def test_a_killed_database_loses_nothing_acknowledged_and_is_used_again() -> None:
+    PostgreSQL.require()
+    with PostgreSQL() as postgresql, processes.starting() as start:
+        storage = storage_url(postgresql, "killed")
+        assert processes.run("storage", "init", storage).returncode == 0
+        servers = [start("serve", "--port", "0", "--storage", storage) for _ in range(2)]
+        clients = [server.client() for server in servers]
+        table = create(clients[0])
+        with Writers(clients, table) as writers:
+            writers.wait_for(30)
+            for _ in range(2):
+                postgresql.kill()
+                time.sleep(0.2)
+                postgresql.start()
+                writers.wait_for(20)
+        for place, acknowledged in enumerate(writers.acknowledged):
+            assert number(clients[1], table, f"w{place}", "n") >= acknowledged
+        codes = [server.terminate()[0] for server in servers]
+        assert codes == [0, 0]
+        assert processes.run("storage", "check", storage).returncode == 0
+
+
+def test_leadership_moves_when_the_leader_is_killed(postgresql: PostgreSQL) -> None:
+    storage = storage_url(postgresql, "leaders")
+    assert processes.run("storage", "init", storage).returncode == 0
+    with processes.starting() as start:
+        first = start("serve", "--port", "0", "--storage", storage)
+        leader = _wait_for_another_leader(postgresql, "leaders", None)
+        client = start("serve", "--port", "0", "--storage", storage).client()
+        table = create(client)
+        first.kill()
+        client.delete_table(TableName=table)
+        _wait_for_another_leader(postgresql, "leaders", leader)
+        deadline = time.monotonic() + MOVES_SECONDS_MAX
+        while _has_rows_of_deleted_tables(postgresql, "leaders"):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+
+def _has_rows_of_deleted_tables(postgresql: PostgreSQL, database: str) -> bool:
+    """Space 06 is what waits to be removed in the background."""
+    connection = postgresql.connect(database)
+    try:
+        found = connection.execute("SELECT 1 FROM partita_rows WHERE substr(key, 1, 1) = '\\x06'")
+        return found.fetchone() is not None
+    finally:
+        connection.close()
+
+
+@pytest.mark.soak
+def test_a_leader_that_was_stopped_past_its_lease_is_fenced(postgresql: PostgreSQL) -> None:
+    storage = storage_url(postgresql, "fenced")
+    assert processes.run("storage", "init", storage).returncode == 0
+    with processes.starting() as start:
+        first = start("serve", "--port", "0", "--storage", storage)
+        leader = _wait_for_another_leader(postgresql, "fenced", None)
+        second = start("serve", "--port", "0", "--storage", storage)
+        table = create(second.client())
+        first.process.send_signal(signal.SIGSTOP)
+        try:
+            moved = _wait_for_another_leader(postgresql, "fenced", leader)
+            second.client().put_item(TableName=table, Item=item("a", n=1))
+        finally:
+            first.process.send_signal(signal.SIGCONT)
+        time.sleep(2)
+        assert _leader(postgresql, "fenced") == moved
+        assert number(first.client(), table, "a", "n") == 1
+
+
+def test_a_server_says_once_that_its_database_is_away_and_goes_on_or_stops_when_told() -> None:
+    PostgreSQL.require()
+    with PostgreSQL() as postgresql, processes.starting() as start:
+        storage = storage_url(postgresql, "away")
+        assert processes.run("storage", "init", storage).returncode == 0
+        server = start("serve", "--port", "0", "--storage", storage)
+        client = server.client()
+        table = create(client)
+        postgresql.kill()
+        for _ in range(4):
+            with pytest.raises(ClientError) as refused:
+                client.put_item(TableName=table, Item=item("a"))
+            assert refused.value.response["Error"]["Code"] == "InternalServerError"
+        postgresql.start()
+        _wait_for_a_put(client, table)
+        postgresql.kill()
+        with pytest.raises(ClientError):
+            client.put_item(TableName=table, Item=item("b"))
+        started = time.monotonic()
+        code, lines = server.terminate()
+        assert code == 0
+        assert time.monotonic() - started < 10
+        assert [line.partition("used")[0].split()[-2:] for line in lines.splitlines()] in (
+            [["cannot", "be"], ["can", "be"]],
+            [["cannot", "be"], ["can", "be"], ["cannot", "be"]],
+        ), lines
+
+
+def _wait_for_a_put(client: Any, table: str) -> None:
+    deadline = time.monotonic() + MOVES_SECONDS_MAX
+    while True:
+        try:
+            client.put_item(TableName=table, Item=item("a"))
+            return
+        except ClientError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)

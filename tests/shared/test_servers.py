@@ -1,0 +1,220 @@
+"""Three servers on one database: nothing is lost, and each sees what the others acknowledged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from .tables import create, item, number
+
+ABSENT = "attribute_not_exists(pk)"
+
+
+def test_a_table_is_there_for_all_servers_at_once(clients: list[Any]) -> None:
+    table = create(clients[0])
+    for place, client in enumerate(clients):
+        client.put_item(TableName=table, Item=item(f"k{place}"))
+    assert [client.scan(TableName=table)["Count"] for client in clients] == [3, 3, 3]
+    clients[1].delete_table(TableName=table)
+    with pytest.raises(clients[2].exceptions.ResourceNotFoundException):
+        clients[2].put_item(TableName=table, Item=item("late"))
+    assert table not in clients[0].list_tables()["TableNames"]
+
+
+def test_a_write_that_one_server_acknowledged_is_read_on_another(clients: list[Any]) -> None:
+    table = create(clients[0])
+    for turn in range(60):
+        writer, reader = clients[turn % 3], clients[(turn + 1) % 3]
+        writer.put_item(TableName=table, Item=item("one", turn=turn))
+        assert number(reader, table, "one", "turn") == turn
+
+
+def test_no_increment_of_a_contended_counter_is_lost(clients: list[Any]) -> None:
+    table = create(clients[0])
+    longest = []
+
+    def increment(worker: int) -> None:
+        slowest = 0.0
+        for _ in range(15):
+            started = time.monotonic()
+            clients[worker % 3].update_item(
+                TableName=table,
+                Key=item("counter"),
+                UpdateExpression="ADD n :one",
+                ExpressionAttributeValues={":one": {"N": "1"}},
+            )
+            slowest = max(slowest, time.monotonic() - started)
+        longest.append(slowest)
+
+    with ThreadPoolExecutor(24) as pool:
+        list(pool.map(increment, range(24)))
+    assert number(clients[0], table, "counter", "n") == 24 * 15
+    assert max(longest) < 10
+
+
+def test_conditions_on_each_others_absent_items_cannot_both_hold(clients: list[Any]) -> None:
+    table = create(clients[0])
+
+    def put_unless(client: Any, absent: str, new: str, start: threading.Barrier) -> bool:
+        start.wait()
+        check = {"TableName": table, "Key": item(absent), "ConditionExpression": ABSENT}
+        put = {"TableName": table, "Item": item(new)}
+        try:
+            client.transact_write_items(TransactItems=[{"ConditionCheck": check}, {"Put": put}])
+        except client.exceptions.TransactionCanceledException:
+            return False
+        return True
+
+    winners = []
+    with ThreadPoolExecutor(2) as pool:
+        for turn in range(60):
+            a, b, start = f"a{turn}", f"b{turn}", threading.Barrier(2)
+            first = pool.submit(put_unless, clients[turn % 3], a, b, start)
+            second = pool.submit(put_unless, clients[(turn + 1) % 3], b, a, start)
+            winners.append(first.result() + second.result())
+    assert set(winners) == {1}
+
+
+def test_an_absent_item_that_was_only_checked_stays_absent(clients: list[Any]) -> None:
+    table = create(clients[0])
+    check = {"TableName": table, "Key": item("a"), "ConditionExpression": ABSENT}
+    put = {"TableName": table, "Item": item("b")}
+    clients[0].transact_write_items(TransactItems=[{"ConditionCheck": check}, {"Put": put}])
+    assert clients[1].scan(TableName=table)["Items"] == [item("b")]
+    assert "Item" not in clients[2].get_item(TableName=table, Key=item("a"))
+
+
+def test_transfers_between_accounts_keep_their_total(clients: list[Any]) -> None:
+    table = create(clients[0])
+    names = [f"account{place}" for place in range(4)]
+    for name in names:
+        clients[0].put_item(TableName=table, Item=item(name, euros=100))
+    totals, is_over = [], threading.Event()
+
+    def transfer(worker: int) -> int:
+        client, done = clients[worker % 3], 0
+        for turn in range(12):
+            source, target = names[(worker + turn) % 4], names[(worker + 2 * turn + 1) % 4]
+            if source == target:
+                continue
+            try:
+                client.transact_write_items(
+                    TransactItems=[_move(table, source, "-5"), _move(table, target, "5")]
+                )
+                done += 1
+            except client.exceptions.TransactionCanceledException as error:
+                codes = {reason["Code"] for reason in error.response["CancellationReasons"]}
+                assert codes <= {"None", "TransactionConflict"}
+        return done
+
+    def watch() -> None:
+        while not is_over.is_set():
+            gets = [{"Get": {"TableName": table, "Key": item(name)}} for name in names]
+            found = clients[2].transact_get_items(TransactItems=gets)["Responses"]
+            totals.append(sum(int(one["Item"]["euros"]["N"]) for one in found))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with ThreadPoolExecutor(6) as pool:
+        done = sum(pool.map(transfer, range(6)))
+    is_over.set()
+    watcher.join()
+    assert done > 0
+    assert set(totals) == {400}
+
+
+def _move(table: str, account: str, euros: str) -> dict[str, Any]:
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": item(account),
+            "UpdateExpression": "ADD euros :euros",
+            "ExpressionAttributeValues": {":euros": {"N": euros}},
+        }
+    }
+
+
+def test_a_client_token_is_used_once_on_all_servers(clients: list[Any]) -> None:
+    table = create(clients[0])
+    actions = [_move(table, "a", "1")]
+    for client in clients * 2:
+        client.transact_write_items(TransactItems=actions, ClientRequestToken="once and no more")
+    assert number(clients[1], table, "a", "euros") == 1
+
+
+def test_counts_and_sizes_are_those_of_all_servers(clients: list[Any]) -> None:
+    table = create(clients[0])
+    for place in range(30):
+        clients[place % 3].put_item(TableName=table, Item=item(f"k{place:02}"))
+    for place in range(0, 30, 3):
+        clients[(place + 1) % 3].delete_item(TableName=table, Key=item(f"k{place:02}"))
+    described = clients[2].describe_table(TableName=table)["Table"]
+    assert described["ItemCount"] == 20
+    assert described["TableSizeBytes"] == 20 * 5
+
+
+def test_a_new_index_misses_no_write_of_any_server(clients: list[Any]) -> None:
+    table = create(clients[0])
+    is_over = threading.Event()
+    written = [0, 0, 0]
+
+    def write(server: int) -> None:
+        while not is_over.is_set():
+            key = f"{server}-{written[server]}"
+            clients[server].put_item(TableName=table, Item=item(key, g=written[server] % 5))
+            written[server] += 1
+
+    writers = [threading.Thread(target=write, args=[server]) for server in range(3)]
+    for writer in writers:
+        writer.start()
+    time.sleep(0.3)
+    clients[0].update_table(
+        TableName=table,
+        AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "N"}],
+        GlobalSecondaryIndexUpdates=[
+            {
+                "Create": {
+                    "IndexName": "by_g",
+                    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            }
+        ],
+    )
+    deadline = time.monotonic() + 30
+    while _index_status(clients[1], table) != "ACTIVE":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    is_over.set()
+    for writer in writers:
+        writer.join()
+    pages = clients[2].get_paginator("scan").paginate(TableName=table, IndexName="by_g")
+    indexed = {one["pk"]["S"] for page in pages for one in page["Items"]}
+    assert indexed == {f"{server}-{n}" for server in range(3) for n in range(written[server])}
+
+
+def _index_status(client: Any, table: str) -> str:
+    (index,) = client.describe_table(TableName=table)["Table"]["GlobalSecondaryIndexes"]
+    return str(index["IndexStatus"])
+
+
+def test_a_hot_item_without_room_for_all_is_never_an_internal_error(clients: list[Any]) -> None:
+    table = create(clients[0])
+
+    def claim(worker: int) -> bool:
+        try:
+            clients[worker % 3].put_item(
+                TableName=table, Item=item("seat", owner=worker), ConditionExpression=ABSENT
+            )
+        except ClientError as error:
+            assert error.response["Error"]["Code"] == "ConditionalCheckFailedException"
+            return False
+        return True
+
+    with ThreadPoolExecutor(12) as pool:
+        assert sum(pool.map(claim, range(12))) == 1
