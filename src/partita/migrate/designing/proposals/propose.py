@@ -34,6 +34,7 @@ from partita.migrate.designing.proposals.layouts.single_table import (
     root_entities,
 )
 from partita.migrate.designing.proposals.roles.assign import assign_roles
+from partita.migrate.designing.proposals.techniques.lists import with_lists
 from partita.migrate.designing.proposals.workload import read_workload
 from partita.migrate.designing.requests.served import with_exact_requests
 from partita.migrate.designing.settings import ModelSettings
@@ -101,5 +102,8 @@ def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Acc
         left_out=left_out(plan, items.drafts, tables),
     )
     return with_exact_requests(
-        drafted, plan.inputs.patterns, plan.inputs.volumes, plan.workload.unserved
+        with_lists(drafted, plan.inputs),
+        plan.inputs.patterns,
+        plan.inputs.volumes,
+        plan.workload.unserved,
     )

@@ -17,11 +17,10 @@ from partita.migrate.handover.requests.values import (
     items_of,
     shards,
 )
-from partita.migrate.model.design import Access, Condition, Design, Entity, TableDesign
+from partita.migrate.model.design import READS, Access, Condition, Design, Entity, TableDesign
 from partita.migrate.model.sample_items import sample_item
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 
-READS = ("GetItem", "Query", "Scan")
 COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
     "between": lambda name, values: f"{name} BETWEEN {values[0]} AND {values[-1]}",
     "begins_with": lambda name, values: f"begins_with({name}, {values[0]})",
