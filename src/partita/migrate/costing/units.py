@@ -244,7 +244,8 @@ class _Counter:
     def _write(
         self, access: Access, pattern: AccessPattern, table: TableDesign, entity: Entity
     ) -> PatternUnits:
-        factor = TRANSACTION_FACTOR if access.request == "TransactWriteItems" else 1
+        is_together = access.request == "TransactWriteItems" or bool(access.transaction)
+        factor = TRANSACTION_FACTOR if is_together else 1
         written: dict[str, float] = {}
         count = 0.0
         changed = {Ref.parse(name) for name in pattern.columns}

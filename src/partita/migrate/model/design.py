@@ -30,6 +30,8 @@ RequestName = Literal[
     "GetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL",
     "none",
 ]  # fmt: skip
+OnDelete = Literal["RESTRICT", "CASCADE", "SET NULL"]
+KeptBy = Literal["fan-out", "condition", "nothing deletes", "lost"]
 READS: tuple[RequestName, ...] = ("GetItem", "Query", "Scan")
 Comparison = Literal[
     "=", "<", "<=", ">", ">=", "between", "begins_with", "<>", "in", "not in", "exists",
@@ -160,6 +162,8 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     sorts: list[str] = field(default_factory=list)
     """Attributes that the application sorts by once it has all rows, "name desc" backwards."""
     requests: float = 1
+    transaction: str = ""
+    """Sent in one TransactWriteItems with all that has the same name."""
     why: str = ""
 
 
@@ -169,6 +173,17 @@ class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     table: str
     columns: list[str]
     kept_by: Literal["key", "item", "generated", "application"]
+    why: str = ""
+
+
+class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What becomes of a foreign key."""
+
+    table: str
+    columns: list[str]
+    to: str
+    on_delete: OnDelete
+    kept_by: KeptBy
     why: str = ""
 
 
@@ -208,6 +223,7 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     tables: list[TableDesign] = field(default_factory=list)
     access: list[Access] = field(default_factory=list)
     unique: list[Unique] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     unserved: list[Unserved] = field(default_factory=list)
     techniques: list[Technique] = field(default_factory=list)

@@ -59,6 +59,8 @@ from partita.migrate.understanding.schema.inventory import Column, Inventory, Ta
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind a value with a separator, and belong to it."""
 SCALARS = ("S", "N", "B", "BOOL")
+_UNSORTED = ("enum", "set", "json", "array", "boolean", "time")
+"""Kinds whose texts do not sort as their values do."""
 _FILTERS: dict[str, Comparison] = {"is null": "not_exists", "is not null": "exists"}
 
 
@@ -693,7 +695,11 @@ class _Way:
     def _keeps_order(self, attribute: Attribute, parts: Segments, field: Field) -> bool:
         """Whether items come in the order in which the source sorts a field's values."""
         column = self.planner.column(field.ref)
-        if column is None or column.kind in ("enum", "set", "json", "array", "boolean", "time"):
+        if (
+            column is None
+            or column.collation
+            or column.kind in ("enum", "set", "json", "array", "boolean", "time")
+        ):
             return False
         fold = self.planner.fold(field.ref)
         if parts.is_plain:
@@ -839,6 +845,8 @@ class _Way:
         is_ordered = test.operator in ("<", "<=", ">", ">=", "between")
         if attribute.type not in SCALARS or column is None:
             raise NotServed(f"{test.ref} is no single value, and is compared with one")
+        if is_ordered:
+            self._refuse_collation(test.ref)
         if is_ordered and column.kind in ("enum", "boolean", "time"):
             raise NotServed(f"{test.ref} is compared in an order that its values do not have")
         if test.operator == "contains":
@@ -847,6 +855,14 @@ class _Way:
             self._test_by_application(test)
             return
         self.filters.append(self._condition(attribute, test))
+
+    def _refuse_collation(self, ref: Ref) -> None:
+        """Neither keys nor filters have the order of a language."""
+        column = self.planner.column(ref)
+        if column is not None and column.collation:
+            raise NotServed(
+                f"{ref} is sorted by the collation {column.collation}; keys are sorted by bytes"
+            )
 
     def _add_condition(self, attribute: Attribute, comparison: Comparison, value: str) -> None:
         condition = Condition(attribute=attribute.name, comparison=comparison, value=value)
@@ -893,6 +909,7 @@ class _Way:
         if wanted and not is_sorted:
             for sorting in wanted:
                 self._held(sorting.ref)
+                self._refuse_collation(sorting.ref)
         is_scan = not conditions
         is_get = (
             home.index is None
