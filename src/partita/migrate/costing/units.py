@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from partita.database.capacity.sizing import partitions_for
 from partita.limits import READ_UNIT_BYTES, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
 from partita.migrate.model.design import (
+    READS,
     Access,
     Attribute,
     Design,
@@ -139,7 +140,7 @@ class _Counter:
         entity = table.entity(access.entity) if table else None
         if table is None or entity is None:
             return self._nothing(access, pattern)
-        if access.request in ("GetItem", "Query"):
+        if access.request in READS:
             return self._read(access, pattern, table, entity)
         if access.request == "TTL":
             return self._nothing(access, pattern)
@@ -171,6 +172,11 @@ class _Counter:
         if pattern.items > 1 and self._names_rows(pattern, entity):
             # As many keys as items: each is read, and rounded up, by itself.
             items = requests = pattern.items
+        elif access.request == "Scan":
+            # Everything that the table holds, whatever passes the filters.
+            total = sum(self.volumes.items(one) * self.volumes.item_bytes(one)
+                        for one in table.entities)  # fmt: skip
+            items, size = self.volumes.items(entity), total / max(self.volumes.items(entity), 1)
         elif not access.filter and access.request == "Query":
             requests = max(requests, pattern.values)
         each = read_units(items * size / requests, pattern.is_consistent)
@@ -204,9 +210,17 @@ class _Counter:
         if access.request == "GetItem":
             return 1
         items = pattern.items
+        if self._is_list(table, index, entity):
+            rows = self.collection_rows(table, index, entity)
+            return min(rows, access.limit) if access.limit else rows
         if access.filter:
             items = max(items, self.collection_rows(table, index, entity))
         return min(items, access.limit) if access.limit == 1 else items
+
+    def _is_list(self, table: TableDesign, index: SecondaryIndex | None, entity: Entity) -> bool:
+        """Whether one partition key has all rows, or all that a condition holds for."""
+        attribute = entity.attribute((index or table).partition_key.name)
+        return attribute is not None and (attribute.constant is not None or bool(attribute.first))
 
     def collection_rows(
         self, table: TableDesign, index: SecondaryIndex | None, entity: Entity
@@ -216,6 +230,8 @@ class _Counter:
         key = (index or table).partition_key
         attribute = entity.attribute(key.name)
         refs = columns_of(entity, attribute) if attribute else []
+        if attribute is not None and self._is_list(table, index, entity):
+            return self.volumes.items(entity) * (1 - self.volumes.absent_share(entity, attribute))
         columns = [ref.column for ref in refs if ref.table == entity.source]
         if not refs or len(columns) != len(refs):
             return 1.0
@@ -228,7 +244,8 @@ class _Counter:
     def _write(
         self, access: Access, pattern: AccessPattern, table: TableDesign, entity: Entity
     ) -> PatternUnits:
-        factor = TRANSACTION_FACTOR if access.request == "TransactWriteItems" else 1
+        is_together = access.request == "TransactWriteItems" or bool(access.transaction)
+        factor = TRANSACTION_FACTOR if is_together else 1
         written: dict[str, float] = {}
         count = 0.0
         changed = {Ref.parse(name) for name in pattern.columns}

@@ -12,7 +12,12 @@ from partita.errors import PartitaError
 from partita.migrate.costing.bill import EstimateSettings
 from partita.migrate.costing.comparison import ComparedDesigns, compare
 from partita.migrate.designing.checks.check import check as check_design
+from partita.migrate.designing.proposals.design_inputs import design_inputs
 from partita.migrate.designing.proposals.propose import denormalized, single_table
+from partita.migrate.designing.proposals.techniques.kept_aggregates import (
+    KeptAggregate,
+    kept_aggregates,
+)
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.folder import Folder, to_json
 from partita.migrate.model.design import DESIGN_KINDS, Design, DesignKind
@@ -28,6 +33,7 @@ from partita.migrate.understanding.schema.column_refs import Ref
 from partita.prices.price_list import read_prices
 
 COMPARISON = "model.comparison.json"
+FUNCTIONS = "functions"
 PROPOSALS: dict[DesignKind, Callable[[Volumes, list[AccessPattern], ModelSettings], Design]] = {
     "denormalized": denormalized,
     "single-table": single_table,
@@ -74,6 +80,9 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
         folder.section("estimate", EstimateSettings),
     )
     _write(folder, proposals, volumes.analysis.examples if workbench else None)
+    for one in proposals:
+        inputs = design_inputs(one.kind, volumes, patterns, settings)
+        _write_functions(folder, one.kind, list(kept_aggregates(one.design, inputs)))
     folder.write_json(COMPARISON, compared)
     return Models(
         proposals=proposals,
@@ -116,6 +125,14 @@ def _write(
         if examples is not None:
             content = to_workbench(one.design, now=datetime.now(UTC), examples=examples)
             folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
+
+
+def _write_functions(folder: Folder, kind: DesignKind, found: list[KeptAggregate]) -> None:
+    """Of the consumers that keep aggregates."""
+    if found:
+        (folder.path / FUNCTIONS / kind).mkdir(parents=True, exist_ok=True)
+    for one in found:
+        folder.write_text(f"{FUNCTIONS}/{kind}/{one.file}", one.function())
 
 
 def _choose(

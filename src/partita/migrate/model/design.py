@@ -17,6 +17,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct, field
 
+from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.templates import SHARD, template_fields, template_text
 from partita.migrate.understanding.schema.column_refs import Ref, qualified
 
@@ -26,8 +27,12 @@ DesignKind = Literal["denormalized", "single-table"]
 DESIGN_KINDS: tuple[DesignKind, ...] = get_args(DesignKind)
 """In the order in which proposals are shown."""
 RequestName = Literal[
-    "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL", "none"
-]
+    "GetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL",
+    "none",
+]  # fmt: skip
+OnDelete = Literal["RESTRICT", "CASCADE", "SET NULL"]
+KeptBy = Literal["fan-out", "condition", "nothing deletes", "lost"]
+READS: tuple[RequestName, ...] = ("GetItem", "Query", "Scan")
 Comparison = Literal[
     "=", "<", "<=", ">", ">=", "between", "begins_with", "<>", "in", "not in", "exists",
     "not_exists",
@@ -56,6 +61,13 @@ class Attribute(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     through: list[str] = field(default_factory=list)
     """Foreign keys to follow, each "child.column = parent.column", in either direction."""
     shards: int = 1
+    when: str = ""
+    """A condition on the entity's own row, such as `returned_on is null`: without it, the item does
+    not have the attribute."""
+    first: str = ""
+    last: str = ""
+    """Of a key by a part of a date: the dates between which rows were found. An application reads
+    on to today."""
     why: str = ""
 
 
@@ -101,6 +113,8 @@ class TableDesign(
     sort_key: KeyAttribute | None = None
     ttl: str | None = None
     """The attribute with the second at which an item expires."""
+    is_scanned: bool = False
+    """Whether it is small enough to be read whole, where no key leads to what is asked for."""
     why: str = ""
     indexes: list[SecondaryIndex] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
@@ -148,6 +162,8 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     sorts: list[str] = field(default_factory=list)
     """Attributes that the application sorts by once it has all rows, "name desc" backwards."""
     requests: float = 1
+    transaction: str = ""
+    """Sent in one TransactWriteItems with all that has the same name."""
     why: str = ""
 
 
@@ -157,6 +173,17 @@ class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     table: str
     columns: list[str]
     kept_by: Literal["key", "item", "generated", "application"]
+    why: str = ""
+
+
+class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What becomes of a foreign key."""
+
+    table: str
+    columns: list[str]
+    to: str
+    on_delete: OnDelete
+    kept_by: KeptBy
     why: str = ""
 
 
@@ -173,6 +200,20 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     why: str
 
 
+class Technique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What the design does for some patterns beyond keys of rows, and what that costs."""
+
+    name: str
+    patterns: list[str] = field(default_factory=list)
+    place: str = ""
+    """The table or index; empty for what lies beside the database."""
+    why: str
+    cost: str
+    limit: str
+    next_best: str = ""
+    """What it was chosen over, with its cost."""
+
+
 class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     name: str
     kind: DesignKind
@@ -182,8 +223,10 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     tables: list[TableDesign] = field(default_factory=list)
     access: list[Access] = field(default_factory=list)
     unique: list[Unique] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     unserved: list[Unserved] = field(default_factory=list)
+    techniques: list[Technique] = field(default_factory=list)
 
     def table(self, name: str) -> TableDesign | None:
         return next((one for one in self.tables if one.name == name), None)
@@ -217,4 +260,7 @@ def columns_of(entity: Entity, attribute: Attribute) -> list[Ref]:
     for part in template_fields(attribute.template or ""):
         if part.name != SHARD:
             refs.append(qualified(entity.source, part.name))
+    condition = parse_condition(attribute.when)
+    if condition is not None:
+        refs.append(Ref(entity.source, condition.column))
     return refs

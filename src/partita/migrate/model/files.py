@@ -18,7 +18,7 @@ from partita.migrate.model.workbench import from_workbench
 CHOSEN = "model.toml"
 """The design that the later stages read."""
 
-BLOCKS = ("tables", "indexes", "entities", "access")
+BLOCKS = ("tables", "indexes", "entities", "access", "references", "techniques")
 """Lists whose members are blocks of their own; all others have a line for each member."""
 
 

@@ -63,7 +63,7 @@ class ExampleItems:
         self, entity: Entity, attribute: Attribute, row: Item, made: AttributeValue
     ) -> AttributeValue | None:
         if attribute.constant is not None:
-            return made
+            return self._maker.value(entity, attribute, row)
         if any(part.format in (PATH, ROOT) for part in template_fields(attribute.template or "")):
             return self._maker.value(entity, attribute, row)
         if not self._maker.chains(entity, attribute, row):

@@ -15,6 +15,7 @@ from zlib import crc32
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.design import Attribute, Entity
 from partita.migrate.model.key_texts import field_text, moment_of, plain_text
+from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.templates import (
     PATH,
     ROOT,
@@ -61,7 +62,10 @@ class ItemMaker:
         return item
 
     def value(self, entity: Entity, attribute: Attribute, row: Item) -> AttributeValue | None:
-        """None when all the columns that it is made of are NULL."""
+        """None when all the columns that it is made of are NULL, or its condition does not hold."""
+        condition = parse_condition(attribute.when) if attribute.when else None
+        if condition is not None and not condition.holds(row):
+            return None
         if attribute.constant is not None:
             return {attribute.type: attribute.constant}
         if any(part.format in (PATH, ROOT) for part in template_fields(attribute.template or "")):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from partita.migrate.model.design import Attribute, Entity, KeyAttribute, TableDesign, columns_of
 from partita.migrate.model.findings import Finding, Subject, error
+from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.templates import PATH, ROOT, template_fields
 from partita.migrate.understanding.schema.column_refs import Ref, parse_join
 
@@ -53,6 +54,10 @@ def _origin(
                 place, f"through {text!r} does not start at {', '.join(dict.fromkeys(reached))}"
             )
         reached.append(join.after[0].table)
+    if attribute.when and parse_condition(attribute.when) is None:
+        yield error(
+            place, f'when has {attribute.when!r}; write "column is null" or "column = value"'
+        )
     refs = columns_of(entity, attribute)
     yield from _columns_exist(subject, place, refs)
     is_of_itself = bool(attribute.through) and set(reached) == {entity.source}

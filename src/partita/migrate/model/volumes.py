@@ -11,6 +11,7 @@ from partita.errors import PartitaError
 from partita.limits import KB
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import Attribute, Entity, SecondaryIndex, TableDesign, columns_of
+from partita.migrate.model.row_conditions import RowCondition, parse_condition
 from partita.migrate.model.templates import PATH, SHARD, template_fields, template_text
 from partita.migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew, read_analysis
 from partita.migrate.understanding.schema.column_refs import Ref, parse_join, qualified
@@ -261,9 +262,26 @@ class Volumes:
         return share
 
     def absent_share(self, entity: Entity, attribute: Attribute) -> float:
-        """Of an entity's rows, those that lack an attribute: all its columns are NULL."""
+        """Of an entity's rows, those that lack an attribute: all its columns are NULL, or its
+        condition does not hold."""
+        condition = parse_condition(attribute.when)
+        if condition is not None:
+            return 1 - self.condition_share(entity.source, condition)
         nulls = [self.null_share(ref) for ref in columns_of(entity, attribute)]
         return min(nulls, default=0.0)
+
+    def condition_share(self, table: str, condition: RowCondition) -> float:
+        """Of a table's rows, those for which a condition holds; of one value among several that
+        nobody counted, as many as of the others."""
+        nulls = self.null_share(Ref(table, condition.column))
+        if condition.test != "=":
+            return nulls if condition.test == "is null" else 1 - nulls
+        skew = self.skew(table, [condition.column])
+        if skew is None or not skew.distinct:
+            return 1 - nulls
+        if condition.value == skew.top_value:
+            return skew.top_share * (1 - nulls)
+        return (1 - nulls) / skew.distinct
 
 
 def read_volumes(folder: Folder) -> Volumes:

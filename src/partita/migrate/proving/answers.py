@@ -10,6 +10,7 @@ from typing import Any
 
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designing.requests.reads import Brought
+from partita.migrate.model.buckets import BUCKET, buckets
 from partita.migrate.model.design import (
     Access,
     Attribute,
@@ -18,7 +19,7 @@ from partita.migrate.model.design import (
     Entity,
     TableDesign,
 )
-from partita.migrate.model.key_texts import NotEncodable, bound_text, field_text
+from partita.migrate.model.key_texts import NotEncodable, bound_text, field_text, plain_text
 from partita.migrate.model.making import of_type, order
 from partita.migrate.model.templates import SHARD, TemplateField, filled, template_fields
 from partita.migrate.proving.private_server import DynamoDB
@@ -148,7 +149,15 @@ class Asking:
                 found += self._get(one)
             else:
                 found += self._query(one, given, wanted, page_items)
+            if self._is_in_order and wanted is not None and len(found) >= wanted:
+                break
         return found
+
+    @property
+    def _is_in_order(self) -> bool:
+        """Whether what later requests bring comes after what earlier ones brought."""
+        names = [part.name for one in self.access.key for part in template_fields(one.value)]
+        return not self.access.sorts and any(name.endswith(BUCKET) for name in names)
 
     def _each(self, given: Given) -> Iterator[dict[str, AttributeValue]]:
         """One for every value of an IN, and for every shard."""
@@ -161,6 +170,8 @@ class Asking:
                 keys = (self.entity.attribute(one.attribute) for one in self.access.key)
                 count = max((key.shards for key in keys if key is not None), default=1)
                 values: list[AttributeValue] = [{"S": str(number)} for number in range(count)]
+            elif name.endswith(BUCKET):
+                values = list(self._buckets(name, given))
             elif name in given:
                 values = given[name]
             else:
@@ -182,6 +193,20 @@ class Asking:
             if key not in seen:
                 seen.add(key)
                 yield given_one
+
+    def _buckets(self, name: str, given: Given) -> Iterator[AttributeValue]:
+        """A date of each bucket that rows may be in: of all, or of the range that is asked for."""
+        key = self.access.key[0]
+        attribute = self._attribute(key.attribute)
+        (part,) = [one for one in template_fields(key.value) if one.name == name]
+        column = name.removesuffix(BUCKET)
+        first, last = attribute.first, attribute.last
+        for low in given.get(f"{column}.from", []):
+            first = max(first, plain_text(low))
+        for high in given.get(f"{column}.to", []):
+            last = min(last, plain_text(high))
+        for day in buckets(part.format, first, last, is_descending=self.access.is_descending):
+            yield {"S": day}
 
     def _is_empty_key(self, one: Condition, given: Mapping[str, AttributeValue]) -> bool:
         parts = template_fields(one.value)
@@ -234,24 +259,25 @@ class Asking:
     ) -> list[Item]:
         access = self.access
         flat = {name: values[0] for name, values in all_given.items()} | given
-        request: dict[str, Any] = {
-            "TableName": self.prefix + self.table.name,
-            "ScanIndexForward": not access.is_descending,
-        }
+        request: dict[str, Any] = {"TableName": self.prefix + self.table.name}
         if access.index:
             request["IndexName"] = access.index
         expression = _Expression()
         conditions = [self._key_condition(expression, one, flat) for one in access.key]
         if None in conditions:
             return []
-        request["KeyConditionExpression"] = " AND ".join(one for one in conditions if one)
+        if conditions:
+            request["KeyConditionExpression"] = " AND ".join(one for one in conditions if one)
+            request["ScanIndexForward"] = not access.is_descending
         if any(self._is_reversed(one, all_given, flat) for one in access.filter):
             return []
         tests = [self._filter(expression, one, all_given, flat) for one in access.filter]
         if tests:
             request["FilterExpression"] = " AND ".join(tests)
-        request["ExpressionAttributeNames"] = expression.names
-        request["ExpressionAttributeValues"] = expression.values
+        if expression.names:
+            request["ExpressionAttributeNames"] = expression.names
+        if expression.values:
+            request["ExpressionAttributeValues"] = expression.values
         is_limited = wanted is not None and not access.sorts
         if page_items is not None:
             request["Limit"] = page_items
@@ -259,7 +285,7 @@ class Asking:
             request["Limit"] = max(access.limit, 1)
         found: list[Item] = []
         while True:
-            answer = self.server.call("Query", **request)
+            answer = self.server.call(access.request, **request)
             found += [item for item in answer["Items"] if self._passes(item, all_given, flat)]
             is_enough = is_limited and wanted is not None and len(found) >= wanted
             if "LastEvaluatedKey" not in answer or is_enough:

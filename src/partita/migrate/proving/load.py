@@ -94,9 +94,9 @@ class LoadTest:
         throttled: Counter[str] = Counter()
         hot: Counter[str] = Counter()
         for second in range(SECONDS):
-            factor = times if second >= SECONDS - PEAK_SECONDS else 1
+            is_peak = times > 1 and second >= SECONDS - PEAK_SECONDS
             for access, cost, drawn in zip(accesses, costs, keys, strict=True):
-                calls = cost.calls_per_second * factor
+                calls = self._calls(cost, times) if is_peak else cost.calls_per_second
                 packets = min(_whole(calls, self.chance), CALLS_A_SECOND_MAX)
                 for _ in range(packets):
                     # A rate below one a second is a whole call now and then.
@@ -109,6 +109,11 @@ class LoadTest:
                     if refused == HOT:
                         hot[f"{cost.served_by} {key}"] += round(each)
         return _outcome(name, times, asked, throttled, hot, costs)
+
+    def _calls(self, cost: PatternUnits, times: int) -> float:
+        """At the peak that a pattern states; else so many times its rate."""
+        peaks = {one.name: one.peak_per_second for one in self.patterns}
+        return peaks.get(cost.pattern, 0.0) or cost.calls_per_second * times
 
     def _call(
         self,
@@ -186,7 +191,7 @@ def _outcome(
         detail += f"; hot partitions: {', '.join(one for one, _ in hot.most_common(3))}"
     requests = max((one.requests for one in costs), default=0)
     detail += f"; at most {requests:g} requests for a call."
-    what = f"{name}, {times} times for a minute" if times > 1 else name
+    what = f"{name} for a minute: as stated, else {times} times the rate" if times > 1 else name
     return Check(name=what, outcome="failed" if lost else "passed", detail=detail)
 
 

@@ -48,7 +48,7 @@ def private_copy(
     family = "mysql" if source.dialect == "mariadb" else source.dialect
     with ExitStack() as stack:
         space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-copy-")))
-        url = stack.enter_context(_SERVERS[family](space))
+        url = stack.enter_context(_SERVERS[family](space, source))
         try:
             connection = stack.enter_context(_connect(url, family))
             _SCHEMAS[family](source, inventory, connection, url)
@@ -87,12 +87,12 @@ def _connect(url: URL, family: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _sqlite(space: Path) -> Iterator[URL]:
+def _sqlite(space: Path, source: Source) -> Iterator[URL]:
     yield URL.create("sqlite+pysqlite", database=str(space / "copy.db"))
 
 
 @contextmanager
-def _mariadb(space: Path) -> Iterator[URL]:
+def _mariadb(space: Path, source: Source) -> Iterator[URL]:
     server, install = _found("mariadbd", "mysqld"), _found("mariadb-install-db")
     user = ["--user=root"] if os.geteuid() == 0 else []
     subprocess.run(
@@ -119,18 +119,23 @@ def _mariadb(space: Path) -> Iterator[URL]:
 
 
 @contextmanager
-def _postgresql(space: Path) -> Iterator[URL]:
+def _postgresql(space: Path, source: Source) -> Iterator[URL]:
     server, initdb = _found("postgres"), _found("initdb")
     as_user: list[str] = []
     if os.geteuid() == 0:
         # PostgreSQL does not run as root.
         shutil.chown(space, "postgres", "postgres")
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    subprocess.run(
-        [*as_user, initdb, f"--pgdata={space / 'data'}", "--username=postgres", "--auth=trust",
-         "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"],
-        check=True, capture_output=True, cwd=space,
-    )  # fmt: skip
+    locale = _locale(source)
+    try:
+        subprocess.run(
+            [*as_user, initdb, f"--pgdata={space / 'data'}", "--username=postgres", "--auth=trust",
+             "--encoding=UTF8", *locale, "--no-sync"],
+            check=True, capture_output=True, cwd=space,
+        )  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        said = " ".join(locale)
+        raise NoCopy(f"PostgreSQL has no {said} here, which the source sorts by.") from error
     port = _free_port()
     command = [
         *as_user, server, "-D", str(space / "data"), f"--port={port}",
@@ -139,6 +144,18 @@ def _postgresql(space: Path) -> Iterator[URL]:
     url = URL.create("postgresql+psycopg", "postgres", None, LOCAL, port, "postgres")
     with _running(command, space, url):
         yield url
+
+
+def _locale(source: Source) -> list[str]:
+    """So that the copy compares and sorts texts as the source does."""
+    ((collate, provider, icu),) = source.rows(
+        "SELECT datcollate, to_jsonb(d) ->> 'datlocprovider',"
+        " coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')"
+        " FROM pg_database d WHERE datname = current_database()"
+    )
+    if provider == "i":
+        return ["--locale=C.UTF-8", "--locale-provider=icu", f"--icu-locale={icu}"]
+    return [f"--locale={icu if provider == 'b' else collate}"]
 
 
 _SERVERS = {"sqlite": _sqlite, "mysql": _mariadb, "postgresql": _postgresql}

@@ -9,7 +9,7 @@ from msgspec.structs import replace as replaced
 
 from partita.client.failures import ClientError
 from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
-from partita.migrate.model.design import Access, Design
+from partita.migrate.model.design import READS, Access, Design
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.proving.answers import Asking, Combining, Refused
 from partita.migrate.proving.comparing import SHOWN_ROWS, Row, difference, plain, shown
@@ -53,7 +53,7 @@ class ReadProof:
                 pattern, question, "it takes several requests, whose rows an application combines"
             )
         table = self.design.table(access.table)
-        if access.request not in ("GetItem", "Query") or table is None:
+        if access.request not in READS or table is None:
             return self._unproven(pattern, question, f"{access.request} is no read")
         try:
             finest = self.planner.finest(question)

@@ -20,7 +20,7 @@ from partita.client.failures import ClientError
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
 from partita.migrate.designing.requests.writes import WritePlanner
-from partita.migrate.model.design import Access, Design, Entity, TableDesign
+from partita.migrate.model.design import READS, Access, Design, Entity, TableDesign
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.model.making import ItemMaker
 from partita.migrate.proving.answers import Asking, Refused
@@ -235,7 +235,7 @@ class WriteProof:
         for access in accesses:
             home = self.design.table(access.table)
             entity = home.entity(access.entity) if home is not None else None
-            is_write = access.request not in ("GetItem", "Query", "TTL", "none")
+            is_write = access.request not in (*READS, "TTL", "none")
             if home is None or entity is None or not is_write or entity.source != source:
                 continue
             for row in rows:

@@ -11,6 +11,7 @@ from partita.migrate.costing.units import PatternUnits, units, write_units
 from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
 from partita.migrate.designing.requests.served import never_null
 from partita.migrate.model.design import (
+    READS,
     Access,
     Attribute,
     Entity,
@@ -62,7 +63,7 @@ def _patterns_are_served(subject: Subject) -> Iterator[Finding]:
         for position, access in enumerate(found):
             table = subject.design.table(access.table)
             assert table is not None
-            if access.request in ("GetItem", "Query"):
+            if access.request in READS:
                 ordered = pattern if not position else replace(pattern, range=[], order_by=[])
                 yield from _read_is_served(subject, place, access, ordered, table)
             elif access.request != "TTL":
@@ -74,6 +75,10 @@ def _read_is_served(
 ) -> Iterator[Finding]:
     index = table.index(access.index) if access.index else None
     keys = index or table
+    if access.request == "Scan":
+        if not table.is_scanned:
+            yield error(place, f"it is a scan; where {table.name} stays small, say is_scanned")
+        return
     given = {one.attribute: one for one in access.key}
     first = given.pop(keys.partition_key.name, None)
     if first is None or first.comparison != "=":
@@ -247,8 +252,8 @@ def _own_write_units(
 
 def _top_share(subject: Subject, entity: Entity, attribute: Attribute) -> float:
     refs = columns_of(entity, attribute)
-    if not refs:
-        return 1.0
+    if not refs or attribute.constant is not None:
+        return 1 - subject.volumes.absent_share(entity, attribute)
     if all(subject.volumes.kind(ref) in ("date", "datetime", "time") for ref in refs):
         return 1.0
     skew = subject.volumes.skew(entity.source, [ref.column for ref in refs])

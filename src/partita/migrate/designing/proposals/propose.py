@@ -5,10 +5,13 @@ Each is a plain function: it takes what the passes before it gave, and changes n
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from partita.migrate.designing.naming import database_name
 from partita.migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
 from partita.migrate.designing.proposals.explanations.choices import choices
 from partita.migrate.designing.proposals.explanations.left_out import left_out
+from partita.migrate.designing.proposals.explanations.references import references
 from partita.migrate.designing.proposals.explanations.risks import risks
 from partita.migrate.designing.proposals.item_plan import ItemPlan
 from partita.migrate.designing.proposals.items.drafted import DraftedItems
@@ -34,6 +37,9 @@ from partita.migrate.designing.proposals.layouts.single_table import (
     root_entities,
 )
 from partita.migrate.designing.proposals.roles.assign import assign_roles
+from partita.migrate.designing.proposals.techniques.beside import techniques_beside
+from partita.migrate.designing.proposals.techniques.kept_aggregates import aggregate_techniques
+from partita.migrate.designing.proposals.techniques.lists import with_lists
 from partita.migrate.designing.proposals.workload import read_workload
 from partita.migrate.designing.requests.served import with_exact_requests
 from partita.migrate.designing.settings import ModelSettings
@@ -100,6 +106,18 @@ def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Acc
         unique=items.unique,
         left_out=left_out(plan, items.drafts, tables),
     )
-    return with_exact_requests(
-        drafted, plan.inputs.patterns, plan.inputs.volumes, plan.workload.unserved
+    planned = with_exact_requests(
+        with_lists(drafted, plan.inputs),
+        plan.inputs.patterns,
+        plan.inputs.volumes,
+        plan.workload.unserved,
+    )
+    return replace(
+        planned,
+        references=references(planned, plan.inputs),
+        techniques=[
+            *planned.techniques,
+            *aggregate_techniques(planned, plan.inputs),
+            *techniques_beside(planned, plan.inputs),
+        ],
     )

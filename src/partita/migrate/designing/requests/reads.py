@@ -20,6 +20,7 @@ from partita.migrate.designing.requests.segments import (
     may_begin_with,
     segments,
 )
+from partita.migrate.model.buckets import BUCKET, BUCKETS, bucket_count
 from partita.migrate.model.design import (
     Access,
     Attribute,
@@ -37,7 +38,9 @@ from partita.migrate.model.key_texts import (
     NotEncodable,
     field_text,
     is_order_preserving,
+    plain_text,
 )
+from partita.migrate.model.row_conditions import RowCondition, parse_condition
 from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD
 from partita.migrate.statements.question import (
     Constant,
@@ -56,6 +59,8 @@ from partita.migrate.understanding.schema.inventory import Column, Inventory, Ta
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind a value with a separator, and belong to it."""
 SCALARS = ("S", "N", "B", "BOOL")
+_UNSORTED = ("enum", "set", "json", "array", "boolean", "time")
+"""Kinds whose texts do not sort as their values do."""
 _FILTERS: dict[str, Comparison] = {"is null": "not_exists", "is not null": "exists"}
 
 
@@ -133,6 +138,11 @@ class ReadPlanner:
                 found.append(_Way(self, asked, home).planned(pattern))
             except NotServed as reason:
                 reasons.append(str(reason))
+            if home.index is None and home.table.is_scanned:
+                try:
+                    found.append(_Way(self, asked, home).scanned(pattern))
+                except NotServed as reason:
+                    reasons.append(str(reason))
         if found:
             return min(found, key=lambda one: one.rank).requests
         raise NotServed(_most_telling(reasons, question))
@@ -347,6 +357,7 @@ class _Way:
         self.entity = home.entity
         self.left = list(question.tests)
         self.requests = 1
+        self.buckets = 1
         self.filters: list[Condition] = []
         self.tested: list[Condition] = []
         keys = [self.entity.attribute(name) for name in home.keys]
@@ -366,6 +377,15 @@ class _Way:
             self._filter(test)
         lookups = self._lookups(pattern)
         return self._request(pattern, conditions, following, lookups)
+
+    def scanned(self, pattern: str) -> Planned:
+        """The whole of a small table."""
+        if len(self.home.table.entities) > 1:
+            self._keep_types_apart([])
+        self._add_joined_rows()
+        for test in self.left:
+            self._filter(test)
+        return self._request(pattern, [], [], self._lookups(pattern))
 
     # Which attribute holds a column.
 
@@ -489,6 +509,7 @@ class _Way:
 
     def _partition(self) -> Condition:
         attribute = self.keys[0]
+        self._meet_condition(attribute)
         parts = segments(self.entity, attribute)
         text = parts.texts[0]
         for field, after in zip(parts.fields, parts.texts[1:], strict=True):
@@ -497,12 +518,35 @@ class _Way:
                 self.requests *= attribute.shards
                 continue
             test = self._test_of(attribute, field)
+            if test is None and field.format in BUCKETS and attribute.first:
+                text += field.written(BUCKET) + after
+                self.buckets = bucket_count(field.format, attribute.first, attribute.last)
+                continue
             if test is None:
                 raise NotServed(f"no key leads from what it gives to the items of"
                                 f" {self.entity.name} in {self.home.name}")  # fmt: skip
             text += self._given(field, test, parts) + after
             self._consume(test)
         return Condition(attribute=attribute.name, value=text)
+
+    def _meet_condition(self, attribute: Attribute) -> None:
+        """An index of some rows answers only what asks for these; the index has tested it then."""
+        condition = parse_condition(attribute.when)
+        if condition is None:
+            return
+        ref = Ref(self.entity.source, condition.column)
+        for test in self.left:
+            if test.ref == ref and self._says(test, condition):
+                self.left.remove(test)
+                return
+        raise NotServed(f"{self.home.name} has only rows with {attribute.when}")
+
+    def _says(self, test: Test, condition: RowCondition) -> bool:
+        if condition.test != "=":
+            return test.operator == condition.test
+        if test.operator != "=" or not isinstance(test.values[0], Constant):
+            return False
+        return plain_text(self._converted(test.ref, test.values[0])) == condition.value
 
     def _consume(self, test: Test) -> None:
         self.left.remove(test)
@@ -651,7 +695,11 @@ class _Way:
     def _keeps_order(self, attribute: Attribute, parts: Segments, field: Field) -> bool:
         """Whether items come in the order in which the source sorts a field's values."""
         column = self.planner.column(field.ref)
-        if column is None or column.kind in ("enum", "set", "json", "array", "boolean", "time"):
+        if (
+            column is None
+            or column.collation
+            or column.kind in ("enum", "set", "json", "array", "boolean", "time")
+        ):
             return False
         fold = self.planner.fold(field.ref)
         if parts.is_plain:
@@ -683,7 +731,7 @@ class _Way:
         return [
             other.name
             for other in self.home.table.entities
-            if other is not self.entity and self._may_meet(other, conditions)
+            if other is not self.entity and (not conditions or self._may_meet(other, conditions))
         ]
 
     def _may_meet(self, other: Entity, conditions: list[Condition]) -> bool:
@@ -723,7 +771,10 @@ class _Way:
 
     def _may_be_null(self, key: Attribute, ref: Ref) -> bool:
         column = self.planner.column(ref)
-        if column is None or column.is_nullable:
+        table = self.planner.table(ref.table)
+        # SQLite lets a primary key be NULL; such a row has no item, which `test` tells.
+        is_key = table is not None and ref.column in table.primary_key
+        if column is None or (column.is_nullable and not is_key):
             return True
         # A column of another row is absent where that row is.
         return any(
@@ -794,6 +845,8 @@ class _Way:
         is_ordered = test.operator in ("<", "<=", ">", ">=", "between")
         if attribute.type not in SCALARS or column is None:
             raise NotServed(f"{test.ref} is no single value, and is compared with one")
+        if is_ordered:
+            self._refuse_collation(test.ref)
         if is_ordered and column.kind in ("enum", "boolean", "time"):
             raise NotServed(f"{test.ref} is compared in an order that its values do not have")
         if test.operator == "contains":
@@ -802,6 +855,14 @@ class _Way:
             self._test_by_application(test)
             return
         self.filters.append(self._condition(attribute, test))
+
+    def _refuse_collation(self, ref: Ref) -> None:
+        """Neither keys nor filters have the order of a language."""
+        column = self.planner.column(ref)
+        if column is not None and column.collation:
+            raise NotServed(
+                f"{ref} is sorted by the collation {column.collation}; keys are sorted by bytes"
+            )
 
     def _add_condition(self, attribute: Attribute, comparison: Comparison, value: str) -> None:
         condition = Condition(attribute=attribute.name, comparison=comparison, value=value)
@@ -848,6 +909,8 @@ class _Way:
         if wanted and not is_sorted:
             for sorting in wanted:
                 self._held(sorting.ref)
+                self._refuse_collation(sorting.ref)
+        is_scan = not conditions
         is_get = (
             home.index is None
             and not is_whole
@@ -860,7 +923,7 @@ class _Way:
         is_direct = not is_whole and (is_sorted or not wanted) and self.requests == 1 and not skips
         access = Access(
             pattern=pattern,
-            request="GetItem" if is_get else "Query",
+            request="Scan" if is_scan else "GetItem" if is_get else "Query",
             table=home.table.name,
             index=home.index.name if home.index else None,
             entity=self.entity.name,
@@ -872,10 +935,11 @@ class _Way:
             first=limit if not is_direct and not is_get else None,
             skips=skips,
             sorts=[] if is_sorted or (is_get and self.requests == 1) else self._sorts(wanted),
-            requests=self.requests,
-            why=self._why(wanted, is_sorted=is_sorted, is_get=is_get),
+            requests=self.requests * self._buckets_read(),
+            why=self._why(wanted, is_sorted=is_sorted, is_get=is_get, is_scan=is_scan),
         )
         rank = (
+            is_scan,
             len(lookups),
             not is_get,
             is_counted and bool(wanted) and not is_sorted,
@@ -930,8 +994,17 @@ class _Way:
             f"{self._held(one.ref).name}{' desc' if one.is_descending else ''}" for one in wanted
         ]
 
-    def _why(self, wanted: list[Sorting], *, is_sorted: bool, is_get: bool) -> str:
+    def _buckets_read(self) -> int:
+        """With a limit, the newest one, and the one before where it has too little."""
+        is_limited = self.question.limit is not None and not (self.filters or self.tested)
+        return min(self.buckets, 2) if is_limited else self.buckets
+
+    def _why(self, wanted: list[Sorting], *, is_sorted: bool, is_get: bool, is_scan: bool) -> str:
         whys = []
+        if is_scan:
+            whys.append(f"{self.home.name} is small: a Scan reads all of it.")
+        if self.buckets > 1:
+            whys.append("One request for each bucket, in order, until there are enough rows.")
         if self.requests > 1:
             kind = "One request for each value or shard, at the same time."
             whys.append(kind)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
 from partita.migrate.designing.requests.writes import CopiesNotFound, WritePlanner
 from partita.migrate.model.design import (
+    READS,
     Access,
     Attribute,
     Design,
@@ -163,4 +164,8 @@ def _writes(
         return drafted
     if isinstance(statement, Question):
         raise NotServed("it is called a write, and its statement is none")
-    return WritePlanner(planner.design, planner).plan(statement, pattern.name, drafted)
+    planned = WritePlanner(planner.design, planner).plan(statement, pattern.name, drafted)
+    return [
+        one if one.request in READS else replace(one, transaction=pattern.transaction)
+        for one in planned
+    ]

@@ -17,11 +17,11 @@ from partita.migrate.handover.requests.values import (
     items_of,
     shards,
 )
-from partita.migrate.model.design import Access, Condition, Design, Entity, TableDesign
+from partita.migrate.model.buckets import BUCKET
+from partita.migrate.model.design import READS, Access, Condition, Design, Entity, TableDesign
 from partita.migrate.model.sample_items import sample_item
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 
-READS = ("GetItem", "Query", "Scan")
 COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
     "between": lambda name, values: f"{name} BETWEEN {values[0]} AND {values[-1]}",
     "begins_with": lambda name, values: f"begins_with({name}, {values[0]})",
@@ -279,6 +279,10 @@ def left_to_the_application(access: Access) -> Rest:
     if parts and first:
         parts.append(f"takes the first {first}")
     said = f"The application then {', '.join(parts)}." if parts else ""
+    if together := members.get("transaction", ""):
+        said = f"In one TransactWriteItems with all that belongs to {together!r}. {said}".strip()
+    if any(BUCKET in one.value for one in access.key):
+        said = f"Sent for each bucket in order, until there are enough rows. {said}".strip()
     if members.get("for_each"):
         said = f"Sent for each item that the first request brings. {said}".strip()
     return Rest(said, bool(tests or sorts))

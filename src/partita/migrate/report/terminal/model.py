@@ -10,7 +10,7 @@ from rich.text import Text
 
 from partita.migrate.costing.comparison import Compared
 from partita.migrate.designing.model import COMPARISON, Models
-from partita.migrate.model.design import Access, Design
+from partita.migrate.model.design import Access, Design, Technique
 from partita.migrate.model.findings import Finding
 from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, gigabytes, grid, more
 
@@ -32,6 +32,7 @@ def summarize(models: Models) -> Iterator[RenderableType]:
     for one in models.proposals:
         yield Text(one.file, style="bold")
         yield from bullets("Choices", one.design.choices)
+        yield from bullets("Techniques", map(_technique, one.design.techniques))
         if one.design.access:
             yield _served(one.design)
         if rest := more(len(one.design.access), one.file):
@@ -64,6 +65,14 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
         severity = (one.severity, STYLES[one.severity])
         line = Text.assemble(severity, f" in {one.place}: {one.message}")
         yield Padding(line, (0, 0, 0, 2))
+
+
+def _technique(one: Technique) -> str:
+    patterns = ", ".join(map(repr, one.patterns[:3]))
+    return (
+        f"{one.name[0].upper()}{one.name[1:]} for {patterns}: {one.why} Cost: {one.cost}."
+        f" Limit: {one.limit}. Next best: {one.next_best}."
+    )
 
 
 def _served(design: Design) -> RenderableType:

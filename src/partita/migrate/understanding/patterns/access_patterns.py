@@ -46,6 +46,10 @@ class AccessPattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     values: float = 1
     """How many values one call looks for at once (IN), each by a request of its own."""
     calls_per_second: float
+    peak_per_second: float = 0.0
+    """The most calls a second that are expected; 0 when nobody said."""
+    transaction: str = ""
+    """The name of a transaction: patterns of one name are written together or not at all."""
     is_consistent: bool = False
     source: Literal["written", "mined"] = "written"
     statement: str | None = None

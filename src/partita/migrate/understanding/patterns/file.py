@@ -150,6 +150,8 @@ def _written_form(pattern: AccessPattern) -> dict[str, Any]:
         "values": pattern.values if pattern.values > 1 else 0,
         "items": pattern.items,
         "rate": pattern.calls_per_second,
+        "peak": pattern.peak_per_second,
+        "transaction": pattern.transaction,
         "consistent": pattern.is_consistent,
         "source": pattern.source if pattern.source == "mined" else "",
         "statement": pattern.statement,

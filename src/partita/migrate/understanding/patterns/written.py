@@ -44,6 +44,8 @@ _FIELDS = {
     "values": ("values_per_call",),
     "items": ("rows", "items_per_call", "rows_per_call"),
     "calls_per_second": ("rate", "rps", "qps", "tps", "per_second", "frequency", "calls"),
+    "peak_per_second": ("peak", "peak_rate", "burst"),
+    "transaction": ("together", "transaction_name", "written_with"),
     "is_consistent": ("consistent", "strongly_consistent", "consistent_read"),
     "sql": ("query",),
     "statement": (),
@@ -190,7 +192,36 @@ class WrittenPattern:
             if plain not in _CATEGORIES:
                 self._refuse(f"{category!r} is no category; they are {_listed(_CATEGORIES)}")
             pattern = replace(pattern, category=plain)
-        return replace(pattern, calls_per_second=self._rate(), description=start.description)
+        rate = self._rate()
+        return replace(
+            pattern,
+            calls_per_second=rate,
+            peak_per_second=self._peak(rate),
+            transaction=self._transaction(access.operation),
+            description=start.description,
+        )
+
+    def _peak(self, rate: float) -> float:
+        """A rate of its own, or "3x" the usual one."""
+        written = self._members.get("peak_per_second")
+        if written is None:
+            return 0.0
+        times = re.fullmatch(r"(\d+(?:\.\d+)?)\s*x", str(written).strip())
+        peak = float(times[1]) * rate if times else rate_per_second(written)
+        if peak is None or peak < rate:
+            self._refuse(
+                f'{written!r} is no peak of {rate:g}/s; write "3x", or a rate that is not lower',
+                "peak_per_second",
+            )
+        return peak
+
+    def _transaction(self, operation: Operation) -> str:
+        name = self._members.get("transaction", "")
+        if not isinstance(name, str):
+            self._refuse("transaction must be the name of one", "transaction")
+        if name and operation not in ("insert", "update", "delete"):
+            self._refuse("it reads; a transaction has what is written together", "transaction")
+        return name.strip()
 
     def _column_reader(self, table: Table, joins: list[Table]) -> Callable[[str], list[str]]:
         return lambda field: [

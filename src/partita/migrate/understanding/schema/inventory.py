@@ -48,6 +48,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Computed from other columns by the database."""
     is_case_insensitive: bool = False
     """A text whose collation takes "a" and "A" for the same."""
+    collation: str = ""
+    """By which PostgreSQL sorts a text, where that is not by its bytes."""
     length_max: int | None = None
     default: str | None = None
 

@@ -19,6 +19,7 @@ class ColumnFacts:
     is_auto_increment: bool = False
     is_generated: bool = False
     is_case_insensitive: bool = False
+    collation: str = ""
 
 
 @dataclass

@@ -170,7 +170,12 @@ _INHERITANCE = "SELECT inhrelid, inhparent FROM pg_inherits ORDER BY inhrelid, i
 _COLUMNS = """
     SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid,
            a.attidentity <> '' OR coalesce(pg_get_expr(f.adbin, f.adrelid), '') LIKE 'nextval(%',
-           a.attgenerated <> '', NOT coalesce(l.collisdeterministic, true)
+           a.attgenerated <> '', NOT coalesce(l.collisdeterministic, true),
+           CASE WHEN l.collprovider = 'd' THEN (
+               SELECT coalesce(to_jsonb(b) ->> 'datlocale', to_jsonb(b) ->> 'daticulocale',
+                               b.datcollate)
+               FROM pg_database b WHERE b.datname = current_database()
+           ) ELSE coalesce(l.collname, '') END
     FROM pg_attribute a
     JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p')
     JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = ANY(:schemas)
@@ -304,7 +309,7 @@ def _place(catalog: Catalog, relation: Relation, relations: dict[int, Relation])
 def _read_columns(connection: Connection, catalog: Catalog, relations: dict[int, Relation]) -> None:
     schemas = sorted({relation.schema for relation in relations.values()})
     own_types = {row[0]: tuple(row[1:]) for row in _ask(connection, _OWN_TYPES)}
-    for oid, name, type_text, type_oid, is_auto, is_generated, is_insensitive in _ask(
+    for oid, name, type_text, type_oid, is_auto, is_generated, is_insensitive, collation in _ask(
         connection, _COLUMNS, schemas
     ):
         facts = _facts(catalog, relations, oid)
@@ -319,7 +324,13 @@ def _read_columns(connection: Connection, catalog: Catalog, relations: dict[int,
             is_auto_increment=is_auto,
             is_generated=is_generated,
             is_case_insensitive=is_insensitive or plain.endswith("citext"),
+            collation="" if _is_by_bytes(collation) or kind != "string" else collation,
         )
+
+
+def _is_by_bytes(collation: str) -> bool:
+    plain = collation.lower()
+    return plain in ("", "c", "posix", "ucs_basic") or plain.startswith("c.utf")
 
 
 def _resolve(

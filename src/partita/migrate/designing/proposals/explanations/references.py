@@ -1,0 +1,77 @@
+"""What becomes of foreign keys: DynamoDB has none, so each is a fan-out, a condition or a loss."""
+
+from __future__ import annotations
+
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.model.design import Design, KeptBy, OnDelete, Reference
+from partita.migrate.statements.question import Parameter, Question, Test
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import ForeignKey, Table
+
+RULES: dict[str, OnDelete] = {"CASCADE": "CASCADE", "SET NULL": "SET NULL"}
+"""What a source does by itself; anything else refuses to delete a row that others refer to."""
+
+
+def references(design: Design, inputs: DesignInputs) -> list[Reference]:
+    planner = ReadPlanner(design, inputs.volumes.inventory)
+    sources = {entity.source for _, entity in design.entities()}
+    return [
+        _reference(design, inputs, planner, table, key)
+        for table in inputs.volumes.inventory.tables
+        for key in table.foreign_keys
+        if table.name in sources and key.referenced_table in sources
+    ]
+
+
+def _reference(
+    design: Design, inputs: DesignInputs, planner: ReadPlanner, table: Table, key: ForeignKey
+) -> Reference:
+    rule = (key.on_delete or "").upper()
+    parent = key.referenced_table
+    deleting = [
+        one.name for one in inputs.patterns if one.operation == "delete" and one.table == parent
+    ]
+    unserved = {one.pattern for one in design.unserved}
+    kept: KeptBy = "lost"
+    why = f"No key leads from a row of {parent} to those of {table.name}."
+    if not deleting:
+        kept, why = "nothing deletes", f"No pattern deletes rows of {parent}."
+    elif rule in RULES and not unserved & set(deleting):
+        changed = "deletes" if rule == "CASCADE" else "changes"
+        kept = "fan-out"
+        why = f"{deleting[0]!r} finds the rows of {table.name} by their key and {changed} them too."
+    elif rule not in RULES and _is_found(planner, table, key):
+        kept = "condition"
+        why = (
+            f"Before {deleting[0]!r} is sent, a Query with Limit 1 looks for a row of {table.name}"
+            f" by {', '.join(key.columns)}; one that is added in between is not seen."
+        )
+    missing = (
+        f"That {parent} has the row is no longer checked when one of {table.name} is written: add a"
+        " ConditionCheck of its key to the transaction where it matters, for double the units."
+    )
+    return Reference(
+        table=table.name,
+        columns=key.columns,
+        to=parent,
+        on_delete=RULES.get(rule, "RESTRICT"),
+        kept_by=kept,
+        why=f"{why} {missing}",
+    )
+
+
+def _is_found(planner: ReadPlanner, table: Table, key: ForeignKey) -> bool:
+    tests = tuple(
+        Test(ref, "=", (Parameter(ref.column, ref),))
+        for ref in (Ref(table.name, name) for name in key.columns)
+    )
+    identity = table.primary_key or [column.name for column in table.columns]
+    question = Question(
+        table=table.name, tests=tests, columns=tuple(Ref(table.name, one) for one in identity)
+    )
+    try:
+        planner.plan(question, table.name)
+    except NotServed:
+        return False
+    return True

@@ -1,0 +1,214 @@
+"""Counts and sums that a consumer of the table's stream keeps, with its function written out.
+
+The rows under an aggregate are what the design reads, and what `test` compares. Where a call reads
+many of them, an item for each group is cheaper; the function adds what a change adds, and writes
+the number of the change beside it, so that a change that comes twice counts once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from string import Template
+
+from sqlglot import exp
+
+from partita.limits import READ_UNIT_BYTES
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.model.design import Access, Design, Entity, Technique, type_attribute
+from partita.migrate.statements.patterns import Statements
+from partita.migrate.statements.question import NotExact, Parameter, Question
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita.migrate.understanding.schema.column_refs import Ref
+
+NAME = "aggregate kept by a stream's consumer"
+FUNCTION = Template('''\
+"""Keeps $what of $entity, from the stream (NEW_AND_OLD_IMAGES) of the table $table.
+
+Written by `partita migrate model`. The table $aggregates has the partition key "key" (S); give it a
+TTL on "expires". A read is a GetItem of "$entity#<$named>".
+"""
+
+import time
+
+import boto3
+
+TABLE = "$aggregates"
+GROUP = $group
+SUMS = $sums
+KEPT_SECONDS = 2 * 86_400
+"""Longer than a stream gives a record again."""
+
+dynamodb = boto3.client("dynamodb")
+
+
+def handler(event, context):
+    for record in event["Records"]:
+        count(record["eventID"], record["dynamodb"])
+
+
+def count(number, change):
+    groups = {}
+    for sign, image in ((-1, "OldImage"), (1, "NewImage")):
+        item = change.get(image)
+        if item is None or item.get("$type_name", {}).get("S") != "$entity":
+            continue
+        if any(name not in item for name in GROUP):
+            continue
+        key = "#".join(["$entity", *(str(next(iter(item[name].values()))) for name in GROUP)])
+        added = groups.setdefault(key, {})
+        added["rows"] = added.get("rows", 0) + sign
+        for name in SUMS:
+            if name in item:
+                added["sum_" + name] = added.get("sum_" + name, 0) + sign * number_of(item[name])
+    updates = [update(key, added) for key, added in groups.items() if any(added.values())]
+    if not updates:
+        return
+    seen = {
+        "TableName": TABLE,
+        "Item": {"key": {"S": "seen#" + number},
+                 "expires": {"N": str(int(time.time()) + KEPT_SECONDS)}},
+        "ConditionExpression": "attribute_not_exists(#key)",
+        "ExpressionAttributeNames": {"#key": "key"},
+    }
+    try:
+        dynamodb.transact_write_items(TransactItems=[{"Put": seen}, *updates])
+    except dynamodb.exceptions.TransactionCanceledException as error:
+        if error.response["CancellationReasons"][0]["Code"] != "ConditionalCheckFailed":
+            raise
+
+
+def number_of(value):
+    from decimal import Decimal
+
+    return Decimal(value["N"])
+
+
+def update(key, added):
+    names = {f"#n{place}": name for place, name in enumerate(added)}
+    values = {f":v{place}": {"N": str(amount)} for place, amount in enumerate(added.values())}
+    pairs = ", ".join(f"#n{place} :v{place}" for place in range(len(added)))
+    return {
+        "Update": {
+            "TableName": TABLE,
+            "Key": {"key": {"S": key}},
+            "UpdateExpression": f"ADD {pairs}",
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+    }
+''')  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KeptAggregate:
+    pattern: AccessPattern
+    table: str
+    entity: Entity
+    type_name: str
+    group: list[str]
+    """Attributes whose values tell the groups apart."""
+    sums: list[str]
+
+    @property
+    def file(self) -> str:
+        return f"{re.sub(r'[^a-z0-9]+', '_', self.pattern.name.lower()).strip('_')}.py"
+
+    def function(self) -> str:
+        counted = ["COUNT(*)", *(f"SUM({name})" for name in self.sums)]
+        return FUNCTION.substitute(
+            what=" and ".join(counted),
+            entity=self.entity.name,
+            table=self.table,
+            aggregates=f"{self.table}_aggregates",
+            named="#".join(self.group) or "nothing",
+            group=repr(self.group),
+            sums=repr(self.sums),
+            type_name=self.type_name,
+        )
+
+
+def kept_aggregates(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
+    statements = Statements(SchemaLookup(inputs.volumes.inventory))
+    served: dict[str, Access] = {}
+    for access in design.access:
+        served.setdefault(access.pattern, access)
+    for pattern in inputs.patterns:
+        first = served.get(pattern.name)
+        try:
+            question = statements.of(pattern)
+        except NotExact:
+            continue
+        if first is not None and isinstance(question, Question):
+            found = _kept(design, pattern, question, first)
+            if found is not None:
+                yield found
+
+
+def _kept(
+    design: Design, pattern: AccessPattern, question: Question, access: Access
+) -> KeptAggregate | None:
+    """Counts and sums of the rows with given values of one table."""
+    table = design.table(access.table)
+    entity = table.entity(access.entity) if table is not None else None
+    kind = type_attribute(table) if table is not None else None
+    tree = question.tree
+    if table is None or entity is None or kind is None or not isinstance(tree, exp.Select):
+        return None
+    if question.finish != "counts or sums the rows" or question.joins:
+        return None
+    if any(one.operator != "=" or not isinstance(one.values[0], Parameter)
+           for one in question.tests):  # fmt: skip
+        return None
+    names = {
+        Ref.parse(one.column): one.name
+        for one in entity.attributes
+        if one.column and not one.through
+    }
+    sums: list[str] = []
+    for one in tree.expressions:
+        node = one.this if isinstance(one, exp.Alias) else one
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+            continue
+        is_sum = isinstance(node, exp.Sum) and isinstance(node.this, exp.Column)
+        name = names.get(Ref(question.table, node.this.name)) if is_sum else None
+        if name is None:
+            return None
+        sums.append(name)
+    group = [names.get(one.ref) for one in question.tests]
+    if None in group:
+        return None
+    return KeptAggregate(
+        pattern, table.name, entity, kind, [one for one in group if one is not None], sums
+    )
+
+
+def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
+    for one in kept_aggregates(design, inputs):
+        writes = sum(
+            other.calls_per_second * other.items
+            for other in inputs.patterns
+            if other.operation in ("insert", "update", "delete")
+            and other.table == one.entity.source
+        )
+        rows = max(one.pattern.items, 1.0)
+        size = rows * inputs.volumes.item_bytes(one.entity)
+        reads = max(size / READ_UNIT_BYTES, 1) / 2
+        yield Technique(
+            name=NAME,
+            patterns=[one.pattern.name],
+            why=(
+                f"One item for each {' and '.join(one.group) or 'table'} holds the figures;"
+                f" functions/{design.kind}/{one.file} is the consumer. Beside the design: `test`"
+                " proves the rows under the figures, not the function."
+            ),
+            cost=(
+                f"0.5 read units a call, and {writes * 4:,.3g} write units a second for the"
+                " consumer's transactions"
+            ),
+            limit="figures are behind the table by as much as the stream is read late, and 24 hours"
+            " after it stops they are lost",
+            next_best=f"reading the rows: {reads:,.3g} read units a call, always right",
+        )

@@ -1,0 +1,137 @@
+"""An index whose partition key is a list: of all rows, of some, or of those of one time.
+
+Types of items of one table share such an index, under attributes of its own name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.items.column_sources import fold, number_format
+from partita.migrate.model.design import (
+    Attribute,
+    Design,
+    Entity,
+    KeyAttribute,
+    SecondaryIndex,
+    TableDesign,
+    type_attribute,
+)
+from partita.migrate.model.row_conditions import RowCondition
+from partita.migrate.model.templates import SEPARATOR
+from partita.migrate.statements.question import Question
+from partita.migrate.understanding.schema.column_refs import Ref
+
+PARTITION = "PK"
+SORT = "SK"
+
+
+@dataclass(frozen=True)
+class ListKey:
+    """What a list holds, and in which order."""
+
+    order: tuple[Ref, ...] = ()
+    condition: RowCondition | None = None
+    """Of its rows; without one, it has all of them."""
+    bucket: str = ""
+    """A part of the date that it is in order of: a list for each."""
+    first: str = ""
+    last: str = ""
+
+
+def with_list_index(
+    design: Design, inputs: DesignInputs, table: TableDesign, entity: Entity, key: ListKey,
+    question: Question, why: str,
+) -> tuple[Design, SecondaryIndex] | None:  # fmt: skip
+    """The design with such an index; None when the table has no room for one."""
+    index = _free_index(table, entity)
+    if index is None:
+        return None
+    partition = _partition(entity, key, f"{index.name}{PARTITION}")
+    sort = Attribute(
+        name=f"{index.name}{SORT}", type="S", template=_sort_template(inputs, entity, key)
+    )
+    index = _projecting(table, entity, index, question, why)
+    own = replace(entity, attributes=[*entity.attributes, partition, sort])
+    changed = replace(
+        table,
+        entities=[own if one is entity else one for one in table.entities],
+        indexes=[*(one for one in table.indexes if one.name != index.name), index],
+    )
+    tables = [changed if one is table else one for one in design.tables]
+    return replace(design, tables=tables), index
+
+
+def _free_index(table: TableDesign, entity: Entity) -> SecondaryIndex | None:
+    """One that other types of items have for their lists, or a new one."""
+    for index in table.indexes:
+        is_list = index.partition_key.name == f"{index.name}{PARTITION}"
+        is_of_lists = is_list and all(
+            attribute.constant is not None or attribute.first
+            for one in table.entities
+            if (attribute := one.attribute(index.partition_key.name)) is not None
+        )
+        if is_of_lists and entity.attribute(index.partition_key.name) is None:
+            return index
+    taken = {index.name for index in table.indexes}
+    if sum(index.kind == "global" for index in table.indexes) >= GLOBAL_INDEXES_PER_TABLE_MAX:
+        return None
+    number = next(one for one in range(1, 100) if f"GSI{one}" not in taken)
+    return SecondaryIndex(
+        name=f"GSI{number}",
+        partition_key=KeyAttribute(name=f"GSI{number}{PARTITION}", type="S"),
+        sort_key=KeyAttribute(name=f"GSI{number}{SORT}", type="S"),
+        projection="INCLUDE",
+    )
+
+
+def _partition(entity: Entity, key: ListKey, name: str) -> Attribute:
+    if key.bucket:
+        column = Ref("", key.order[0].column)
+        return Attribute(
+            name=name,
+            type="S",
+            template=f"{entity.name}{SEPARATOR}{{{column}:{key.bucket}}}",
+            first=key.first,
+            last=key.last,
+        )
+    if key.condition is None:
+        return Attribute(name=name, type="S", constant=entity.name)
+    said = f"{entity.name}{SEPARATOR}{key.condition.column}"
+    return Attribute(name=name, type="S", constant=said, when=str(key.condition))
+
+
+def _sort_template(inputs: DesignInputs, entity: Entity, key: ListKey) -> str:
+    """What is sorted by, and what tells rows apart."""
+    own = inputs.schema.table(entity.source)
+    identity = own.primary_key or [column.name for column in own.columns]
+    refs = dict.fromkeys([*key.order, *(Ref(entity.source, name) for name in identity)])
+    return SEPARATOR.join(_field(inputs, ref) for ref in refs)
+
+
+def _field(inputs: DesignInputs, ref: Ref) -> str:
+    shape = fold(inputs, ref) or number_format(inputs, ref)
+    name = Ref("", ref.column)
+    return f"{{{name}:{shape}}}" if shape else f"{{{name}}}"
+
+
+def _projecting(
+    table: TableDesign, entity: Entity, index: SecondaryIndex, question: Question, why: str
+) -> SecondaryIndex:
+    """Only what is read or tested, unless that is nearly everything."""
+    said = " ".join(dict.fromkeys(filter(None, [index.why, why])))
+    wanted = {*question.columns, *(test.ref for test in question.tests)}
+    wanted |= {sorting.ref for sorting in question.order}
+    wanted |= {ref for join in question.joins for pair in join.pairs for ref in pair}
+    keys = {key.name for key in [*table.keys, *index.keys]}
+    held = [one for one in entity.attributes if one.column and one.name not in keys]
+    names = {one.name for one in held if Ref.parse(one.column or "") in wanted}
+    if index.projection == "ALL" or len(names) > len(held) / 2:
+        return replace(index, projection="ALL", include=[], why=said)
+    kind = type_attribute(table)
+    include = sorted({*index.include, *names, *([kind] if kind else [])})
+    return replace(index, projection="INCLUDE", include=include, why=said)

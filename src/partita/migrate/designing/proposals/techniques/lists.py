@@ -1,0 +1,324 @@
+"""Reads that give no value of a key: lists of all rows, of those that are open, of the latest.
+
+What an expert would think of is tried on the design: a Scan of a tiny table, one constant partition
+for a small list, a sparse index for a status or an open end, partitions by date for the latest of
+everything. Those that answer the statement are compared by what they cost, and the best is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from partita.limits import GB, MB, PARTITION_WRITE_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
+from partita.migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
+from partita.migrate.designing.proposals.usage import WRITES
+from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.served import never_null
+from partita.migrate.model.buckets import BUCKETS, bucket_count
+from partita.migrate.model.design import Access, Design, Entity, TableDesign, Technique
+from partita.migrate.model.key_texts import plain_text
+from partita.migrate.model.row_conditions import RowCondition
+from partita.migrate.statements.patterns import Statements
+from partita.migrate.statements.question import Constant, NotExact, Question, Test
+from partita.migrate.statements.values import literal_value
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita.migrate.understanding.schema.column_refs import Ref
+
+SCAN_BYTES_MAX = 1 * MB
+"""One page of a Scan."""
+LIST_BYTES_MAX = 10 * MB
+"""That one constant partition may hold: ten pages."""
+LIST_LOAD = 0.5
+"""How much of a partition's writes a list may take."""
+ROWS_PER_BUCKET = 10
+"""Times the limit: one request is nearly always enough."""
+DATES = ("date", "datetime")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to serve a pattern, tried on the design."""
+
+    name: str
+    design: Design
+    place: str
+    why: str
+    limit: str
+    read_units: float
+    """Of one call."""
+    write_units: float
+    """A second, for what is written to the index."""
+    rate: float
+
+    @property
+    def cost(self) -> float:
+        """In read units a second."""
+        return self.rate * self.read_units + self.write_units * WRITE_UNIT_IN_READ_UNITS
+
+    @property
+    def price(self) -> str:
+        text = f"{self.read_units:,g} read units a call"
+        if self.write_units:
+            text += f", and {self.write_units:,.3g} write units a second to keep the index"
+        return text
+
+
+def with_lists(design: Design, inputs: DesignInputs) -> Design:
+    """The design with what serves the reads that none of its keys does, the most frequent first."""
+    statements = Statements(SchemaLookup(inputs.volumes.inventory))
+    reads = [one for one in inputs.patterns if one.operation not in WRITES]
+    for pattern in sorted(reads, key=lambda one: -one.calls_per_second):
+        try:
+            question = statements.of(pattern)
+        except NotExact:
+            continue
+        if isinstance(question, Question) and not pattern.is_consistent:
+            design = _served(design, inputs, pattern, question)
+    return design
+
+
+def _served(
+    design: Design, inputs: DesignInputs, pattern: AccessPattern, question: Question
+) -> Design:
+    planner = ReadPlanner(design, inputs.volumes.inventory, never_null(inputs.volumes))
+    try:
+        planner.plan(question, pattern.name)
+        return design
+    except NotServed:
+        pass
+    try:
+        finest = planner.finest(question)
+    except NotServed:
+        return design
+    options = [
+        option
+        for table, entity in design.entities()
+        if entity.source == finest and entity.rows == "each" and not entity.is_guard
+        for option in _Options(design, inputs, pattern, question, table, entity).all()
+    ]
+    if not options:
+        return design
+    best, *others = sorted(options, key=lambda one: one.cost)
+    return replace(best.design, techniques=[*design.techniques, _told(pattern, best, others)])
+
+
+def _told(pattern: AccessPattern, best: Option, others: list[Option]) -> Technique:
+    if others:
+        instead = f"{others[0].name}: {others[0].price}"
+    else:
+        instead = "none: no other way answers it within the limits"
+    return Technique(
+        name=best.name,
+        patterns=[pattern.name],
+        place=best.place,
+        why=best.why,
+        cost=best.price,
+        limit=best.limit,
+        next_best=instead,
+    )
+
+
+class _Options:
+    """The ways to read a list of one type of items."""
+
+    def __init__(
+        self,
+        design: Design,
+        inputs: DesignInputs,
+        pattern: AccessPattern,
+        question: Question,
+        table: TableDesign,
+        entity: Entity,
+    ) -> None:
+        self.design = design
+        self.inputs = inputs
+        self.pattern = pattern
+        self.question = question
+        self.table = table
+        self.entity = entity
+        self.rows = inputs.volumes.items(entity)
+        self.item_bytes = inputs.volumes.item_bytes(entity)
+        self.order = self._order()
+
+    def all(self) -> Iterator[Option]:
+        yield from self._scan()
+        for condition in self._conditions():
+            share = self.inputs.volumes.condition_share(self.entity.source, condition)
+            yield from self._list(ListKey(self.order, condition), share, "sparse index", (
+                f"Only rows with {condition} are in it, about {share:.0%} of them: an item enters"
+                " and leaves the index as it changes."
+            ))  # fmt: skip
+        yield from self._list(
+            ListKey(self.order),
+            1.0,
+            "one constant partition",
+            f"The list of {self.entity.name} is short: one partition key holds it all, in order.",
+        )
+        yield from self._buckets()
+
+    # The ways.
+
+    def _scan(self) -> Iterator[Option]:
+        size = self.rows * self.item_bytes
+        sources = {one.source for one in self.table.entities}
+        if sources != {self.entity.source} or size > SCAN_BYTES_MAX:
+            return
+        scanned = replace(self.table, is_scanned=True)
+        tables = [scanned if one is self.table else one for one in self.design.tables]
+        design = replace(self.design, tables=tables)
+        if self._access(design) is None:
+            return
+        yield self._option(
+            "priced Scan",
+            design,
+            self.table.name,
+            f"{self.table.name} is tiny: reading all of it costs less than keeping an index.",
+            f"{SCAN_BYTES_MAX // MB} MB, about {SCAN_BYTES_MAX / self.item_bytes:,.0f} items: one"
+            f" page; there are {self.rows:,.0f}",
+            size,
+            0.0,
+        )
+
+    def _list(self, key: ListKey, share: float, name: str, why: str) -> Iterator[Option]:
+        held = self.rows * share * self.item_bytes
+        written = self._write_units() * share
+        if held > LIST_BYTES_MAX or written > PARTITION_WRITE_UNITS * LIST_LOAD:
+            return
+        limit = (
+            f"{LIST_BYTES_MAX // MB} MB and {PARTITION_WRITE_UNITS * LIST_LOAD:,.0f} write units a"
+            f" second in one partition; today {held / MB:,.2f} MB and {written:,.2f}"
+        )
+        yield from self._with_index(key, share, name, why, limit)
+
+    def _buckets(self) -> Iterator[Option]:
+        """By the date that is sorted by, or of which a range is asked for."""
+        ref = self.order[0] if self.order else None
+        measured = self.inputs.volumes.column(ref) if ref is not None else None
+        if ref is None or measured is None or not (measured.least and measured.most):
+            return
+        if self.inputs.volumes.kind(ref) not in DATES:
+            return
+        bucket = self._bucket(measured.least, measured.most)
+        key = ListKey(self.order, None, bucket, measured.least, measured.most)
+        each = self.rows / max(bucket_count(bucket, measured.least, measured.most), 1)
+        yield from self._with_index(
+            key,
+            1.0,
+            "partitions by date",
+            f"A partition for each {BUCKET_NAMES[bucket]} of {ref.column}, about {each:,.0f} rows:"
+            " the latest are in the newest one, and in those before it.",
+            f"{PARTITION_WRITE_UNITS:,} write units a second in the newest partition, today"
+            f" {self._write_units():,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
+        )
+
+    def _bucket(self, first: str, last: str) -> str:
+        wanted = max(self.pattern.limit or 1, 10) * ROWS_PER_BUCKET
+        for bucket in reversed(BUCKETS):
+            if self.rows / max(bucket_count(bucket, first, last), 1) >= wanted:
+                return bucket
+        return BUCKETS[0]
+
+    def _with_index(
+        self, key: ListKey, share: float, name: str, why: str, limit: str
+    ) -> Iterator[Option]:
+        made = with_list_index(
+            self.design, self.inputs, self.table, self.entity, key, self.question, why
+        )
+        access = self._access(made[0]) if made is not None else None
+        if made is None or access is None or access.index != made[1].name:
+            return
+        design, index = made
+        table = design.table(self.table.name)
+        entity = table.entity(self.entity.name) if table is not None else None
+        assert table is not None and entity is not None
+        each = self.inputs.volumes.index_bytes(table, index, entity)
+        rows = self.rows * share
+        read = min(rows, access.limit) * each if access.limit else rows * each
+        yield self._option(
+            name,
+            design,
+            f"{table.name}, {index.name}",
+            why,
+            limit,
+            read,
+            self._writes_per_second() * share * math.ceil(each / WRITE_UNIT_BYTES),
+            access.requests,
+        )
+
+    def _option(
+        self,
+        name: str,
+        design: Design,
+        place: str,
+        why: str,
+        limit: str,
+        read_bytes: float,
+        write_units: float,
+        requests: float = 1,
+    ) -> Option:
+        units = max(math.ceil(read_bytes / READ_UNIT_BYTES), requests) / 2
+        rate = self.pattern.calls_per_second
+        return Option(name, design, place, why, limit, units, write_units, rate)
+
+    def _access(self, design: Design) -> Access | None:
+        volumes = self.inputs.volumes
+        planner = ReadPlanner(design, volumes.inventory, never_null(volumes))
+        try:
+            return planner.plan(self.question, self.pattern.name)[0]
+        except NotServed:
+            return None
+
+    # What is asked.
+
+    def _order(self) -> tuple[Ref, ...]:
+        """Columns of the row itself that are sorted by, or of which a range is asked for."""
+        found = []
+        for sorting in self.question.order:
+            if sorting.ref.table != self.entity.source:
+                break
+            found.append(sorting.ref)
+        if found:
+            return tuple(found)
+        ranges = (one.ref for one in self.question.tests if _is_range(one))
+        return tuple(ref for ref in ranges if ref.table == self.entity.source)[:1]
+
+    def _conditions(self) -> Iterator[RowCondition]:
+        """Tests that are the same in every call."""
+        inventory = self.inputs.volumes.inventory
+        table = inventory.table(self.entity.source)
+        columns = {one.name: one for one in table.columns} if table is not None else {}
+        for test in self.question.tests:
+            column = columns.get(test.ref.column)
+            if test.ref.table != self.entity.source or column is None:
+                continue
+            if test.operator in ("is null", "is not null"):
+                yield RowCondition(column.name, test.operator)
+            elif test.operator == "=" and isinstance(test.values[0], Constant):
+                value = literal_value(column, test.values[0].value, inventory.dialect)
+                if value is not None and not column.is_case_insensitive:
+                    yield RowCondition(column.name, "=", plain_text(value))
+
+    def _write_units(self) -> float:
+        """A second, of all that writes rows of this type."""
+        return self._writes_per_second() * math.ceil(self.item_bytes / WRITE_UNIT_BYTES)
+
+    def _writes_per_second(self) -> float:
+        return sum(
+            one.calls_per_second * one.items
+            for one in self.inputs.patterns
+            if one.operation in WRITES and one.table == self.entity.source
+        )
+
+
+BUCKET_NAMES = dict(zip(BUCKETS, ("year", "month", "day"), strict=True))
+
+
+def _is_range(test: Test) -> bool:
+    return test.operator in ("<", "<=", ">", ">=", "between")

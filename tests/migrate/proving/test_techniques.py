@@ -1,0 +1,261 @@
+"""What an expert would propose for reads without a key, proven on rows like everything else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from partita.errors import PartitaError
+from partita.migrate.designing.model import model
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import Attribute, Design
+from partita.migrate.model.files import read_design, to_toml
+from partita.migrate.proving.prove import test as prove
+from partita.migrate.understanding.sources.address import PASSWORD_ENV
+
+from ..servers import PASSWORD, DatabaseServer
+from . import public
+from .conftest import designed, sqlite_database
+from .shop import patterns_toml
+from .test_prove import SINGLE, WIDE, verdicts, with_attributes
+
+UNSERVED = {
+    "tpcc": set(),
+    "questions": {
+        "by id or parent",
+        "user by lower mail",
+        "users who asked",
+        "search",
+        "delete a user",
+    },
+    "human resources": {"departments of a country", "name begins"},
+    "airline": set(),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Folder]:
+    found = {}
+    for name, one in public.SCHEMAS.items():
+        path = tmp_path_factory.mktemp("public")
+        url = sqlite_database(path / "source.db", one.script("sqlite"))
+        found[name] = designed(path / "folder", url, one.patterns)
+    return found
+
+
+def narrowed(folder: Folder, path: Path, schema: str, *names: str, more: str = "") -> Folder:
+    """The same source, with some of its patterns and other expectations."""
+    shutil.copytree(folder.path, path / "narrow")
+    chosen = {name: public.SCHEMAS[schema].patterns[name] for name in names}
+    narrow = path / "narrow"
+    (narrow / "patterns.toml").write_text(patterns_toml(chosen))
+    (narrow / "migration.toml").write_text((narrow / "migration.toml").read_text() + more)
+    found = Folder.open(narrow)
+    model(found)
+    return found
+
+
+def technique(design: Design, pattern: str) -> str:
+    return next((one.name for one in design.techniques if pattern in one.patterns), "")
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [
+        *((schema, SINGLE) for schema in public.SCHEMAS),
+        *(pytest.param(schema, WIDE, marks=pytest.mark.soak) for schema in public.SCHEMAS),
+    ],
+)
+def test_public_schemas_are_proven_or_honestly_unserved(
+    folders: dict[str, Folder], endpoint: str, schema: str, name: str
+) -> None:
+    run = prove(folders[schema], name=name, endpoint=endpoint, is_all=True)
+    assert [(one.pattern, one.differences) for one in run.functional if one.differences] == []
+    assert {one.pattern for one in run.functional if one.verdict != "proven"} == UNSERVED[schema]
+    assert run.keys == []
+    assert [one.table for one in run.way_back if not one.is_exact] == []
+
+
+def test_each_technique_has_its_price_its_limit_and_the_next_best(
+    folders: dict[str, Folder],
+) -> None:
+    wide, single = (read_design(folders["airline"], name) for name in (WIDE, SINGLE))
+    assert technique(wide, "airports") == "priced Scan"
+    assert technique(single, "airports") == "one constant partition"
+    assert technique(single, "not yet gone") == "sparse index"
+    for one in [*wide.techniques, *single.techniques]:
+        assert one.why and one.cost and one.limit and one.next_best
+
+
+def test_the_latest_of_a_large_table_are_in_partitions_by_date(
+    folders: dict[str, Folder], tmp_path: Path, endpoint: str
+) -> None:
+    folder = narrowed(
+        folders["tpcc"], tmp_path, "tpcc", "latest orders", "new order", "carrier",
+        more="[expect.orders]\nrows = 50_000_000\n",
+    )  # fmt: skip
+    for name in (WIDE, SINGLE):
+        design = read_design(folder, name)
+        assert technique(design, "latest orders") == "partitions by date"
+        run = prove(folder, name=name, endpoint=endpoint)
+        assert set(verdicts(run).values()) == {"proven"}
+        (latest,) = [one for one in run.functional if one.pattern == "latest orders"]
+        assert any("10 rows" in case for case in latest.cases)
+
+
+def test_buckets_that_do_not_reach_the_newest_rows_are_refuted(
+    folders: dict[str, Folder], tmp_path: Path, endpoint: str
+) -> None:
+    folder = narrowed(
+        folders["tpcc"], tmp_path, "tpcc", "latest orders",
+        more="[expect.orders]\nrows = 50_000_000\n",
+    )  # fmt: skip
+
+    def short(one: Attribute) -> Attribute:
+        return replace(one, last=one.first) if one.first else one
+
+    design = with_attributes(read_design(folder, SINGLE), "orders", short)
+    folder.write_text("mutated.toml", to_toml(design))
+    run = prove(folder, name="mutated.toml", endpoint=endpoint)
+    assert verdicts(run) == {"latest orders": "differs"}
+
+
+def test_a_sparse_index_of_other_rows_is_refuted(
+    folders: dict[str, Folder], tmp_path: Path, endpoint: str
+) -> None:
+    folder = narrowed(folders["airline"], tmp_path, "airline", "not yet gone", "take off")
+
+    def inverted(one: Attribute) -> Attribute:
+        return replace(one, when=one.when.replace("is null", "is not null"))
+
+    design = with_attributes(read_design(folder, SINGLE), "flights", inverted)
+    folder.write_text("mutated.toml", to_toml(design))
+    run = prove(folder, name="mutated.toml", endpoint=endpoint)
+    assert verdicts(run)["not yet gone"] == "differs"
+
+
+# What lies beside the tables.
+
+
+def test_the_function_that_keeps_an_aggregate_counts_what_sql_counts(
+    folders: dict[str, Folder], endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folders["questions"]
+    said = next(one for one in read_design(folder, WIDE).techniques if "score" in one.patterns)
+    assert said.name == "aggregate kept by a stream's consumer"
+    assert "functions/denormalized/score.py" in said.why
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    space: dict[str, Any] = {}
+    text = (folder.path / "functions/denormalized/score.py").read_text()
+    exec(compile(text, "score.py", "exec"), space)
+    space["dynamodb"].create_table(
+        TableName=space["TABLE"],
+        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    (summed,) = space["SUMS"]
+    records: list[dict[str, Any]] = []
+    for number, (post, value) in enumerate([(1, 1), (1, -1), (2, 1), (1, 1)]):
+        item = {"entity_type": {"S": "votes"}, "post_id": {"N": str(post)},
+                summed: {"N": str(value)}}  # fmt: skip
+        records.append({"eventID": f"e{number}", "dynamodb": {"NewImage": item}})
+    first = records[0]["dynamodb"]["NewImage"]
+    moved = {**first, "post_id": {"N": "2"}}
+    records.append({"eventID": "e4", "dynamodb": {"OldImage": first, "NewImage": moved}})
+    records.append({"eventID": "e5", "dynamodb": {"OldImage": moved}})
+    other = {"entity_type": {"S": "badges"}, "post_id": {"N": "1"}, summed: {"N": "9"}}
+    records.append({"eventID": "e6", "dynamodb": {"NewImage": other}})
+    space["handler"]({"Records": records}, None)
+    space["handler"]({"Records": records[2:5]}, None)
+
+    def kept(post: int) -> tuple[str, str]:
+        key = {"key": {"S": f"votes#{post}"}}
+        item = space["dynamodb"].get_item(TableName=space["TABLE"], Key=key)["Item"]
+        return item["rows"]["N"], item[f"sum_{summed}"]["N"]
+
+    assert (kept(1), kept(2)) == (("2", "0"), ("1", "1"))
+
+
+def test_what_is_written_together_is_one_transaction_at_double_the_price(
+    folders: dict[str, Folder], tmp_path: Path
+) -> None:
+    folder = narrowed(folders["tpcc"], tmp_path, "tpcc", "new order", "queue an order")
+    alone = model(folder).comparison.designs[0].write_units
+    written = (folder.path / "patterns.toml").read_text()
+    together = written.replace('rate = "5/s"', 'rate = "5/s"\ntransaction = "order"')
+    (folder.path / "patterns.toml").write_text(together)
+    models = model(folder)
+    assert models.comparison.designs[0].write_units == 2 * alone
+    design = models.proposals[0].design
+    assert {one.transaction for one in design.access} == {"order"}
+    assert technique(design, "new order") == technique(design, "queue an order") == "transaction"
+
+
+def test_a_read_in_a_transaction_and_a_low_peak_are_refused_with_the_line(
+    folders: dict[str, Folder], tmp_path: Path
+) -> None:
+    folder = narrowed(folders["tpcc"], tmp_path, "tpcc", "warehouses")
+    written = (folder.path / "patterns.toml").read_text()
+    for line, reason in (('transaction = "x"', "it reads"), ("peak = 1", "is no peak of 5/s")):
+        (folder.path / "patterns.toml").write_text(written + line + "\n")
+        with pytest.raises(PartitaError, match=reason):
+            model(folder)
+
+
+def test_foreign_keys_become_fan_outs_conditions_or_named_losses(
+    folders: dict[str, Folder],
+) -> None:
+    kept = {
+        (one.table, one.to, one.on_delete): one.kept_by
+        for one in read_design(folders["questions"], SINGLE).references
+    }
+    assert kept["comments", "posts", "CASCADE"] == "fan-out"
+    assert kept["comments", "users", "SET NULL"] == "lost"
+    assert kept["post_tags", "tags", "RESTRICT"] == "nothing deletes"
+    human = read_design(folders["human resources"], SINGLE).references
+    assert {one.kept_by for one in human if one.to == "departments"} == {"condition"}
+
+
+def test_a_search_that_nothing_serves_gets_a_service_beside_the_table(
+    folders: dict[str, Folder],
+) -> None:
+    design = read_design(folders["questions"], SINGLE)
+    (said,) = [one for one in design.techniques if "search" in one.patterns]
+    assert said.name == "search service beside the table"
+    assert said.cost.startswith("outside")
+    assert "search" in {one.pattern for one in design.unserved}
+
+
+# Collations.
+
+NAMES = """
+CREATE TABLE people (id INT PRIMARY KEY, name TEXT COLLATE "en-x-icu" NOT NULL, town TEXT NOT NULL);
+INSERT INTO people VALUES (1, 'zoe', 'x'), (2, 'Zed', 'x'), (3, 'ann', 'x'), (4, 'Bob', 'y');
+"""
+
+
+def test_an_order_that_only_a_language_has_is_not_called_served(
+    postgresql: DatabaseServer, tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
+    patterns = {
+        "by name": "SELECT id FROM people WHERE name = ?",
+        "of a town": "SELECT id, name FROM people WHERE town = ? ORDER BY name",
+        "from a name on": "SELECT id FROM people WHERE town = ? AND name > ?",
+        "by town": "SELECT id FROM people WHERE town = ? ORDER BY id",
+        "rename": "UPDATE people SET name = ? WHERE id = ?",
+    }
+    folder = designed(tmp_path / "folder", postgresql.create("names", NAMES), patterns)
+    for name in (WIDE, SINGLE):
+        run = prove(folder, name=name, endpoint=endpoint)
+        unserved = {one.pattern: one.why for one in run.functional if one.verdict != "proven"}
+        assert set(unserved) == {"of a town", "from a name on"}
+        assert all("sorted by the collation en-x-icu" in why for why in unserved.values())
+        assert run.is_passed
