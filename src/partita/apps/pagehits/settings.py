@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from partita.apps.pagehits.delivery.settings import DeliverySettings
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.errors import PartitaError
 from partita.settings import read
@@ -109,6 +110,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cached_lists_max: Annotated[int, Meta(ge=1)] = 10_000
     urls: tuple[UrlRule, ...] = ()
     spam: SpamSettings = SpamSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    path: str = ""
+    """Of the file that these were read from; filled in."""
 
     def period(self, name: str) -> Period | None:
         return next((period for period in self.periods if period.name == name), None)
@@ -126,7 +130,15 @@ def load(path: Path | None) -> Settings:
     _check_periods(path, settings.periods)
     _check_interval(path, settings)
     _check_urls(path, settings.urls)
-    return settings
+    _check_delivery(path, settings)
+    return _placed(path, settings)
+
+
+def _placed(path: Path, settings: Settings) -> Settings:
+    """With paths that mean the same in every process."""
+    folder = str(path.resolve().parent / settings.delivery.folder)
+    delivery = msgspec.structs.replace(settings.delivery, folder=folder)
+    return msgspec.structs.replace(settings, delivery=delivery, path=str(path.resolve()))
 
 
 def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
@@ -153,6 +165,16 @@ def _check_interval(path: Path, settings: Settings) -> None:
                 f"The windows of {period.name} in {path} have {period.seconds} seconds, which is "
                 f"not a multiple of interval_seconds = {interval} under [spam]."
             )
+
+
+def _check_delivery(path: Path, settings: Settings) -> None:
+    """A window must wait for its visits as long as they may take."""
+    needed = settings.delivery.delay_seconds_max
+    if settings.delivery.is_on and settings.lateness_seconds < needed:
+        raise PartitaError(
+            f"Visits may take {needed:g} seconds by the route {settings.delivery.route} under "
+            f"[delivery] in {path}, and would be late: set lateness_seconds to at least {needed:g}."
+        )
 
 
 def _check_urls(path: Path, rules: tuple[UrlRule, ...]) -> None:

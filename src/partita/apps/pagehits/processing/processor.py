@@ -85,6 +85,10 @@ class Processor:
             client, settings.assets_table, settings.catalogue_entries_max, clock
         )
         self._producer = Producer(client, settings.stream)
+        """Of the counter's stream; visits may take a longer way to it."""
+        self._visits = self._producer
+        if settings.delivery.is_on:
+            self._visits = Producer(client, settings.delivery.stream)
         self._keys = IdempotencyKeys(client, settings.state_table, clock)
         self._brands = {brand.name for brand in settings.brands}
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
@@ -218,20 +222,20 @@ class Processor:
         if received.replay is not None and received.number is not None:
             name = f"{received.replay}/{received.number}"
             # One partition key, so that all batches of a replay go through one shard, in order.
-            partition_key = received.replay
+            partition_key, producer = received.replay, self._producer
             packed = Packed(name, visits, received.replay, received.number, received.is_last)
         elif not visits:
             return
         elif key is not None:
-            partition_key = key
+            partition_key, producer = key, self._visits
             packed = Packed(key, visits)
         else:
-            await self._producer.put_visits(visits)
+            await self._visits.put_visits(visits)
             return
         data = encode(packed)
         if len(data) > RECORD_BYTES_MAX:
             raise TooLong("The batch is too large for one record of the stream: send fewer events.")
-        await self._producer.put(partition_key, data)
+        await producer.put(partition_key, data)
 
 
 def _host(url: str) -> str:

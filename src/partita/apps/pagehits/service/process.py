@@ -14,6 +14,8 @@ from typing import Any
 
 from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.counting.counter import Counter
+from partita.apps.pagehits.delivery.delivery_stream import DeliveryStream
+from partita.apps.pagehits.delivery.registration import register
 from partita.apps.pagehits.lists.api import Api
 from partita.apps.pagehits.lists.dashboard import add_dashboard
 from partita.apps.pagehits.processing.access_logs import import_files
@@ -30,7 +32,8 @@ from partita.server.http.web import Request, Response, Web, json_response
 logger = logging.getLogger(__name__)
 
 PROCESSOR, COUNTER, CONSUMER, API = "processor", "counter", "consumer", "api"
-PARTS = (PROCESSOR, COUNTER, CONSUMER, API)
+DELIVERY = "delivery"
+PARTS = (PROCESSOR, DELIVERY, COUNTER, CONSUMER, API)
 RETRY_SECONDS = 1.0
 CONNECTIONS = 16
 
@@ -71,6 +74,9 @@ async def run_parts(
         works.append(Counter(client, settings).run)
     if CONSUMER in parts:
         works.append(PacedWriter(client, settings).run)
+    if DELIVERY in parts and settings.delivery.is_on:
+        await register(client, settings)
+        works.append(DeliveryStream(client, settings).run)
     if API in parts or PROCESSOR in parts:
         quarantine = Quarantine.of(client, settings.spam, settings.stream)
         add_quarantine_routes(web, access, quarantine, screen)

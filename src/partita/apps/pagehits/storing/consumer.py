@@ -78,7 +78,7 @@ async def deliver(
         try:
             deliveries.append(_read(settings, record))
         except (ValueError, TypeError) as error:
-            results[record["recordId"]] = await _set_aside(
+            results[record["recordId"]] = await set_aside(
                 client, settings, record, str(error), clock()
             )
     results.update((delivery.record_id, OK) for delivery in deliveries)
@@ -148,9 +148,10 @@ async def _store(client: Client, settings: Settings, delivery: Delivery) -> tupl
     return delivery.record_id, OK
 
 
-async def _set_aside(
+async def set_aside(
     client: Client, settings: Settings, record: dict[str, Any], reason: str, now: float
 ) -> str:
+    """Keep a malformed record for people to see; returns what became of that."""
     item = {
         "recordId": {"S": record["recordId"]},
         "data": {"S": str(record.get("data", ""))[:SET_ASIDE_CHARACTERS_MAX]},
