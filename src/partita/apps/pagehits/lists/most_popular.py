@@ -145,8 +145,9 @@ def _totals(counted: Sequence[tuple[str, Sequence[Row]]]) -> dict[Asset, int]:
     for brand, rows in counted:
         totals = by_brand.setdefault(brand, {})
         get = totals.get
-        for asset_id, _, _, _, hits in rows:
-            totals[asset_id] = get(asset_id, 0) + hits
+        for row in rows:
+            asset_id = row.asset_id
+            totals[asset_id] = get(asset_id, 0) + row.hits
     return {
         (brand, asset_id): hits
         for brand, totals in by_brand.items()
@@ -165,8 +166,8 @@ def _most_popular_rows(
     for brand, rows in counted:
         numbers = wanted.get(brand, ())
         for row in rows:
-            if row[0] in numbers:
-                asset = (brand, row[0])
+            if row.asset_id in numbers:
+                asset = (brand, row.asset_id)
                 known = best.get(asset)
                 if known is None or known.hits < row.hits:
                     best[asset] = row
