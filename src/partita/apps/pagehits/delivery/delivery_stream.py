@@ -17,6 +17,7 @@ from pathlib import Path
 import orjson
 
 from partita.apps.pagehits.delivery import events, objects
+from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.settings import Settings
 from partita.client import Client, ClientError
 from partita.client.consumer import Checkpoint, Consumer, Record
@@ -55,9 +56,16 @@ class Buffer:
 
 
 class DeliveryStream:
-    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock = system_clock,
+        figures: Figures | None = None,
+    ) -> None:
         self._client = client
         self._settings = settings.delivery
+        self._figures = figures
         self._folder = Path(settings.delivery.folder)
         self._clock = clock
         self._buffer = Buffer()
@@ -116,11 +124,17 @@ class DeliveryStream:
                 await self._notify(buffer, key)
                 for checkpoint in buffer.checkpoints.values():
                     await checkpoint()
+                self._note("deliveries" if buffer.records else None)
                 return
             except (ClientError, CallFailed, OSError) as error:
+                self._note("deliveryFailures")
                 logger.warning("A delivery is tried again in %s s: %s", REST_SECONDS, error)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), REST_SECONDS)
+
+    def _note(self, name: str | None) -> None:
+        if self._figures is not None and name is not None:
+            self._figures.add(name)
 
     async def _write(self, buffer: Buffer) -> str:
         """Returns the key of the file; without one, where records are delivered without files."""

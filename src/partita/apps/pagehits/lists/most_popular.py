@@ -59,6 +59,8 @@ class Lists:
         self._closed_windows = ClosedWindows(client, settings)
         self._windows: OrderedDict[Key, asyncio.Task[Sequence[Row]]] = OrderedDict()
         self.progress = Progress()
+        self.reads = 0
+        """Windows that were read from the database."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the progress of the counter."""
@@ -102,6 +104,7 @@ class Lists:
             if key not in self._windows:
                 missing.setdefault((key.brand, key.period), []).append(key)
         for (brand, period), group in missing.items():
+            self.reads += len(group)
             starts = [key.start for key in group]
             reading = asyncio.create_task(
                 self._closed_windows.between(brand, period, min(starts), max(starts))
