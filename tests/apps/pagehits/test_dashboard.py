@@ -74,6 +74,26 @@ def test_the_dashboard_shows_lists_traffic_and_what_was_filtered(
     assert all(url.startswith(short.url("api")) for url in browser.requested)
 
 
+def test_titles_and_figures_are_shown(short: Pipeline, browser: Browser) -> None:
+    short.client().update_item(
+        TableName="pagehits-assets",
+        Key={"assetId": {"N": str(asset_id(22))}},
+        UpdateExpression="SET title = :title",
+        ExpressionAttributeValues={":title": {"S": "The <b>weather</b>"}},
+    )
+    short.post([{"assetId": asset_id(22), "sectionId": 8, "paidType": "free"}])
+    browser.open(f"{short.url('api')}/dashboard#brand=abc&period=day")
+    wait_for(lambda: "The <b>weather</b>" in text(browser, f"[data-asset='{asset_id(22)}']"))
+    wait_for(lambda: " s" in text(browser, "[data-figure=behind]"))
+    wait_for(lambda: "%" in text(browser, "[data-figure='lists from memory']"))
+    for chart in ("#units", "#durations"):
+        wait_for(
+            lambda chart=chart: browser.evaluate(f"!!document.querySelector('{chart} polyline')")
+        )
+    assert "allowed 1000" in text(browser, "#units")
+    assert browser.complaints == []
+
+
 def test_what_visitors_call_themselves_is_shown_and_does_nothing(
     short: Pipeline, browser: Browser
 ) -> None:

@@ -5,10 +5,11 @@
     measure = "p99_ms"
     above = 20
     checks = 3
-    endpoint = "https://pager.example/hook"     # or function = "module:callable"
+    endpoint = "https://pager.example/hook"     # or function = "module:callable", or its name
 
 The states are CloudWatch's: OK, ALARM, INSUFFICIENT_DATA. Each change of state is sent once, as a
-JSON object: to a URL by POST, or to a Python callable as its argument.
+JSON object: to a URL by POST, to a Python callable as its argument, or to a function of Lambda's
+API as its event, where the service has one.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ OK, ALARM, INSUFFICIENT_DATA = "OK", "ALARM", "INSUFFICIENT_DATA"
 State = Literal["OK", "ALARM", "INSUFFICIENT_DATA"]
 Readings = Callable[[], Awaitable[Mapping[str, float]]]
 Receiver = Callable[[dict[str, Any]], object]
+Invoke = Callable[[str, dict[str, Any]], Awaitable[None]]
+"""Calls a function of Lambda's API by its name."""
 
 
 class Alarm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,8 +51,13 @@ class Alarm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     checks: Annotated[int, Meta(ge=1, le=1000)] = 1
     """Checks in a row that have to agree before the state changes."""
     endpoint: Annotated[str, Meta(pattern=r"^https?://")] | None = None
-    function: Annotated[str, Meta(pattern=r"^[\w.]+:[\w.]+$")] | None = None
-    """module:callable"""
+    function: Annotated[str, Meta(pattern=r"^([\w.]+:[\w.]+|[\w-]+)$")] | None = None
+    """module:callable, or the name of a function"""
+
+    @property
+    def invoked(self) -> str | None:
+        """The name of a function of Lambda's API."""
+        return self.function if self.function and ":" not in self.function else None
 
     def state_of(self, value: float | None) -> State:
         if value is None:
@@ -66,6 +74,14 @@ class AlarmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def load(path: Path, measures: set[str]) -> tuple[Alarm, ...]:
     """The alarms of a file, if each makes sense."""
     alarms = read(path, AlarmSettings).alarms
+    check(alarms, path, measures)
+    return alarms
+
+
+def check(
+    alarms: tuple[Alarm, ...], path: Path, measures: set[str], *, has_functions: bool = False
+) -> None:
+    """`has_functions` says whether the service can call functions by their names."""
     for alarm in alarms:
         if alarm.measure not in measures:
             raise PartitaError(
@@ -78,11 +94,15 @@ def load(path: Path, measures: set[str]) -> tuple[Alarm, ...]:
             raise PartitaError(
                 f"The alarm {alarm.name} in {path} needs an endpoint or a function, and not both."
             )
-        receiver_of(alarm)
+        if alarm.invoked and not has_functions:
+            raise PartitaError(
+                f"The alarm {alarm.name} in {path} names a function: write module:callable."
+            )
+        if not alarm.invoked:
+            receiver_of(alarm)
     names = [alarm.name for alarm in alarms]
     if len(set(names)) < len(names):
         raise PartitaError(f"Two alarms in {path} have the same name.")
-    return alarms
 
 
 def receiver_of(alarm: Alarm) -> Receiver:
@@ -115,7 +135,7 @@ class _Watched:
         self.state: State = "INSUFFICIENT_DATA"
         self.value: float | None = None
         self.since = 0.0
-        self.receiver = receiver_of(alarm)
+        self.receiver = None if alarm.invoked else receiver_of(alarm)
         self._other: State = "INSUFFICIENT_DATA"
         self._agreeing = 0
 
@@ -149,11 +169,16 @@ class _Watched:
 
 class Alarms:
     def __init__(
-        self, alarms: tuple[Alarm, ...], readings: Readings, clock: Clock = system_clock
+        self,
+        alarms: tuple[Alarm, ...],
+        readings: Readings,
+        clock: Clock = system_clock,
+        invoke: Invoke | None = None,
     ) -> None:
         self._watched = [_Watched(alarm) for alarm in alarms]
         self._readings = readings
         self._clock = clock
+        self._invoke = invoke
         self._sending: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -170,27 +195,32 @@ class Alarms:
         for watched in self._watched:
             before = watched.check(readings.get(watched.alarm.measure), self._clock())
             if before is not None:
-                task = asyncio.create_task(_tell(watched, before))
+                task = asyncio.create_task(self._tell(watched, before))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
 
     async def show(self, request: Request) -> Response:
         return json_response({"alarms": [watched.described() for watched in self._watched]})
 
+    async def _tell(self, watched: _Watched, before: State) -> None:
+        """A receiver that is slow or fails does not hold up the checks of others."""
+        change = {**watched.described(), "before": before}
+        for tried in range(1, SEND_TRIES_MAX + 1):
+            try:
+                await self._send(watched, change)
+                return
+            except Exception as error:
+                logger.warning(
+                    "The alarm %s could not be sent (%s of %s tries): %s",
+                    watched.alarm.name,
+                    tried,
+                    SEND_TRIES_MAX,
+                    error,
+                )
+                await asyncio.sleep(tried)
 
-async def _tell(watched: _Watched, before: State) -> None:
-    """A receiver that is slow or fails does not hold up the checks of others."""
-    change = {**watched.described(), "before": before}
-    for tried in range(1, SEND_TRIES_MAX + 1):
-        try:
+    async def _send(self, watched: _Watched, change: dict[str, Any]) -> None:
+        if watched.receiver is not None:
             await asyncio.to_thread(watched.receiver, change)
-            return
-        except Exception as error:
-            logger.warning(
-                "The alarm %s could not be sent (%s of %s tries): %s",
-                watched.alarm.name,
-                tried,
-                SEND_TRIES_MAX,
-                error,
-            )
-            await asyncio.sleep(tried)
+        elif self._invoke is not None and watched.alarm.invoked:
+            await self._invoke(watched.alarm.invoked, change)

@@ -51,7 +51,7 @@ def _lines(family: Family) -> Iterator[str]:
     yield f"# TYPE {family.name} {family.kind}"
     for value, labels, suffix in family.samples:
         written = ",".join(f'{key}="{text.translate(ESCAPES)}"' for key, text in labels.items())
-        yield f"{family.name}{suffix}{f'{{{written}}}' if written else ''} {value:g}"
+        yield f"{family.name}{suffix}{f'{{{written}}}' if written else ''} {value:.12g}"
 
 
 class _Observed:

@@ -11,11 +11,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from partita.apps.monitoring.alarms import Alarm
+from partita.apps.monitoring.alarms import check as check_alarms
+from partita.apps.pagehits.delivery.settings import DeliverySettings
+from partita.apps.pagehits.processing.signatures import SignatureSettings
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.errors import PartitaError
 from partita.settings import read
 
 DAY_SECONDS = 86_400
+MEASURES = {"lag_seconds", "late_windows", "failures_per_minute", "spam_share", "late_share"}
+"""What an alarm can be about."""
 NAME = r"^[A-Za-z0-9_.-]+$"
 # Kinesis Analytics had four characters for it; hash keys only need it to be without "#".
 BRAND = r"^[A-Za-z0-9_.-]{1,32}$"
@@ -109,6 +115,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cached_lists_max: Annotated[int, Meta(ge=1)] = 10_000
     urls: tuple[UrlRule, ...] = ()
     spam: SpamSettings = SpamSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    signatures: SignatureSettings = SignatureSettings()
+    alarms: tuple[Alarm, ...] = ()
+    path: str = ""
+    """Of the file that these were read from; filled in."""
 
     def period(self, name: str) -> Period | None:
         return next((period for period in self.periods if period.name == name), None)
@@ -126,7 +137,20 @@ def load(path: Path | None) -> Settings:
     _check_periods(path, settings.periods)
     _check_interval(path, settings)
     _check_urls(path, settings.urls)
-    return settings
+    _check_delivery(path, settings)
+    check_alarms(settings.alarms, path, MEASURES, has_functions=True)
+    return _placed(path, settings)
+
+
+def _placed(path: Path, settings: Settings) -> Settings:
+    """With paths that mean the same in every process."""
+    folder, replace = path.resolve().parent, msgspec.structs.replace
+    return replace(
+        settings,
+        delivery=replace(settings.delivery, folder=str(folder / settings.delivery.folder)),
+        signatures=replace(settings.signatures, keys=str(folder / settings.signatures.keys)),
+        path=str(path.resolve()),
+    )
 
 
 def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
@@ -145,14 +169,25 @@ def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
 
 
 def _check_interval(path: Path, settings: Settings) -> None:
-    """What the spam filter withholds from an interval must belong to one window of each period."""
+    """What is withheld from an interval must belong to one window of each period."""
     interval = settings.spam.interval_seconds
+    is_withholding = settings.spam.mode == "filter" or settings.signatures.mode == "require"
     for period in settings.periods:
-        if settings.spam.mode == "filter" and period.seconds % interval:
+        if is_withholding and period.seconds % interval:
             raise PartitaError(
                 f"The windows of {period.name} in {path} have {period.seconds} seconds, which is "
                 f"not a multiple of interval_seconds = {interval} under [spam]."
             )
+
+
+def _check_delivery(path: Path, settings: Settings) -> None:
+    """A window must wait for its visits as long as they may take."""
+    needed = settings.delivery.delay_seconds_max
+    if settings.delivery.is_on and settings.lateness_seconds < needed:
+        raise PartitaError(
+            f"Visits may take {needed:g} seconds by the route {settings.delivery.route} under "
+            f"[delivery] in {path}, and would be late: set lateness_seconds to at least {needed:g}."
+        )
 
 
 def _check_urls(path: Path, rules: tuple[UrlRule, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Processor, API and consumer as functions of AWS Lambda.
+"""Processor, delivery, API and consumer as functions of AWS Lambda.
 
 Settings and client are made by the first call and kept for the next. `PAGEHITS_CONFIG` names the
 settings; endpoint, region and credentials come from the environment, as every AWS SDK takes them.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
+from partita.apps.pagehits.delivery.arrivals import Arrivals
 from partita.apps.pagehits.lists.api import Api
 from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.settings import Settings, load
@@ -63,6 +64,11 @@ def stream_consumer(event: Event, context: object = None) -> dict[str, Any]:
     answer = consumer({"records": records}, context)
     failed = [result["recordId"] for result in answer["records"] if result["result"] != OK]
     return {"batchItemFailures": [{"itemIdentifier": number} for number in failed]}
+
+
+def delivery(event: Event, context: object = None) -> dict[str, int]:
+    """Called when visits have arrived: by a delivery stream, a bucket, a topic or a schedule."""
+    return _run(lambda client, settings: _part(Arrivals).take(event))
 
 
 def forget() -> None:

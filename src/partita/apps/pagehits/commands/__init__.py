@@ -7,6 +7,7 @@ import click
 from partita.apps.pagehits.commands.aws import cloudformation, cost, flink_sql
 from partita.apps.pagehits.commands.legacy import compare, serve_old
 from partita.apps.pagehits.commands.service import import_logs, serve
+from partita.apps.pagehits.commands.signatures import keys, sign
 from partita.apps.pagehits.commands.spam import quarantine
 
 
@@ -19,6 +20,8 @@ for command in (
     serve,
     import_logs,
     quarantine,
+    keys,
+    sign,
     serve_old,
     compare,
     cost,

@@ -19,7 +19,7 @@ from partita.apps.pagehits.commands.options import (
 PORT = 8080
 DATA = Path("pagehits-data")
 TOKEN_VARIABLE = "PARTITA_PAGEHITS_TOKEN"
-PARTS = ("processor", "counter", "consumer", "api")
+PARTS = ("processor", "delivery", "counter", "consumer", "api")
 
 
 def _parts(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str]:
@@ -108,7 +108,7 @@ def serve(
             endpoint,
             [*database, "--port", str(database_port)],
             [*own, "--parts", "processor,api", "--host", host, "--port", str(port)],
-            [*own, "--parts", "counter,consumer", "--port", "0"],
+            [*own, "--parts", "delivery,counter,consumer", "--port", "0"],
             click.echo,
         )
     )

@@ -10,8 +10,10 @@ from typing import NamedTuple
 import orjson
 
 from partita.apps.pagehits.authorization import Access
+from partita.apps.pagehits.counting.checkpoints import Progress
 from partita.apps.pagehits.lists.most_popular import Lists
 from partita.apps.pagehits.lists.queries import InvalidQuery, ListQuery, read_query
+from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
 from partita.client import Client, ClientError
@@ -40,8 +42,15 @@ class Cached(NamedTuple):
 
 
 class Api:
-    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock = system_clock,
+        figures: Figures | None = None,
+    ) -> None:
         self._settings = settings
+        self._figures = figures
         self._lists = Lists(client, settings, clock)
         self._closed_windows = ClosedWindows(client, settings)
         self._responses: OrderedDict[str, Cached] = OrderedDict()
@@ -59,6 +68,10 @@ class Api:
     async def refresh(self) -> None:
         await self._lists.refresh()
 
+    @property
+    def progress(self) -> Progress:
+        return self._lists.progress
+
     async def get_lists(self, request: Request) -> Response:
         try:
             query = self._read(request)
@@ -66,6 +79,7 @@ class Api:
             return problem(400, str(error), headers=CORS)
         basis = self._basis(query)
         cached = self._responses.get(query.canonical)
+        reads = self._lists.reads
         if cached is None or cached.basis != basis:
             try:
                 cached = await self._answer(query, basis)
@@ -76,6 +90,8 @@ class Api:
             self._cache(query.canonical, cached)
         else:
             self._responses.move_to_end(query.canonical)
+        if self._figures is not None:
+            self._figures.add("listHits" if reads == self._lists.reads else "listMisses")
         if cached.etag in request.headers.get("if-none-match", ""):
             return cached.not_modified
         return cached.response

@@ -59,6 +59,8 @@ class Lists:
         self._closed_windows = ClosedWindows(client, settings)
         self._windows: OrderedDict[Key, asyncio.Task[Sequence[Row]]] = OrderedDict()
         self.progress = Progress()
+        self.reads = 0
+        """Windows that were read from the database."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the progress of the counter."""
@@ -102,6 +104,7 @@ class Lists:
             if key not in self._windows:
                 missing.setdefault((key.brand, key.period), []).append(key)
         for (brand, period), group in missing.items():
+            self.reads += len(group)
             starts = [key.start for key in group]
             reading = asyncio.create_task(
                 self._closed_windows.between(brand, period, min(starts), max(starts))
@@ -145,8 +148,9 @@ def _totals(counted: Sequence[tuple[str, Sequence[Row]]]) -> dict[Asset, int]:
     for brand, rows in counted:
         totals = by_brand.setdefault(brand, {})
         get = totals.get
-        for asset_id, _, _, _, hits in rows:
-            totals[asset_id] = get(asset_id, 0) + hits
+        for row in rows:
+            asset_id = row.asset_id
+            totals[asset_id] = get(asset_id, 0) + row.hits
     return {
         (brand, asset_id): hits
         for brand, totals in by_brand.items()
@@ -165,8 +169,8 @@ def _most_popular_rows(
     for brand, rows in counted:
         numbers = wanted.get(brand, ())
         for row in rows:
-            if row[0] in numbers:
-                asset = (brand, row[0])
+            if row.asset_id in numbers:
+                asset = (brand, row.asset_id)
                 known = best.get(asset)
                 if known is None or known.hits < row.hits:
                     best[asset] = row

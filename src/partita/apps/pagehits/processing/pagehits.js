@@ -1,6 +1,7 @@
 /* Counts a visit of this page:
    <script src="https://hits.example/pagehits.js" data-asset="132141398" data-section="563"
-           data-paid="free" async></script> */
+           data-paid="free" async></script>
+   A site that signs its visits adds data-visit and data-signature. */
 (function () {
   "use strict";
   var tag = document.currentScript;
@@ -22,6 +23,10 @@
     visitor: visitor,
     url: location.href.slice(0, 2048)
   };
+  if (about.signature) {
+    visit.visitId = about.visit;
+    visit.signature = about.signature;
+  }
   var to = new URL("events", tag.src);
   if (!navigator.sendBeacon || !navigator.sendBeacon(to, JSON.stringify([visit]))) {
     fetch(to, { method: "POST", body: JSON.stringify([visit]), keepalive: true });

@@ -17,9 +17,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from partita.apps.pagehits.authorization import NOBODY, Access
+from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
 from partita.apps.pagehits.processing.idempotency import IdempotencyKeys
 from partita.apps.pagehits.processing.producer import Producer
+from partita.apps.pagehits.processing.seen_visits import read_since
+from partita.apps.pagehits.processing.signatures import Signatures
 from partita.apps.pagehits.processing.visits import (
     RECORD_BYTES_MAX,
     Packed,
@@ -76,18 +79,28 @@ class Processor:
         settings: Settings,
         access: Access = NOBODY,
         clock: Clock = system_clock,
+        figures: Figures | None = None,
     ) -> None:
         """`access` decides whose replays are taken."""
+        self._client = client
         self._settings = settings
         self._access = access
         self._clock = clock
+        self._figures = figures
         self._catalogue = Catalogue(
             client, settings.assets_table, settings.catalogue_entries_max, clock
         )
         self._producer = Producer(client, settings.stream)
+        """Of the counter's stream; visits may take a longer way to it."""
+        self._visits = self._producer
+        if settings.delivery.is_on:
+            self._visits = Producer(client, settings.delivery.stream)
         self._keys = IdempotencyKeys(client, settings.state_table, clock)
         self._brands = {brand.name for brand in settings.brands}
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
+        self._signatures = Signatures(settings.signatures, settings.future_seconds)
+        self._withheld = 0
+        """Visits, since the figures were noted last."""
         self.screen = Screen(settings.spam)
         self.quarantine = Quarantine.of(client, settings.spam, settings.stream, clock)
 
@@ -98,6 +111,17 @@ class Processor:
     async def start(self) -> None:
         await self.quarantine.create()
         await self.quarantine.restore(self.screen)
+        if self._signatures.settings.mode != "off":
+            stream = (
+                self._settings.delivery.stream
+                if self._settings.delivery.is_on
+                else (self._settings.stream)
+            )
+            since = self._clock() - self._signatures.settings.window_seconds
+            async for packed in read_since(self._client, stream, since):
+                for visit in packed.visits:
+                    if visit.visit_id:
+                        self._signatures.remember(visit.visit_id, packed.id)
 
     async def run(self, stop: asyncio.Event) -> None:
         """The periodic work of the spam filter."""
@@ -154,13 +178,46 @@ class Processor:
         visits = self._settle_times(received.outcomes)
         await self._look_up(visits)
         visits = self._enrich(received.outcomes, visits)
-        judged = self.screen.judge(visits)
-        await self._act_on(judged)
-        passed = visits
-        if judged.verdicts is not None:
-            passed = [v for v, why in zip(visits, judged.verdicts, strict=True) if why is None]
+        reasons: dict[int, str] = {}
+        passed = await self._pass(visits, self._check_signatures(visits, key, received), reasons)
+        passed = await self._pass(passed, self.screen.judge(passed), reasons)
         await self._put(received, key, passed)
-        return _answers(received.outcomes, visits, judged)
+        self._note(received, visits)
+        return _answers(received.outcomes, reasons)
+
+    def _check_signatures(
+        self, visits: list[Visit], key: str | None, received: Received
+    ) -> Judgement:
+        """History is not signed, and comes from senders who have the token."""
+        mode = self._signatures.settings.mode
+        if mode == "off" or received.replay is not None:
+            return Judgement()
+        found = self._signatures.reasons(visits, key, self._clock())
+        # Visits without a resource type are in no list.
+        reasons = [why if v.resource_type else None for v, why in zip(visits, found, strict=True)]
+        judged = self.screen.withhold(visits, reasons, is_filtering=mode == "require")
+        for visit in visits:
+            visit.signature = ""
+        return judged
+
+    async def _pass(
+        self, visits: list[Visit], judged: Judgement, reasons: dict[int, str]
+    ) -> list[Visit]:
+        """Those that are not withheld; why the others are is noted by their identity."""
+        await self._act_on(judged)
+        self._withheld += sum(one.hits for one in judged.withheld)
+        if judged.verdicts is None:
+            return visits
+        paired = list(zip(visits, judged.verdicts, strict=True))
+        reasons.update((id(visit), why) for visit, why in paired if why)
+        return [visit for visit, why in paired if why is None]
+
+    def _note(self, received: Received, visits: list[Visit]) -> None:
+        withheld, self._withheld = self._withheld, 0
+        if self._figures is not None:
+            self._figures.add("visits", len(visits))
+            self._figures.add("refused", len(received.outcomes) - len(visits))
+            self._figures.add("withheld", withheld)
 
     async def add_assets(self, assets: dict[int, Asset]) -> None:
         """Add those that the catalogue does not have."""
@@ -218,20 +275,20 @@ class Processor:
         if received.replay is not None and received.number is not None:
             name = f"{received.replay}/{received.number}"
             # One partition key, so that all batches of a replay go through one shard, in order.
-            partition_key = received.replay
+            partition_key, producer = received.replay, self._producer
             packed = Packed(name, visits, received.replay, received.number, received.is_last)
         elif not visits:
             return
         elif key is not None:
-            partition_key = key
+            partition_key, producer = key, self._visits
             packed = Packed(key, visits)
         else:
-            await self._producer.put_visits(visits)
+            await self._visits.put_visits(visits)
             return
         data = encode(packed)
         if len(data) > RECORD_BYTES_MAX:
             raise TooLong("The batch is too large for one record of the stream: send fewer events.")
-        await self._producer.put(partition_key, data)
+        await producer.put(partition_key, data)
 
 
 def _host(url: str) -> str:
@@ -252,10 +309,7 @@ def _fill_in(received: Received, headers: Mapping[str, str]) -> None:
             visit.source = visit.source or source
 
 
-def _answers(outcomes: list[Visit | str], visits: list[Visit], judged: Judgement) -> list[Answer]:
-    reasons: dict[int, str] = {}
-    if judged.verdicts is not None:
-        reasons = {id(v): why for v, why in zip(visits, judged.verdicts, strict=True) if why}
+def _answers(outcomes: list[Visit | str], reasons: dict[int, str]) -> list[Answer]:
     answers = []
     for outcome in outcomes:
         if isinstance(outcome, str):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import uuid4
 
+from partita.apps.pagehits.concurrency import run_all
 from partita.apps.pagehits.processing.visits import (
     RECORD_BYTES_MAX,
     VISITS_PER_RECORD_MAX,
@@ -46,6 +48,10 @@ class Producer:
         self._entries.append(Entry(partition_key, data, done))
         self._begin()
         await done
+
+    async def put_all(self, records: Iterable[tuple[str, bytes]]) -> None:
+        """Put several, each with its partition key."""
+        await run_all((self.put(key, data) for key, data in records), RECORDS_PER_CALL_MAX)
 
     async def put_visits(self, visits: list[Visit]) -> None:
         """Put visits in as few records as possible, shared with other callers."""

@@ -38,6 +38,8 @@ class Visit(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     """The address that it came from."""
     brand: Annotated[str, Meta(max_length=32)] = ""
     resource_type: Annotated[str, Meta(max_length=RESOURCE_TYPE_CHARACTERS_MAX)] | None = None
+    visit_id: Annotated[str, Meta(max_length=64)] = ""
+    signature: Annotated[str, Meta(max_length=128)] = ""
 
 
 class Batch(msgspec.Struct, rename="camel"):

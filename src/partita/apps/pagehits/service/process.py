@@ -14,8 +14,13 @@ from typing import Any
 
 from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.counting.counter import Counter
+from partita.apps.pagehits.delivery.delivery_stream import DeliveryStream
+from partita.apps.pagehits.delivery.registration import register
 from partita.apps.pagehits.lists.api import Api
 from partita.apps.pagehits.lists.dashboard import add_dashboard
+from partita.apps.pagehits.lists.titles import Titles
+from partita.apps.pagehits.monitoring.figures import Figures
+from partita.apps.pagehits.monitoring.monitoring import Monitoring
 from partita.apps.pagehits.processing.access_logs import import_files
 from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.processing.script import add_script
@@ -30,7 +35,8 @@ from partita.server.http.web import Request, Response, Web, json_response
 logger = logging.getLogger(__name__)
 
 PROCESSOR, COUNTER, CONSUMER, API = "processor", "counter", "consumer", "api"
-PARTS = (PROCESSOR, COUNTER, CONSUMER, API)
+DELIVERY = "delivery"
+PARTS = (PROCESSOR, DELIVERY, COUNTER, CONSUMER, API)
 RETRY_SECONDS = 1.0
 CONNECTIONS = 16
 
@@ -52,30 +58,38 @@ async def run_parts(
     access = Access(token, host)
     web = Web()
     web.add("GET", "/health", _health)
-    works: list[Work] = []
+    figures = Figures(client, settings.state_table)
+    works: list[Work] = [figures.run]
     screen = None
     if PROCESSOR in parts:
-        processor = Processor(client, settings, access)
+        processor = Processor(client, settings, access, figures=figures)
         await processor.start()
         processor.add_routes(web)
         add_script(web)
         works.append(processor.run)
         screen = processor.screen
     if API in parts:
-        api = Api(client, settings)
+        api = Api(client, settings, figures=figures)
         await api.refresh()
         api.add_routes(web, access)
         add_dashboard(web, access)
+        Titles(client, settings).add_routes(web, access)
         works.append(api.run)
+        monitoring = Monitoring(client, settings, figures, lambda: api.progress)
+        monitoring.add_routes(web, access)
+        works.append(_until_stopped(monitoring.alarms.run))
     if COUNTER in parts:
         works.append(Counter(client, settings).run)
     if CONSUMER in parts:
-        works.append(PacedWriter(client, settings).run)
+        works.append(PacedWriter(client, settings, figures=figures).run)
+    if DELIVERY in parts and settings.delivery.is_on:
+        await register(client, settings)
+        works.append(DeliveryStream(client, settings, figures=figures).run)
     if API in parts or PROCESSOR in parts:
         quarantine = Quarantine.of(client, settings.spam, settings.stream)
         add_quarantine_routes(web, access, quarantine, screen)
     stop = asyncio.Event()
-    tasks = [asyncio.create_task(_keep_running(work, stop)) for work in works]
+    tasks = [asyncio.create_task(_keep_running(work, stop, figures)) for work in works]
     await web.serve(
         host, port, lambda url: say(f"Page hits ({', '.join(parts)}) are ready on {url}")
     )
@@ -96,14 +110,27 @@ async def import_logs(
     await client.close()
 
 
-async def _keep_running(work: Work, stop: asyncio.Event) -> None:
+def _until_stopped(run: Callable[[], Coroutine[Any, Any, None]]) -> Work:
+    """For work that ends only when it is cancelled."""
+
+    async def work(stop: asyncio.Event) -> None:
+        task = asyncio.create_task(run())
+        await stop.wait()
+        task.cancel()
+
+    return work
+
+
+async def _keep_running(work: Work, stop: asyncio.Event, figures: Figures) -> None:
     """Restart a part that fails, for example because the database cannot be reached."""
     while not stop.is_set():
         try:
             await work(stop)
         except ClientError as error:
+            figures.add("partFailures")
             logger.warning("Trying again in %s s: %s", RETRY_SECONDS, error)
         except Exception:
+            figures.add("partFailures")
             logger.exception("Something unexpected happened; trying again")
         if not stop.is_set():
             await asyncio.sleep(RETRY_SECONDS)

@@ -27,9 +27,11 @@ async def create(client: Client, settings: Settings) -> None:
     )
     for name in expiring:
         await _expire(client, name)
-    stream = {"StreamName": settings.stream, "ShardCount": settings.shards}
-    await _create(client, "kinesis", "CreateStream", stream)
-    await _wait_for_stream(client, settings.stream)
+    streams = [settings.stream, *([settings.delivery.stream] if settings.delivery.is_on else [])]
+    for name in streams:
+        stream = {"StreamName": name, "ShardCount": settings.shards}
+        await _create(client, "kinesis", "CreateStream", stream)
+        await _wait_for_stream(client, name)
 
 
 def descriptions(settings: Settings) -> list[dict[str, Any]]:

@@ -84,6 +84,23 @@ class Screen:
                 judgement.verdicts = reasons
         return judgement
 
+    def withhold(
+        self, visits: Sequence[Visit], reasons: list[str | None], *, is_filtering: bool
+    ) -> Judgement:
+        """For reasons that were found elsewhere; a person's release of the subject overrides
+        them."""
+        judgement = Judgement()
+        reasons = [
+            self._decided(visit, reason) if reason else None
+            for visit, reason in zip(visits, reasons, strict=True)
+        ]
+        if any(reasons):
+            self._withhold(visits, reasons, judgement)
+            for withheld in judgement.withheld:
+                withheld.status = "quarantined" if is_filtering else "observed"
+            judgement.verdicts = reasons if is_filtering else None
+        return judgement
+
     def settle(self, time: float) -> Judgement:
         """Close intervals that have ended, also when no later visit came."""
         judgement = Judgement()
@@ -209,7 +226,9 @@ def subject_of(visit: Visit, reason: str) -> str:
     """Whom or what a case is about: an agent, an address or a visitor."""
     if reason == BOT:
         return visit.agent
-    return visit.source if reason == SOURCE else visit.visitor
+    if reason == SOURCE:
+        return visit.source
+    return visit.visitor or (visit.source if reason not in (RELOAD, RATE) else "")
 
 
 def _excess_rows(brand: str, anomaly: Anomaly) -> list[Row]:

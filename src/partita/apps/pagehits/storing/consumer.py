@@ -12,12 +12,14 @@ import logging
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from heapq import nlargest
+from time import perf_counter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from partita.apps.pagehits.concurrency import run_all
+from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.processing.visits import ASSET_ID_MAX, RESOURCE_TYPE_CHARACTERS_MAX
 from partita.apps.pagehits.settings import BRAND, Settings
 from partita.apps.pagehits.storing.closed_windows import Key
@@ -56,6 +58,12 @@ class Delivery(NamedTuple):
     row: Row
 
 
+class Stored(NamedTuple):
+    record_id: str
+    result: str
+    units: float
+
+
 _decode = msgspec.json.Decoder(Hits).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -67,25 +75,33 @@ async def deliver(
     *,
     has_whole_windows: bool = True,
     clock: Clock = system_clock,
+    figures: Figures | None = None,
 ) -> dict[str, Any]:
     """Store the records of an event; the answer says what became of each.
 
     Counts that are too low are dropped only when the event has whole windows: otherwise it is not
     known which those are."""
+    began = perf_counter()
     deliveries: list[Delivery] = []
     results: dict[str, str] = {}
     for record in event["records"]:
         try:
             deliveries.append(_read(settings, record))
         except (ValueError, TypeError) as error:
-            results[record["recordId"]] = await _set_aside(
+            results[record["recordId"]] = await set_aside(
                 client, settings, record, str(error), clock()
             )
     results.update((delivery.record_id, OK) for delivery in deliveries)
     kept = deliveries
     if has_whole_windows:
         kept = without_low_counts(deliveries, settings.kept_assets)
-    results.update(await run_all((_store(client, settings, each) for each in kept), PUTS_AT_A_TIME))
+    stored = await run_all((_store(client, settings, each) for each in kept), PUTS_AT_A_TIME)
+    results.update((one.record_id, one.result) for one in stored)
+    if figures is not None:
+        figures.add("consumerRuns")
+        figures.add("consumerMs", 1_000 * (perf_counter() - began))
+        figures.add("writeUnits", sum(one.units for one in stored))
+        figures.add("consumerFailures", sum(one.result != OK for one in stored))
     names = [record["recordId"] for record in event["records"]]
     return {"records": [{"recordId": name, "result": results[name]} for name in names]}
 
@@ -139,18 +155,19 @@ def _read(settings: Settings, record: dict[str, Any]) -> Delivery:
     return Delivery(record["recordId"], Key(hits.brand, period, start), row)
 
 
-async def _store(client: Client, settings: Settings, delivery: Delivery) -> tuple[str, str]:
+async def _store(client: Client, settings: Settings, delivery: Delivery) -> Stored:
     try:
-        await put_row(client, settings, delivery.key, delivery.row)
+        units = await put_row(client, settings, delivery.key, delivery.row)
     except ClientError as error:
         logger.warning("A count of %s was not stored: %s", delivery.key.name, error)
-        return delivery.record_id, DELIVERY_FAILED
-    return delivery.record_id, OK
+        return Stored(delivery.record_id, DELIVERY_FAILED, 0.0)
+    return Stored(delivery.record_id, OK, units)
 
 
-async def _set_aside(
+async def set_aside(
     client: Client, settings: Settings, record: dict[str, Any], reason: str, now: float
 ) -> str:
+    """Keep a malformed record for people to see; returns what became of that."""
     item = {
         "recordId": {"S": record["recordId"]},
         "data": {"S": str(record.get("data", ""))[:SET_ASIDE_CHARACTERS_MAX]},

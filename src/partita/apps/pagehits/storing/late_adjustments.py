@@ -97,11 +97,11 @@ def _changes(
     taken = {item["rangeKey"]["S"] for item in items}
     for item in items:
         found = rows_of(item)[0]
-        if found[:-1] == row[:-1]:
+        if found.facets == row.facets:
             row = found
             old = {name: item[name] for name in ("hashKey", "rangeKey")}
             changes.append({"Delete": {"TableName": settings.table, "Key": old}})
-    row = row._replace(hits=row.hits + adjustment.hits)
+    row = msgspec.structs.replace(row, hits=row.hits + adjustment.hits)
     if row.hits > 0:
         new = item_of(settings, key, row)
         if new["rangeKey"]["S"] in taken:
@@ -112,7 +112,8 @@ def _changes(
 
 def _changed(rows: list[Row], adjustment: LateAdjustment) -> list[Row]:
     row = Row(adjustment.asset_id, *adjustment.facet[1:], hits=0)
-    hits = sum(found.hits for found in rows if found[:-1] == row[:-1]) + adjustment.hits
-    others = [found for found in rows if found[:-1] != row[:-1]]
-    changed = [*others, row._replace(hits=hits)] if hits > 0 else others
-    return sorted(changed, key=lambda found: (-found.hits, found))
+    hits = sum(found.hits for found in rows if found.facets == row.facets) + adjustment.hits
+    changed = [found for found in rows if found.facets != row.facets]
+    if hits > 0:
+        changed.append(msgspec.structs.replace(row, hits=hits))
+    return sorted(changed, key=lambda found: (-found.hits, found.facets))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
 from partita.apps.pagehits.storing.consumer import OK, deliver, records_of
@@ -26,10 +27,17 @@ TICK_SECONDS = 0.5
 
 
 class PacedWriter:
-    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock = system_clock,
+        figures: Figures | None = None,
+    ) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
+        self._figures = figures
         self._closed_windows = ClosedWindows(client, settings)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -74,6 +82,7 @@ class PacedWriter:
                     {"records": some},
                     has_whole_windows=False,
                     clock=self._clock,
+                    figures=self._figures,
                 )
                 failed = {
                     result["recordId"] for result in answer["records"] if result["result"] != OK

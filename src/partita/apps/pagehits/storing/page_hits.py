@@ -53,12 +53,14 @@ def compressed_item(settings: Settings, key: Key, rows: list[Row]) -> Item:
     }
 
 
-async def put_row(client: Client, settings: Settings, key: Key, row: Row) -> None:
-    """May be repeated. Another row of the asset with the same hits is not overwritten."""
+async def put_row(client: Client, settings: Settings, key: Key, row: Row) -> float:
+    """May be repeated. Another row of the asset with the same hits is not overwritten. Returns the
+    write units that it took."""
     item = item_of(settings, key, row)
     request = {
         "TableName": settings.table,
         "Item": item,
+        "ReturnConsumedCapacity": "TOTAL",
         "ConditionExpression": "attribute_not_exists(hashKey) OR "
         "(sectionId = :section AND resourceType = :resource AND paidType = :paid)",
         "ExpressionAttributeValues": {
@@ -68,12 +70,21 @@ async def put_row(client: Client, settings: Settings, key: Key, row: Row) -> Non
         },
     }
     try:
-        await client.call("dynamodb", "PutItem", request)
+        return _units(await client.call("dynamodb", "PutItem", request))
     except ClientError as error:
         if error.code != "ConditionalCheckFailedException":
             raise
-        other = {**item, "rangeKey": {"S": longer_range_key(row)}}
-        await client.call("dynamodb", "PutItem", {"TableName": settings.table, "Item": other})
+    other = {
+        "TableName": settings.table,
+        "Item": {**item, "rangeKey": {"S": longer_range_key(row)}},
+        "ReturnConsumedCapacity": "TOTAL",
+    }
+    # A write whose condition fails has taken a unit too.
+    return 1.0 + _units(await client.call("dynamodb", "PutItem", other))
+
+
+def _units(answer: dict[str, Any]) -> float:
+    return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
 
 
 async def put_compressed(client: Client, settings: Settings, key: Key, rows: list[Row]) -> None:

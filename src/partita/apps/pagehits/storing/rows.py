@@ -18,14 +18,20 @@ from partita.apps.pagehits.windows import FACET_BITS, FACET_MASK, REASON, Counts
 COMPRESSION_LEVEL = 6
 
 
-class Row(NamedTuple):
-    """One count of a closed window."""
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One count of a closed window. A list of a day reads tens of thousands of them, which a struct
+    makes twice as fast as a named tuple would."""
 
     asset_id: int
     section_id: int
     paid_type: str
     resource_type: str
     hits: int
+
+    @property
+    def facets(self) -> tuple[int, int, str, str]:
+        """All but its hits."""
+        return self.asset_id, self.section_id, self.paid_type, self.resource_type
 
 
 class Closed(NamedTuple):
@@ -86,8 +92,11 @@ def pack_most(rows: list[Row], bytes_max: int) -> bytes:
     return packed
 
 
+_decode = msgspec.json.Decoder(list[Row]).decode
+
+
 def unpack(data: bytes) -> list[Row]:
-    return msgspec.json.decode(zlib.decompress(data), type=list[Row])
+    return _decode(zlib.decompress(data))
 
 
 def _row(negative_hits: int, asset_id: int, facet: Facet) -> Row:

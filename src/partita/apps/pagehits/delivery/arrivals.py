@@ -1,0 +1,123 @@
+"""What the counter's function does when visits arrive: puts their records on the counter's stream.
+
+Records keep the ids that the processor gave them, so one that is delivered twice counts once. A
+line that is not a record is set aside in the table of malformed records.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from partita.apps.pagehits.delivery import objects
+from partita.apps.pagehits.delivery.events import Event, arrived
+from partita.apps.pagehits.processing.producer import Producer
+from partita.apps.pagehits.settings import Settings
+from partita.apps.pagehits.storing.consumer import OK, set_aside
+from partita.client import Client
+from partita.clock import Clock, system_clock
+from partita.errors import PartitaError
+
+HOUR_SECONDS = 3_600
+REMEMBERED_SECONDS = 2 * 86_400
+
+
+class Identified(msgspec.Struct):
+    """What a record is recognised by."""
+
+    id: str
+    visits: list[msgspec.Raw]
+
+
+_identify = msgspec.json.Decoder(Identified).decode
+
+
+class Arrivals:
+    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+        self._client = client
+        self._settings = settings
+        self._folder = Path(settings.delivery.folder)
+        self._producer = Producer(client, settings.stream)
+        self._clock = clock
+
+    async def take(self, event: Event) -> dict[str, int]:
+        """Returns how many records and files there were; raises when they shall come again."""
+        try:
+            found = arrived(event)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise PartitaError(f"The event is not about visits: {error!r}.") from error
+        if found is None:
+            return await self._look()
+        records = await self._put(found.records)
+        for key in found.keys:
+            records += await self._put(objects.read(self._folder, key))
+        return {"records": records, "files": len(found.keys)}
+
+    async def _look(self) -> dict[str, int]:
+        """Option D: which files are new is known from those that were read, hour by hour."""
+        now = self._clock()
+        records = files = 0
+        for hour in objects.hours(await self._looked_at() - HOUR_SECONDS, now):
+            keys = objects.keys(self._folder, self._settings.delivery.prefix + hour)
+            known = await self._read_keys(hour) if keys else set()
+            for key in keys:
+                if key not in known:
+                    records += await self._put(objects.read(self._folder, key))
+                    await self._remember(hour, key)
+                    files += 1
+        await self._note_look(now)
+        return {"records": records, "files": files}
+
+    async def _put(self, records: list[bytes]) -> int:
+        valid: list[tuple[str, bytes]] = []
+        for record in records:
+            try:
+                valid.append((_identify(record).id, record))
+            except msgspec.DecodeError as error:
+                await self._set_aside(record, str(error))
+        await self._producer.put_all(valid)
+        return len(valid)
+
+    async def _set_aside(self, record: bytes, reason: str) -> None:
+        name = blake2b(record, digest_size=16).hexdigest()
+        malformed = {"recordId": name, "data": record.decode("utf-8", "replace")}
+        result = await set_aside(self._client, self._settings, malformed, reason, self._clock())
+        if result != OK:
+            raise PartitaError("A line that is not a record could not be set aside.")
+
+    # Which files were read
+
+    async def _looked_at(self) -> float:
+        answer = await self._call("GetItem", Key=_key("delivered"), ConsistentRead=True)
+        item = answer.get("Item")
+        return float(item["lookedAt"]["N"]) if item else self._clock() - REMEMBERED_SECONDS / 2
+
+    async def _note_look(self, now: float) -> None:
+        await self._call("PutItem", Item={**_key("delivered"), "lookedAt": {"N": f"{now:.3f}"}})
+
+    async def _read_keys(self, hour: str) -> set[str]:
+        answer = await self._call("GetItem", Key=_key(f"delivered#{hour}"), ConsistentRead=True)
+        return set(answer["Item"]["keys"]["SS"]) if "Item" in answer else set()
+
+    async def _remember(self, hour: str, key: str) -> None:
+        await self._call(
+            "UpdateItem",
+            Key=_key(f"delivered#{hour}"),
+            UpdateExpression="ADD #keys :key SET expirationTime = :until",
+            ExpressionAttributeNames={"#keys": "keys"},
+            ExpressionAttributeValues={
+                ":key": {"SS": [key]},
+                ":until": {"N": str(int(self._clock()) + REMEMBERED_SECONDS)},
+            },
+        )
+
+    async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
+        table = self._settings.state_table
+        return await self._client.call("dynamodb", operation, {"TableName": table, **request})
+
+
+def _key(name: str) -> dict[str, dict[str, str]]:
+    return {"name": {"S": name}, "number": {"N": "0"}}

@@ -1,0 +1,183 @@
+"""The delivery stream: gathers records, and delivers them as one file when there are enough.
+
+Its records come from a stream, so a visit that was accepted is not lost with a process. A file is
+written when the buffer has reached its size or its age; then whoever is waiting for it is called;
+then the position in the stream is saved. What was under way in a kill is delivered again, in
+another file. The counter recognises its records by their ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import orjson
+
+from partita.apps.pagehits.delivery import events, objects
+from partita.apps.pagehits.monitoring.figures import Figures
+from partita.apps.pagehits.settings import Settings
+from partita.client import Client, ClientError
+from partita.client.consumer import Checkpoint, Consumer, Record
+from partita.client.functions import invoke
+from partita.clock import Clock, system_clock
+from partita.errors import PartitaError
+
+logger = logging.getLogger(__name__)
+
+MEGABYTE = 1_000_000
+TICK_SECONDS = 0.1
+REST_SECONDS = 1.0
+DIRECT_BYTES_MAX = 4_000_000
+"""A function takes 6 MB at once, and base64 makes more of them."""
+
+
+class CallFailed(PartitaError):
+    """A function was called and failed."""
+
+
+class Buffer:
+    """Records that wait for their file, and what saves the position behind them."""
+
+    def __init__(self) -> None:
+        self.records: list[bytes] = []
+        self.size = 0
+        self.oldest = 0.0
+        self.checkpoints: dict[str, Checkpoint] = {}
+
+    def add(self, shard_id: str, records: list[Record], checkpoint: Checkpoint, now: float) -> None:
+        if records and not self.records:
+            self.oldest = now
+        self.records += (record.data for record in records)
+        self.size += sum(len(record.data) for record in records)
+        self.checkpoints[shard_id] = checkpoint
+
+
+class DeliveryStream:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock = system_clock,
+        figures: Figures | None = None,
+    ) -> None:
+        self._client = client
+        self._settings = settings.delivery
+        self._figures = figures
+        self._folder = Path(settings.delivery.folder)
+        self._clock = clock
+        self._buffer = Buffer()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        consumer = Consumer(
+            self._client,
+            self._settings.stream,
+            self._settings.name,
+            self._take,
+            worker=self._settings.name,
+            clock=self._clock,
+        )
+        reading = asyncio.create_task(consumer.run())
+        try:
+            while not stop.is_set():
+                if reading.done():
+                    await reading
+                    return
+                if self._is_due():
+                    await self._deliver_until_taken(stop)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), TICK_SECONDS)
+        finally:
+            self._has_room.set()
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+    async def _take(self, shard_id: str, records: list[Record], checkpoint: Checkpoint) -> None:
+        """Returns when there is room for more."""
+        self._buffer.add(shard_id, records, checkpoint, self._clock())
+        if self._is_full():
+            self._has_room.clear()
+        await self._has_room.wait()
+
+    def _is_full(self) -> bool:
+        return self._buffer.size >= self._settings.buffer_mb * MEGABYTE
+
+    def _is_due(self) -> bool:
+        if not self._buffer.records:
+            # The end of a shard: nothing to deliver, and still to be saved.
+            return bool(self._buffer.checkpoints)
+        age = self._clock() - self._buffer.oldest
+        return self._is_full() or age >= self._settings.buffer_seconds
+
+    async def _deliver_until_taken(self, stop: asyncio.Event) -> None:
+        buffer, self._buffer = self._buffer, Buffer()
+        self._has_room.set()
+        key = ""
+        while not stop.is_set():
+            try:
+                key = key or await self._write(buffer)
+                await self._notify(buffer, key)
+                for checkpoint in buffer.checkpoints.values():
+                    await checkpoint()
+                self._note("deliveries" if buffer.records else None)
+                return
+            except (ClientError, CallFailed, OSError) as error:
+                self._note("deliveryFailures")
+                logger.warning("A delivery is tried again in %s s: %s", REST_SECONDS, error)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), REST_SECONDS)
+
+    def _note(self, name: str | None) -> None:
+        if self._figures is not None and name is not None:
+            self._figures.add(name)
+
+    async def _write(self, buffer: Buffer) -> str:
+        """Returns the key of the file; without one, where records are delivered without files."""
+        if self._settings.route == "direct" or not buffer.records:
+            return ""
+        key = objects.object_key(self._settings.prefix, self._settings.name, buffer.oldest)
+        write = partial(objects.write, self._folder, key, buffer.records)
+        await asyncio.to_thread(write)
+        return key
+
+    async def _notify(self, buffer: Buffer, key: str) -> None:
+        route, name = self._settings.route, self._settings.function
+        if not buffer.records or route == "schedule":
+            return
+        if route == "direct":
+            for records in _pieces(buffer.records):
+                sent = events.of_records(self._settings.name, records, self._clock())
+                await self._call(name, sent)
+            return
+        size = (self._folder / key).stat().st_size
+        created = events.of_object(self._settings.bucket, key, size, self._clock())
+        if route == "bucket":
+            await self._call(name, created)
+            return
+        message = events.of_topic(self._settings.topic, created, self._clock())
+        for subscriber in (name, *self._settings.subscribers):
+            await self._call(subscriber, message)
+
+    async def _call(self, function: str, event: events.Event) -> None:
+        answer = await invoke(self._client, function, orjson.dumps(event))
+        if answer.is_error:
+            text = answer.payload[:300].decode("utf-8", "replace")
+            raise CallFailed(f"The function {function} failed: {text}")
+
+
+def _pieces(records: list[bytes]) -> list[list[bytes]]:
+    """What one call can take."""
+    pieces: list[list[bytes]] = [[]]
+    size = 0
+    for record in records:
+        size += len(record)
+        if size > DIRECT_BYTES_MAX and pieces[-1]:
+            pieces.append([])
+            size = len(record)
+        pieces[-1].append(record)
+    return pieces

@@ -1,0 +1,140 @@
+"""`/metrics`, `/figures` and alarms, of a service whose counter is killed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from partita.apps.pagehits.settings import load
+from partita.errors import PartitaError
+
+from .conftest import ASSETS, SHORT_PERIODS
+from .pipeline import Pipeline, asset_id, put_assets, running, wait_for
+
+WEB, COUNTING = "processor,api", "counter,consumer"
+NOTING = """
+import json, pathlib
+def handler(event, context):
+    with pathlib.Path({path!r}).open("a") as file:
+        file.write(json.dumps(event) + "\\n")
+"""
+told: list[dict[str, Any]] = []
+
+
+class Pager(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    folder = tmp_path_factory.mktemp("watched")
+    pager = ThreadingHTTPServer(("127.0.0.1", 0), Pager)
+    Thread(target=pager.serve_forever, daemon=True).start()
+    settings = f"""{SHORT_PERIODS}
+[[alarms]]
+name = "behind"
+measure = "lag_seconds"
+above = 4
+endpoint = "http://127.0.0.1:{pager.server_port}/"
+
+[[alarms]]
+name = "behind too"
+measure = "lag_seconds"
+above = 4
+function = "note"
+"""
+    with running(folder, settings, parts=(WEB, COUNTING)) as pipeline:
+        put_assets(pipeline.client(), ASSETS)
+        yield pipeline
+    pager.shutdown()
+    pager.server_close()
+
+
+def figures(pipeline: Pipeline) -> dict[str, float]:
+    found: dict[str, float] = pipeline.get("/figures")[2]["totals"]
+    return found
+
+
+def test_all_processes_add_up_their_figures(watched: Pipeline) -> None:
+    visits = [{"assetId": asset_id(n), "sectionId": 1, "paidType": "free"} for n in range(30)]
+    watched.post([*visits, {"assetId": "none"}])
+    wait_for(lambda: watched.get("/?brand=abc&period=day")[2]["lists"][0]["hits"], 30)
+    # 30 rows in each of three windows, and a unit for each.
+    wait_for(lambda: figures(watched)["writeUnits"] >= 90, 30)
+    found = figures(watched)
+    assert (found["visits"], found["refused"], found["writeUnits"]) == (30, 1, 90)
+    assert found["consumerRuns"] >= 3 and found["consumerMs"] > 0
+    assert found["listHits"] + found["listMisses"] >= 1
+    slots = watched.get("/figures?hours=1")[2]["slots"]
+    assert sum(slot["writeUnits"] for slot in slots) == 90
+    assert watched.request("api", "GET", "/figures?hours=1000")[0] == 400
+
+
+def test_prometheus_reads_them(watched: Pipeline) -> None:
+    status, headers, content = watched.request("api", "GET", "/metrics")
+    assert status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = content.decode().splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert found["partita_pagehits_visits_total"] == "30"
+    assert found['partita_pagehits_counted_total{outcome="late"}'] == "0"
+    assert {"partita_pagehits_lag_seconds", "partita_pagehits_late_windows"} <= found.keys()
+    assert all(re.fullmatch(r"# (HELP|TYPE) \S+ .+", line) for line in lines if line[0] == "#")
+
+
+def test_an_alarm_calls_a_url_and_a_function_and_says_when_it_is_over(watched: Pipeline) -> None:
+    noted = watched.folder / "noted"
+    package = io.BytesIO()
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("note.py", NOTING.format(path=str(noted)))
+    watched.client("lambda").create_function(
+        FunctionName="note",
+        Runtime="python3.12",
+        Handler="note.handler",
+        Role="arn:aws:iam::123456789012:role/any",
+        Code={"ZipFile": package.getvalue()},
+    )
+    wait_for(lambda: states() == ["OK"], 30)
+    watched.running[COUNTING].kill()
+    wait_for(lambda: "ALARM" in states(), 30)
+    assert watched.get("/alarms")[2]["alarms"][0]["state"] == "ALARM"
+    wait_for(lambda: noted.exists() and '"ALARM"' in noted.read_text(), 30)
+    watched.start(COUNTING)
+    wait_for(lambda: states() == ["OK", "ALARM", "OK"], 30)
+    change = told[1]
+    assert (change["alarm"], change["before"], change["measure"]) == ("behind", "OK", "lag_seconds")
+    assert change["value"] > 4
+
+
+def states() -> list[str]:
+    return [change["state"] for change in told]
+
+
+@pytest.mark.parametrize(
+    ("alarm", "reason"),
+    [
+        ('measure = "weather"\nabove = 1\nfunction = "note"', "use one of failures_per_minute"),
+        ('measure = "spam_share"\nfunction = "note"', "needs above or below"),
+        ('measure = "spam_share"\nabove = 1', "needs an endpoint or a function"),
+        ('measure = "spam_share"\nabove = 1\nfunction = "no.such:thing"', "cannot call"),
+    ],
+)
+def test_an_alarm_that_makes_no_sense_is_refused(tmp_path: Path, alarm: str, reason: str) -> None:
+    path = tmp_path / "pagehits.toml"
+    path.write_text(f'[[alarms]]\nname = "one"\n{alarm}\n')
+    with pytest.raises(PartitaError, match=reason):
+        load(path)
