@@ -1,4 +1,4 @@
-"""Signing in, where requests must be signed: whose rights the console has, and the page of access."""
+"""Signing in where requests must be signed; whose rights the console has; the page of access."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from typing import Any
 import pytest
 
 from partita.server.security.directory import AccessKey
+from partita.server.security.rights.access import RIGHTS
 from tests.browser import Browser
 from tests.processes import Server, starting
 from tests.security.people import ADMINISTRATOR, People, statement, table_arn
+from tests.security.test_tls import SecureServer
 
 from .person import Person, wait_for
 from .test_access import TYPE, ask
 from .test_shell import serious_findings
 
-READER = [statement(["dynamodb:ListTables", "dynamodb:Describe*"]), statement("dynamodb:*", "*open")]
+READER = [
+    statement(["dynamodb:ListTables", "dynamodb:Describe*"]),
+    statement("dynamodb:*", table_arn("open")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +73,14 @@ def signs_in(person: Person, key: AccessKey) -> None:
     person.fills("Access key", key.id)
     person.fills("Secret", key.secret)
     person.clicks("Sign in", "button")
-    wait_for(lambda: not person.browser.evaluate("!!document.querySelector('.sign-in')"), "signed in")
+    wait_for(
+        lambda: not person.browser.evaluate("!!document.querySelector('.sign-in')"), "signed in"
+    )
 
 
-def session(server: Server, key: AccessKey | None, **headers: str) -> tuple[int, dict[str, str], Any]:
+def session(
+    server: Server, key: AccessKey | None, **headers: str
+) -> tuple[int, dict[str, str], Any]:
     body = {} if key is None else {"AccessKeyId": key.id, "SecretAccessKey": key.secret}
     sent = {"content-type": TYPE, **headers}
     return ask(server, "POST", "/console/api/sign-in", body, sent)
@@ -163,7 +172,9 @@ def test_the_console_has_the_rights_of_who_signed_in(
     visitor.sees("Access key")
 
 
-def test_an_edit_survives_the_end_of_a_session(visitor: Person, people: People, tables: Any) -> None:
+def test_an_edit_survives_the_end_of_a_session(
+    visitor: Person, people: People, tables: Any
+) -> None:
     key = people.add(*READER)
     visitor.open("#/explore/open")
     signs_in(visitor, key)
@@ -180,7 +191,9 @@ def test_an_edit_survives_the_end_of_a_session(visitor: Person, people: People, 
     assert item["n"] == {"N": "77"}
 
 
-def test_a_key_that_is_disabled_ends_its_session(visitor: Person, people: People, tables: Any) -> None:
+def test_a_key_that_is_disabled_ends_its_session(
+    visitor: Person, people: People, tables: Any
+) -> None:
     from partita.server.security.directory import set_status
 
     key = people.add(*READER)
@@ -260,13 +273,36 @@ def test_users_keys_and_policies_are_managed_by_those_who_may(
     visitor.photographs(pictures / "access-events.png")
 
 
+def test_every_operation_on_access_needs_its_right(
+    people: People, administrator: AccessKey
+) -> None:
+    server = people.server
+    assert server is not None
+    for actions, allowed in (
+        ([], set()),
+        (["partita:Get*"], set()),
+        (["partita:ListUsers"], {"ListUsers", "ExplainDecision"}),
+        (["partita:ListEvents"], {"ListEvents"}),
+    ):
+        key = people.add(statement([*actions, "dynamodb:ListTables"]))
+        value = SimpleCookie(session(server, key)[1]["set-cookie"])["partita-console"].value
+        asked = {"content-type": TYPE, "cookie": f"partita-console={value}"}
+        asked["x-console-token"] = ask(server, "GET", "/console/api/session", headers=asked)[2][
+            "Token"
+        ]
+        for operation in RIGHTS:
+            _, _, body = ask(server, "POST", f"/console/api/access/{operation}", {}, asked)
+            is_denied = str(body.get("__type", "")).endswith("AccessDeniedException")
+            assert is_denied == (operation not in allowed), (actions, operation, body)
+
+
 def test_the_console_works_over_tls(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     everybody = People(folder)
     key = everybody.add(policies=[ADMINISTRATOR])
-    process = Server.__new__(Server)
-    del process
-    with starting_tls(folder) as port:
+    server = SecureServer("serve", "--auth", "--tls-self-signed", "--port", "0", "--data", folder)
+    port = server.port
+    try:
         context = ssl.create_default_context(cafile=str(folder / "tls" / "certificate.pem"))
 
         def https(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:
@@ -293,3 +329,5 @@ def test_the_console_works_over_tls(tmp_path: Path) -> None:
             {"TableNames": []},
         )
         assert https("GET", "/console/api/heat", **own)[0] == 200
+    finally:
+        server.terminate()

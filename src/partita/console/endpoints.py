@@ -36,7 +36,9 @@ class Asker(NamedTuple):
 
 
 class Endpoint(Protocol):
-    url: str
+    @property
+    def url(self) -> str:
+        """As clients elsewhere name it."""
 
     async def send(self, service: str, operation: str, body: bytes, asker: Asker) -> bytes:
         """The answer of an operation; ClientError when it is refused."""

@@ -45,7 +45,7 @@ function Users({ found, again }) {
         <td>${user.Groups.join(", ")}</td><td>${day(user.CreatedAt)}</td>
         ${may && html`<td>${user.UserName !== "root" && html`<div class="bar"><button class="small" onClick=${() => setOver({ key: user.UserName })}>New key<span class="hidden-label"> for ${user.UserName}</span></button>
           <button class="small" onClick=${() => act("UpdateUser", { UserName: user.UserName, IsActive: user.IsDisabled }, `${user.UserName} is ${user.IsDisabled ? "enabled" : "disabled"}.`)}>${user.IsDisabled ? "Enable" : "Disable"}<span class="hidden-label"> ${user.UserName}</span></button>
-          <button class="small danger" onClick=${() => setOver({ remove: user.UserName })}>Delete<span class="hidden-label"> ${user.UserName}</span></button></div>`}</td>`}</tr>`)}
+          <button class="small danger" aria-label=${`Delete ${user.UserName}`} onClick=${() => setOver({ remove: user.UserName })}>Delete</button></div>`}</td>`}</tr>`)}
     </tbody></table></div>
     ${found.Groups.length + found.Roles.length > 0 && html`<section class="card" style=${{ marginTop: "16px" }} aria-label="Groups and roles"><h2>Groups and roles</h2><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">Policies</th></tr></thead><tbody>
       ${found.Groups.map((one) => html`<tr key=${one.GroupName}><td>${one.GroupName}</td><td>group</td><td>${one.Policies.join(", ")}</td></tr>`)}
