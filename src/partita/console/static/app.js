@@ -11,6 +11,7 @@ const PAGES = [
   ["build", "Builder"],
   ["heat", "Heat"],
   ["streams", "Streams"],
+  ["workflows", "Workflows"],
 ];
 const GUARDED = [["access", "Access"]];
 const pages = () => (session.SignsIn ? [...PAGES, ...GUARDED] : PAGES);
