@@ -48,6 +48,7 @@ from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 if TYPE_CHECKING:
     from partita.database.shared.database import SharedDatabase
     from partita.server.security.access import Access
+    from partita.server.security.administration import Administration
     from partita.server.security.audit.events import Sampled
     from partita.server.security.audit.recorder import Recorder
     from partita.server.security.callers import Caller
@@ -158,10 +159,11 @@ def serve(
         database = served.database
         database.service.check_policy = _policy_problem
         since, last_sequences = 0.0, dict[str, str]()
+        scheme = "http" if secured is None else "https"
 
         def start(service: str) -> bytes:
             begin = Start(
-                endpoint=f"{'http' if secured is None else 'https'}://{database.service.address}",
+                endpoint=f"{scheme}://{database.service.address}",
                 folder=str(settings_folder.absolute()),
                 settings=settings,
                 time_scale=time_scale,
@@ -186,14 +188,22 @@ def serve(
             certificates = str(secured.files.certificate.absolute()), secured.companion_certificate
         peers = Peers(companions, served.leader, *certificates)
         sites: dict[bytes, Handle] = {}
-        # Nobody can sign in there yet, and it speaks plain HTTP to its server.
-        if console != NO_CONSOLE and access is None and secured is None:
-            sites[CONSOLE_PATH[1:]] = _console(database, console, hosts)
+        if console != NO_CONSOLE:
+            sites[CONSOLE_PATH[1:]] = _console(
+                lambda request, reply: handle(request, reply),
+                lambda: f"{scheme}://{database.service.address}",
+                console,
+                hosts,
+                signs_in=access is not None,
+            )
         kind = Dispatcher if access is None else _gate()
         dispatcher = kind(
             **served.operations,
             pages=PAGES,
-            companions={STEP_FUNCTIONS: LedCompanion(peers, STATES)},
+            companions={
+                STEP_FUNCTIONS: LedCompanion(peers, STATES),
+                **_administration(access, data),
+            },
             hosts=hosts,
             rest=LedCompanion(peers, LAMBDA),
             sites=sites,
@@ -370,18 +380,20 @@ def _check_settings(settings: Settings) -> None:
             parse(schedule.expression, schedule.timezone, system_clock())
 
 
-def _console(database: Database | SharedDatabase, mode: str, hosts: Hosts) -> Handle:
+def _console(
+    serve_request: Handle, find_url: Callable[[], str], mode: str, hosts: Hosts, *, signs_in: bool
+) -> Handle:
     """The pages in a browser; their room is loaded when the first of them is asked for."""
     loaded: list[Handle] = []
 
     def handle(request: HttpRequest, reply: Reply) -> None:
         if not loaded:
-            from partita.client import Client
+            from partita.console.endpoints import OwnServer
             from partita.console.service import Console
 
-            endpoint = f"http://{database.service.address}"
-            client = Client(endpoint, tries=1)
-            loaded.append(Console(client, endpoint, mode, hosts).handle)
+            server = OwnServer(serve_request, find_url)
+            signing = server if signs_in else None
+            loaded.append(Console(server, mode, hosts, signing=signing).handle)
         loaded[0](request, reply)
 
     return handle
@@ -422,6 +434,15 @@ def _recorder(folder: Path, sampled: Sequence[Sampled]) -> Recorder:
     from partita.server.security.audit.recorder import Recorder
 
     return Recorder(AuditLog(folder), sampled)
+
+
+def _administration(access: Access | None, data: Path | None) -> dict[bytes, Administration]:
+    """Who answers requests about users, where there are some."""
+    if access is None:
+        return {}
+    from partita.server.security.administration import TARGET, Administration
+
+    return {TARGET: Administration(access, None if data is None else data / AUDIT)}
 
 
 def _gate() -> type[Gate]:

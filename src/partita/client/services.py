@@ -23,6 +23,7 @@ SERVICES = {
         "DynamoDBStreams_20120810", JSON_1_0, "streams.dynamodb.{}.amazonaws.com", "dynamodb"
     ),
     "kinesis": Service("Kinesis_20131202", JSON_1_1, "kinesis.{}.amazonaws.com", "kinesis"),
+    "access": Service("PartitaAccess", JSON_1_0, "", "partita"),
     "partita": Service("PartitaRights", JSON_1_0, "", "partita"),
     "states": Service("AWSStepFunctions", JSON_1_0, "states.{}.amazonaws.com", "states"),
     "lambda": Service("", "application/json", "lambda.{}.amazonaws.com", "lambda"),

@@ -38,6 +38,7 @@ def console(endpoint: str, region: str, host: str, port: int, read_only: bool) -
     Credentials are taken from the environment, as the AWS CLI takes them, and stay in this process.
     """
     from partita.client import Client
+    from partita.console.endpoints import Elsewhere
     from partita.console.service import Console
     from partita.server.http import lifecycle
 
@@ -55,7 +56,7 @@ def console(endpoint: str, region: str, host: str, port: int, read_only: bool) -
             if amazon is None
             else Client(region=amazon[1], tries=1)
         )
-        shown = Console(client, endpoint, mode)
+        shown = Console(Elsewhere(client, endpoint), mode, region=amazon[1] if amazon else region)
         try:
             await shown.web.serve(host, port, ready)
         finally:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 READS = {
+    "access": frozenset(("ExplainDecision", "ListEvents", "ListUsers")),
     "dynamodb": frozenset(
         (
             "BatchGetItem",

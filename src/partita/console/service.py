@@ -2,22 +2,29 @@
 
 Credentials stay in this process. The page proves that it is the console's own by a token, which
 only a page of the same origin can read; a name that a foreign site could have led here is refused.
+Where requests must be signed, somebody signs in first, and the console has their rights, no more.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hmac
-from collections.abc import Callable, Mapping
-from secrets import token_urlsafe
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+import orjson
 
 from partita import __version__
-from partita.client import Client, ClientError
+from partita.client import ClientError, Credentials
+from partita.client.client import REGION
 from partita.client.services import SERVICES
+from partita.console.endpoints import Asker, Endpoint, OwnServer
 from partita.console.files import HEADERS, Files
-from partita.console.heat import Heat
+from partita.console.heat import sample
 from partita.console.modes import READ_ONLY
 from partita.console.reads import only_reads
+from partita.console.sessions import Session, Sessions, cookie
 from partita.errors import PartitaError
 from partita.server.http.hosts import Hosts
 from partita.server.http.limits import Limits
@@ -30,91 +37,182 @@ TOKEN = b"x-console-token"
 CONTENT_TYPE = b"application/vnd.partita.console+json"
 """Of requests: no form of another site's page can have it, and no operation of DynamoDB has."""
 UNREACHABLE = 502
+NOT_KEPT: Final = {"cache-control": "no-store"}
+NOT_KNOWN: Final = frozenset(
+    (
+        *("ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"),
+        *("Http403", "Http401"),
+    )
+)
+"""What a key is refused with that is wrong, or not good any more."""
+_ARN: Final = re.compile(r"<Arn>([^<]*)</Arn>")
+
+Answering = Callable[[Request, Asker], Awaitable[Response]]
+
+
+class SignIn(msgspec.Struct, frozen=True):
+    AccessKeyId: str
+    SecretAccessKey: str
+    SessionToken: str = ""
 
 
 class Console:
     def __init__(
-        self, client: Client, endpoint: str, mode: str, hosts: Hosts | None = None
+        self,
+        endpoint: Endpoint,
+        mode: str,
+        hosts: Hosts | None = None,
+        region: str = REGION,
+        signing: OwnServer | None = None,
     ) -> None:
-        """`hosts` are those of the server that the console is part of, if it is."""
+        """`hosts` are those of the server that the console is part of, if it is; `signing` is that
+        server, where everybody must sign in."""
         self.web = Web(Limits(pipelined_max=1))
         self._hosts = hosts or self.web.hosts
-        self._client = client
         self._endpoint = endpoint
         self._mode = mode
-        self._token = token_urlsafe(24)
-        self._heat = Heat(endpoint)
+        self._region = region
+        self._signing = signing
+        self._sessions = Sessions()
+        self._everybody = Session(None, "", 0.0)
         files = Files()
         for path in ("/console", "/console/"):
             self.web.add("GET", path, files.index)
         self.web.add("GET", "/console/static/{name}", files.file)
         self.web.add("GET", "/console/static/{folder}/{name}", files.file)
+        for method, path, answering in (
+            ("GET", "heat", self._heat),
+            ("GET", "partitions/{table}", self._partitions),
+            ("POST", "{service}/{operation}", self._pass_on),
+        ):
+            self.web.add(method, f"/console/api/{path}", self._of_own_page(answering))
         self.web.add("GET", "/console/api/session", self._of_own_host(self._session))
-        self.web.add("GET", "/console/api/heat", self._of_own_page(self._sample))
-        self.web.add("GET", "/console/api/partitions/{table}", self._of_own_page(self._partitions))
-        self.web.add("POST", "/console/api/{service}/{operation}", self._of_own_page(self._pass_on))
+        self.web.add("POST", "/console/api/sign-in", self._of_own_host(self._sign_in))
+        self.web.add("POST", "/console/api/sign-out", self._of_own_page(self._sign_out))
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
         self.web.handle(request, reply)
 
     def _of_own_host(self, handler: Handler) -> Handler:
         async def guarded(request: Request) -> Response:
-            host = request.header(b"host")
+            host, origin = request.header(b"host"), request.header(b"origin")
             if host is not None and not self._hosts.allows_data(host):
                 return problem(421, self._hosts.refusal(host))
+            if origin is not None and not is_same_origin(origin, host):
+                return problem(403, "Only the console's own page may ask for this.")
+            if request.method == "POST" and request.header(b"content-type") != CONTENT_TYPE:
+                return problem(415, f"Requests have the content type {CONTENT_TYPE.decode()}.")
             return await handler(request)
 
         return guarded
 
-    def _of_own_page(self, handler: Handler) -> Handler:
+    def _of_own_page(self, answering: Answering) -> Handler:
         async def guarded(request: Request) -> Response:
-            origin = request.header(b"origin")
-            if origin is not None and not is_same_origin(origin, request.header(b"host")):
-                return problem(403, "Only the console's own page may ask for this.")
-            if not hmac.compare_digest(request.header(TOKEN) or b"", self._token.encode()):
+            session = self._session_of(request)
+            if session is None:
+                return _refusal(401, "SignedOut", "Sign in to go on.")
+            if not hmac.compare_digest(request.header(TOKEN) or b"", session.token.encode()):
                 return problem(403, "The console's token is missing or old: load the page again.")
-            return await handler(request)
+            return await answering(request, Asker(session.credentials, request.peer))
 
         return self._of_own_host(guarded)
 
-    async def _session(self, request: Request) -> Response:
-        session = {
-            "Token": self._token,
-            "Mode": self._mode,
-            "Endpoint": self._endpoint,
-            "Version": __version__,
-        }
-        return json_response(session, headers=HEADERS | {"cache-control": "no-store"})
+    def _session_of(self, request: Request) -> Session | None:
+        if self._signing is None:
+            return self._everybody
+        return self._sessions.find(request.header(b"cookie"))
 
-    async def _pass_on(self, request: Request) -> Response:
+    async def _session(self, request: Request) -> Response:
+        session = self._session_of(request)
+        told = {
+            "Mode": self._mode,
+            "Endpoint": self._endpoint.url,
+            "Region": self._region,
+            "Version": __version__,
+            "SignsIn": self._signing is not None,
+        }
+        if session is not None:
+            told |= {"Token": session.token, "User": session.arn}
+        return json_response(told, headers=HEADERS | NOT_KEPT)
+
+    async def _sign_in(self, request: Request) -> Response:
+        if self._signing is None:
+            return _refusal(400, "NotAsked", "Nobody has to sign in here.")
+        try:
+            given = msgspec.json.decode(request.body, type=SignIn)
+        except msgspec.MsgspecError:
+            return _refusal(400, "Incomplete", "Give an access key and its secret.")
+        credentials = Credentials(
+            given.AccessKeyId.strip(),
+            given.SecretAccessKey.strip(),
+            given.SessionToken.strip() or None,
+        )
+        if not _is_plain(credentials):
+            return _refusal(401, "NotKnown", "This key and secret do not fit.")
+        try:
+            identity = await self._signing.identify(Asker(credentials, request.peer))
+        except ClientError as error:
+            return _not_signed_in(error)
+        found = _ARN.search(identity)
+        value = self._sessions.open(credentials, found[1] if found else given.AccessKeyId)
+        is_secure = (request.header(b"origin") or b"").startswith(b"https://")
+        return json_response(
+            {}, headers={**NOT_KEPT, "set-cookie": cookie(value, is_secure=is_secure)}
+        )
+
+    async def _sign_out(self, request: Request, asker: Asker) -> Response:
+        self._sessions.close(request.header(b"cookie"))
+        return json_response({}, headers={**NOT_KEPT, "set-cookie": cookie("", is_secure=False)})
+
+    async def _pass_on(self, request: Request, asker: Asker) -> Response:
         service, operation = request.parameters["service"], request.parameters["operation"]
         if service not in SERVICES or not operation.isalpha():
             return problem(404, f"The console does not know {operation} of {service}.")
-        if request.header(b"content-type") != CONTENT_TYPE:
-            return problem(415, f"Requests have the content type {CONTENT_TYPE.decode()}.")
         if self._mode == READ_ONLY and not only_reads(service, operation, request.body):
             return _refusal(403, "ReadOnlyConsole", f"{operation} is off: this console only reads.")
         try:
-            content = await self._client.send(service, operation, request.body or b"{}")
+            content = await self._endpoint.send(service, operation, request.body or b"{}", asker)
         except ClientError as error:
+            if asker.credentials is not None and error.code in NOT_KNOWN:
+                self._sessions.close(request.header(b"cookie"))
+                return _refusal(401, "SignedOut", "Your key is not good any more: sign in again.")
             status = error.status or UNREACHABLE
             return _refusal(status, error.code, error.message, error.body)
-        return Response(200, content or b"{}", headers={"cache-control": "no-store"})
+        return Response(200, content or b"{}", headers=NOT_KEPT)
 
-    async def _sample(self, request: Request) -> Response:
-        return await _monitored(self._heat.sample)
+    async def _heat(self, request: Request, asker: Asker) -> Response:
+        try:
+            return json_response(
+                sample(await self._endpoint.page("/metrics", asker)), headers=NOT_KEPT
+            )
+        except PartitaError as error:
+            return _refusal(404, "NotMonitored", str(error))
 
-    async def _partitions(self, request: Request) -> Response:
+    async def _partitions(self, request: Request, asker: Asker) -> Response:
         table = request.parameters["table"]
-        return await _monitored(lambda: self._heat.partitions(table))
+        try:
+            found = await self._endpoint.page("/partitions", asker, table=table)
+            return json_response(orjson.loads(found), headers=NOT_KEPT)
+        except ValueError:
+            return _refusal(404, "NotMonitored", "The endpoint does not tell its partitions.")
+        except PartitaError as error:
+            return _refusal(404, "NotMonitored", str(error))
 
 
-async def _monitored(look: Callable[[], object]) -> Response:
-    """What a server tells about itself, if it is a Partita; asked for beside the event loop."""
-    try:
-        return json_response(await asyncio.to_thread(look), headers={"cache-control": "no-store"})
-    except PartitaError as error:
-        return _refusal(404, "NotMonitored", str(error))
+def _is_plain(credentials: Credentials) -> bool:
+    """Whether these can stand in the headers of a request."""
+    key_id, secret, token = credentials
+    texts = (key_id, secret, token or "a")
+    return all(text.isascii() and text.isprintable() and " " not in text and text for text in texts)
+
+
+def _not_signed_in(error: ClientError) -> Response:
+    """What a person is told; a key that was tried too often is told so."""
+    if "Throttling" in error.message:
+        return _refusal(
+            429, "TooManyTries", "Too many wrong tries from your address: wait a little."
+        )
+    return _refusal(401, "NotKnown", "This key and secret do not fit.")
 
 
 def _refusal(status: int, code: str, message: str, members: Mapping[str, object] = {}) -> Response:

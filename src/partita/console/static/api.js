@@ -5,7 +5,7 @@ const RETRY_MS = 1000;
 
 let token = "";
 const listeners = new Set();
-export const session = { state: "starting", Mode: "on", Endpoint: "", Version: "" };
+export const session = { state: "starting", Mode: "on", Endpoint: "", Region: "", Version: "", SignsIn: false, User: "" };
 
 export class Refusal extends Error {
   constructor(code, message, body) {
@@ -28,9 +28,20 @@ function change(values) {
 export async function connect() {
   const response = await fetch("/console/api/session");
   if (!response.ok) throw new Refusal("Refused", (await response.json()).detail);
-  const { Token, ...others } = await response.json();
+  const { Token = "", ...others } = await response.json();
   token = Token;
-  change(others);
+  change({ User: "", ...others, isSignedOut: others.SignsIn && !Token });
+}
+
+// The key and its secret go to the server once, and stay there.
+export async function signIn(key) {
+  await send("POST", "sign-in", key);
+  await connect();
+}
+
+export async function signOut() {
+  await send("POST", "sign-out", {});
+  await connect();
 }
 
 let waiting = false;
@@ -42,7 +53,7 @@ async function reconnect() {
     await new Promise((done) => setTimeout(done, RETRY_MS));
     try {
       await connect();
-      await send("POST", "dynamodb/ListTables", { Limit: 1 });
+      if (!session.isSignedOut) await send("POST", "dynamodb/ListTables", { Limit: 1 });
       break;
     } catch (error) {
       if (error.code !== "EndpointUnreachable" && !(error instanceof TypeError)) break;
@@ -74,6 +85,7 @@ async function ask(method, path, request, signal) {
       await connect();
       return send(method, path, request, signal);
     }
+    if (error.code === "SignedOut") change({ isSignedOut: true, User: "" });
     if (error.name === "AbortError") throw error;
     if (error instanceof TypeError || error.code === "EndpointUnreachable") {
       reconnect();

@@ -1,16 +1,20 @@
 // The shell: navigation, the command palette, the theme, whether the server is there.
 
 import { render } from "./vendor/preact-htm.js";
-import { Over, Problem, Toasts, html, link, route, useEffect, useState } from "./parts.js";
-import { allTables, onSession, session, start } from "./api.js";
+import { Field, Input, Over, Problem, Toasts, html, link, route, useEffect, useState } from "./parts.js";
+import { allTables, onSession, session, signIn, signOut, start } from "./api.js";
 
 const PAGES = [
   ["tables", "Tables"],
   ["explore", "Explorer"],
   ["partiql", "PartiQL"],
+  ["build", "Builder"],
   ["heat", "Heat"],
   ["streams", "Streams"],
+  ["workflows", "Workflows"],
 ];
+const GUARDED = [["access", "Access"]];
+const pages = () => (session.SignsIn ? [...PAGES, ...GUARDED] : PAGES);
 
 function applyTheme(theme) {
   if (theme) document.documentElement.dataset.theme = theme;
@@ -33,9 +37,10 @@ function Palette({ onClose }) {
   const [at, setAt] = useState(0);
   useEffect(() => { allTables().then(setTables, () => {}); }, []);
   const all = [
-    ...PAGES.map(([page, title]) => ({ text: title, kind: "page", go: () => { location.hash = link(page); } })),
+    ...pages().map(([page, title]) => ({ text: title, kind: "page", go: () => { location.hash = link(page); } })),
     { text: "Create a table", kind: "action", go: () => { location.hash = link("tables", [], { create: 1 }); } },
     { text: "Switch between dark and light", kind: "action", go: switchTheme },
+    ...(session.User ? [{ text: "Sign out", kind: "action", go: signOut }] : []),
     ...tables.flatMap((name) => [
       { text: name, kind: "explore", go: () => { location.hash = link("explore", [name]); } },
       { text: `${name}: settings`, kind: "table", go: () => { location.hash = link("tables", [name]); } },
@@ -62,6 +67,29 @@ function Palette({ onClose }) {
   <//>`;
 }
 
+// Over the page, which keeps what was typed in it when a session ends.
+function SignIn({ isFirst }) {
+  const [form, setForm] = useState({ AccessKeyId: "", SecretAccessKey: "", SessionToken: "" });
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const set = (name) => (value) => setForm({ ...form, [name]: value });
+  const act = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    try { await signIn(form); } catch (failed) { setError(failed instanceof TypeError ? new Error("The server does not answer.") : failed); setForm({ ...form, SecretAccessKey: "" }); setBusy(false); }
+  };
+  return html`<${Over} label="Sign in" onClose=${() => {}}>
+    <form onSubmit=${act} class="sign-in">
+      <h1>Sign in</h1>
+      <p class="quiet">${isFirst ? "With an access key of this server. The console can do what its user may, and nothing else." : "Your session has ended. What you have typed is still here."}</p>
+      <${Field} label="Access key"><${Input} value=${form.AccessKeyId} onInput=${set("AccessKeyId")} name="username" autocomplete="username" required data-focus /><//>
+      <${Field} label="Secret"><${Input} value=${form.SecretAccessKey} onInput=${set("SecretAccessKey")} type="password" name="password" autocomplete="current-password" required /><//>
+      <details class="more"><summary>Temporary credentials</summary><${Field} label="Session token"><${Input} value=${form.SessionToken} onInput=${set("SessionToken")} type="password" /><//></details>
+      ${error && html`<div class="problem" role="alert">${error.message}</div>`}
+      <button class="primary" disabled=${busy}>Sign in</button>
+    </form><//>`;
+}
+
 function Banner({ state }) {
   if (state === "gone") return html`<div class="banner gone" role="alert">The server does not answer. Trying again every second; what you have typed stays here.</div>`;
   if (state === "back") return html`<div class="banner back" role="status">Connected again.</div>`;
@@ -84,7 +112,7 @@ function App() {
     addEventListener("keydown", pressed);
     return () => { removeEventListener("hashchange", moved); removeEventListener("keydown", pressed); };
   }, []);
-  const known = PAGES.find(([name]) => name === here.page);
+  const known = pages().find(([name]) => name === here.page);
   useEffect(() => {
     document.title = [here.parts[0], known?.[1], "Partita"].filter(Boolean).join(" · ");
     if (!known) { setPage({ name: here.page, error: new Error(`There is no page ${here.page}.`) }); return; }
@@ -95,7 +123,11 @@ function App() {
   }, [here.page, here.parts[0], session.state === "connected"]);
   const { state } = session;
   const withBanner = state === "gone" || state === "back";
-  const ready = state !== "starting" && !(state === "gone" && !session.Endpoint);
+  const isOut = session.isSignedOut;
+  // Of somebody else, or after signing out, nothing stays on the page.
+  const [wasIn, setWasIn] = useState("");
+  useEffect(() => { if (session.User) setWasIn(session.User); }, [session.User]);
+  const ready = state !== "starting" && !(state === "gone" && !session.Endpoint) && (!isOut || wasIn);
   return html`<div class=${`shell ${withBanner ? "with-banner" : ""}`}>
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the page</a>
     <header class="top">
@@ -104,18 +136,20 @@ function App() {
       ${session.Mode === "read-only" && html`<span class="badge warn">read-only</span>`}
       <span class="spacer"></span>
       <button class="finder" onClick=${() => setFinding(true)} aria-label="Find: open the command palette"><span>Find</span><kbd>Ctrl K</kbd></button>
+      ${session.User && html`<span class="who" title=${session.User}>${session.User.split(/[:/]/).pop()}</span><button class="small" onClick=${signOut}>Sign out</button>`}
       <button class="plain" onClick=${switchTheme} aria-label="Switch between dark and light" title="Dark or light">◐</button>
     </header>
     <${Banner} state=${state} />
     <nav class="nav" aria-label="Pages">
-      ${PAGES.map(([name, title]) => html`<a href=${link(name)} aria-current=${name === here.page ? "page" : undefined}>${title}</a>`)}
+      ${pages().map(([name, title]) => html`<a href=${link(name)} aria-current=${name === here.page ? "page" : undefined}>${title}</a>`)}
     </nav>
     <main id="main" tabindex="-1">
       ${page.error && html`<${Problem} error=${page.error} />`}
-      ${ready && page.Page && page.name === here.page && html`<${page.Page} key=${here.page} parts=${here.parts} query=${here.query} />`}
+      ${ready && page.Page && page.name === here.page && html`<${page.Page} key=${`${here.page} ${wasIn}`} parts=${here.parts} query=${here.query} />`}
     </main>
     <${Toasts} />
-    ${finding && html`<${Palette} onClose=${() => setFinding(false)} />`}
+    ${isOut && state !== "starting" && html`<${SignIn} isFirst=${!wasIn} />`}
+    ${finding && !isOut && html`<${Palette} onClose=${() => setFinding(false)} />`}
   </div>`;
 }
 

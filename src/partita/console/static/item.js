@@ -147,7 +147,7 @@ function Conflict({ seen, mine, theirs, onTake, onKeep }) {
   </div>`;
 }
 
-function Attribute({ row, isKey, problem, change, remove }) {
+export function Attribute({ row, isKey, problem, change, remove }) {
   const long = ["M", "L", "SS", "NS", "BS"].includes(row.type) || row.text.length > 60 || /[\r\n]/.test(row.text);
   const label = row.name || "new attribute";
   const typed = (event) => change({ text: event.target.value });

@@ -49,14 +49,31 @@ export function Problem({ error }) {
   return html`<div class="problem" role="alert">${code}${error.message}</div>`;
 }
 
-// The API call that an action makes
+// The API call that an action makes; one of data can be taken over by the builder.
+
+const BUILT = /^(?:(?:Get|Put|Update|Delete|BatchGet|BatchWrite)Item|Query|Scan|Transact(?:Get|Write)Items|(?:BatchExecute|Execute)Statement|ExecuteTransaction)$/;
+const SHOWN_MAX = 20000;
+export const clipped = (text) => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}\n…` : text);
 
 export function Call({ operation, request, open }) {
   const text = JSON.stringify(request, null, 2);
   return html`<details class="call" open=${open}>
     <summary>API call: <code>${operation}</code></summary>
-    <pre tabindex="0" aria-label=${`Request of ${operation}`}>${text.length > 20000 ? `${text.slice(0, 20000)}\n…` : text}</pre>
+    <pre tabindex="0" aria-label=${`Request of ${operation}`}>${clipped(text)}</pre>
+    ${BUILT.test(operation) && text.length <= SHOWN_MAX && html`<p class="foot"><a href=${link("build", [operation], { request: JSON.stringify(request) })}>Open in the builder</a> as code, or to change it</p>`}
   </details>`;
+}
+
+export async function copy(text) {
+  try { await navigator.clipboard.writeText(text); } catch {
+    // Without encryption, and not on this machine, browsers have only the old way.
+    const area = Object.assign(document.createElement("textarea"), { value: text });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  say("Copied.");
 }
 
 export function Field({ label, children }) {

@@ -78,6 +78,7 @@ class Web:
         """For a listener: its own, or that of a server which has more than this to offer."""
         request = Request(received.method, received.target, received.headers)
         request.body = received.body
+        request.peer = received.peer
         handler = self._routes.find(request)
         if isinstance(handler, Response):
             reply(handler.on_wire)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote
 
 import orjson
 
-from partita.server.http.messages import HttpResponse, problem_body
+from partita.server.http.messages import HttpResponse, Peer, problem_body
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -26,6 +26,7 @@ class Request:
         "method",
         "parameters",
         "path",
+        "peer",
     )
 
     def __init__(self, method: bytes, target: bytes, headers: dict[bytes, bytes]) -> None:
@@ -35,6 +36,8 @@ class Request:
         """As it was sent: `parameters` are decoded."""
         self.parameters: dict[str, str] = {}
         self.body = b""
+        self.peer: Peer | None = None
+        """Noted where the listener is told to."""
         self._raw_query = query
         self._raw_headers = headers
         self._headers: dict[str, str] | None = None

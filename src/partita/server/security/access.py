@@ -72,6 +72,11 @@ class Access:
         return Callers(with_root(directory, self._environment), self._others)
 
     @property
+    def is_changeable(self) -> bool:
+        """Whether the file is ours to write."""
+        return self.path is not None and self._is_own
+
+    @property
     def is_empty(self) -> bool:
         return not self.callers.directory.users
 

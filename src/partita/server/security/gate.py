@@ -65,6 +65,7 @@ SIGNING_NAMES: Final = {
     b"DynamoDBStreams_20120810": "dynamodb",
     b"Kinesis_20131202": "kinesis",
     b"AWSStepFunctions": "states",
+    b"PartitaAccess": "partita",
     b"PartitaRights": "partita",
 }
 """What credentials are scoped to, by how targets begin."""
@@ -133,6 +134,11 @@ class Gate(Dispatcher):
     """`gate.guard` is what a Listener wants instead of `handle`."""
 
     def guard(self, request: HttpRequest, reply: Reply) -> None:
+        site = self._site(request) if request.target != b"/" else None
+        if site is not None:
+            # Its files are for everybody; who wants more there signs in, and asks as all others do.
+            site(request, reply)
+            return
         if request.headers.get(b"content-type", b"").startswith(FORM) or _is_presigned(request):
             self._answer_sts(request, reply)
             return

@@ -25,6 +25,7 @@ NAMES: Final = (
     *("name", "stateMachineArn", "executionArn", "activityArn", "resourceArn", "roleArn"),
     *("FunctionName", "Qualifier", "UUID", "EventSourceArn", "Role", "Name", "GroupName"),
     *("stateMachineAliasArn", "stateMachineVersionArn", "type"),
+    *("UserName", "AccessKeyId", "PolicyName", "Holder"),
 )
 """Members that name something."""
 DATA_PLANE: Final = frozenset(

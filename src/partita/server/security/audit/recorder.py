@@ -27,6 +27,7 @@ SOURCES: Final = {
     b"DynamoDBStreams_20120810": "dynamodb",
     b"Kinesis_20131202": "kinesis",
     b"AWSStepFunctions": "states",
+    b"PartitaAccess": "iam",
 }
 NOT_WRITABLE: Final = (
     "The audit log cannot be written, so nothing may be changed: there must be space on its disk."

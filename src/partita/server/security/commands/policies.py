@@ -14,7 +14,10 @@ from partita.errors import PartitaError
 from partita.server.security.callers import Callers
 from partita.server.security.commands.files import changed, data_option, opened
 from partita.server.security.commands.users import read_text
-from partita.server.security.directory import Directory, check_name, find_user
+from partita.server.security.directory import Directory, check_name
+from partita.server.security.policies.attachment import attach as attach_policy
+from partita.server.security.policies.attachment import detach as detach_policy
+from partita.server.security.policies.attachment import holders
 from partita.server.security.policies.documents import (
     IDENTITY,
     RESOURCE,
@@ -23,7 +26,7 @@ from partita.server.security.policies.documents import (
     PolicyError,
     parse,
 )
-from partita.server.security.policies.managed import DOCUMENTS
+from partita.server.security.policies.managed import DOCUMENTS, document_of
 from partita.server.security.simulation import (
     explained,
     simulated,
@@ -70,10 +73,7 @@ def show(name: str, data: Path) -> None:
     """Print the policy NAME."""
     document: Any = opened(data).policies.get(name)
     if document is None and name in DOCUMENTS:
-        document = {
-            "Version": "2012-10-17",
-            "Statement": {"Effect": "Allow", "Action": DOCUMENTS[name], "Resource": "*"},
-        }
+        document = document_of(name)
     if document is None:
         raise _missing(name)
     click.echo(json.dumps(document, indent=2))
@@ -113,7 +113,8 @@ def attach(
     """Give the policy NAME to a user, a group or a role."""
     with changed(data) as change:
         Callers(change.directory).policy(name)
-        change.directory = _with(change.directory, name, user, group, role, boundary)
+        holder = _holder(user, group, role)
+        change.directory = attach_policy(change.directory, name, holder, is_boundary=boundary)
     click.echo(f"{user or group or role} has {name}.")
 
 
@@ -124,7 +125,7 @@ def attach(
 def detach(name: str, user: str | None, group: str | None, role: str | None, data: Path) -> None:
     """Take the policy NAME from a user, a group or a role."""
     with changed(data) as change:
-        change.directory = _without(change.directory, name, user, group, role)
+        change.directory = detach_policy(change.directory, name, _holder(user, group, role))
     click.echo(f"{user or group or role} has {name} no more.")
 
 
@@ -226,65 +227,16 @@ def _missing(name: str) -> PartitaError:
 
 
 def _holders(directory: Directory, name: str) -> str:
-    everybody: list[tuple[str, dict[str, Any]]] = [
-        ("user", directory.users),
-        ("group", directory.groups),
-        ("role", directory.roles),
-    ]
-    holders = [
-        f"{kind} {one}"
-        for kind, all_of_it in everybody
-        for one, holder in sorted(all_of_it.items())
-        if name in (*holder.policies, getattr(holder, "boundary", None))
-    ]
-    return f" ({', '.join(holders)})" if holders else ""
+    shown = ", ".join(one.replace("/", " ", 1) for one in holders(directory, name))
+    return f" ({shown})" if shown else ""
 
 
-def _with(
-    directory: Directory,
-    name: str,
-    user: str | None,
-    group: str | None,
-    role: str | None,
-    is_boundary: bool,
-) -> Directory:
-    kind, holder_name, holder = _holder(directory, user, group, role)
-    if is_boundary:
-        if kind == "groups":
-            raise PartitaError("A boundary is of a user or a role, not of a group.")
-        holder = replace(holder, boundary=name)
-    else:
-        holder = replace(holder, policies=tuple(dict.fromkeys((*holder.policies, name))))
-    return replace(directory, **{kind: {**getattr(directory, kind), holder_name: holder}})
-
-
-def _without(
-    directory: Directory, name: str, user: str | None, group: str | None, role: str | None
-) -> Directory:
-    kind, holder_name, holder = _holder(directory, user, group, role)
-    is_boundary = getattr(holder, "boundary", None) == name
-    if name not in holder.policies and not is_boundary:
-        raise PartitaError(f"{holder_name} does not have {name}.")
-    holder = replace(holder, policies=tuple(one for one in holder.policies if one != name))
-    if is_boundary:
-        holder = replace(holder, boundary=None)
-    return replace(directory, **{kind: {**getattr(directory, kind), holder_name: holder}})
-
-
-def _holder(
-    directory: Directory, user: str | None, group: str | None, role: str | None
-) -> tuple[str, str, Any]:
+def _holder(user: str | None, group: str | None, role: str | None) -> str:
     given = [
-        (kind, name)
-        for kind, name in (("users", user), ("groups", group), ("roles", role))
+        f"{kind}/{name}"
+        for kind, name in (("user", user), ("group", group), ("role", role))
         if name is not None
     ]
     if len(given) != 1:
         raise click.UsageError("Give one of --user, --group and --role.")
-    ((kind, name),) = given
-    if kind == "users":
-        return kind, name, find_user(directory, name)
-    holder = getattr(directory, kind).get(name)
-    if holder is None:
-        raise PartitaError(f"There is no {kind[:-1]} {name}; `partita users list` shows all.")
-    return kind, name, holder
+    return given[0]

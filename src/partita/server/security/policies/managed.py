@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from partita.server.security.policies.documents import CURRENT, Policy, parse_document
 
@@ -27,13 +27,12 @@ DOCUMENTS: Final[dict[str, list[str]]] = {
 }
 """What each allows, on everything."""
 
+
+def document_of(name: str) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Action": DOCUMENTS[name], "Resource": "*"}
+    return {"Version": CURRENT, "Statement": statement}
+
+
 MANAGED: Final[dict[str, Policy]] = {
-    name: parse_document(
-        {
-            "Version": CURRENT,
-            "Statement": {"Effect": "Allow", "Action": actions, "Resource": "*"},
-        },
-        name,
-    )
-    for name, actions in DOCUMENTS.items()
+    name: parse_document(document_of(name), name) for name in DOCUMENTS
 }

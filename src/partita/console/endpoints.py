@@ -1,0 +1,135 @@
+"""Whom the console asks: the server that it is part of, or a DynamoDB elsewhere.
+
+Requests to its own server do not leave the process. They are signed, admitted and written down as
+all others are, with the rights and the address of whoever is at the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, Protocol
+from urllib.parse import urlencode
+
+from partita import __version__
+from partita.client import Client, Credentials
+from partita.client.client import CALL_SECONDS_MAX, REGION
+from partita.client.failures import Unreachable, refusal
+from partita.client.services import SERVICES, Service
+from partita.client.signing import signed_headers, split_target, unverified_headers
+from partita.clock import system_clock
+from partita.errors import PartitaError
+from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Peer
+from partita.server.monitoring.fetching import fetch
+
+STS = Service("", "application/x-www-form-urlencoded", "", "sts")
+IDENTITY = b"Action=GetCallerIdentity&Version=2011-06-15"
+AGENT = f"Partita-Console/{__version__}"
+
+
+class Asker(NamedTuple):
+    """Who is at the page: nobody in particular where nobody has to sign in."""
+
+    credentials: Credentials | None = None
+    peer: Peer | None = None
+
+
+class Endpoint(Protocol):
+    @property
+    def url(self) -> str:
+        """As clients elsewhere name it."""
+
+    async def send(self, service: str, operation: str, body: bytes, asker: Asker) -> bytes:
+        """The answer of an operation; ClientError when it is refused."""
+
+    async def page(self, path: str, asker: Asker, **query: str) -> bytes:
+        """One of the pages of a Partita; PartitaError when it has none, or shows it to others."""
+
+
+class Elsewhere:
+    """Asked over the network, with the credentials of this process."""
+
+    def __init__(self, client: Client, url: str) -> None:
+        self.url = url
+        self._client = client
+
+    async def send(self, service: str, operation: str, body: bytes, asker: Asker) -> bytes:
+        return await self._client.send(service, operation, body)
+
+    async def page(self, path: str, asker: Asker, **query: str) -> bytes:
+        return await asyncio.to_thread(partial(fetch, self.url, path, **query))
+
+
+class OwnServer:
+    def __init__(self, handle: Handle, find_url: Callable[[], str]) -> None:
+        """`find_url` tells where the server listens, once it does."""
+        self._handle = handle
+        self._find_url = find_url
+
+    @property
+    def url(self) -> str:
+        return self._find_url()
+
+    async def send(self, service: str, operation: str, body: bytes, asker: Asker) -> bytes:
+        described = SERVICES[service]
+        target = {"X-Amz-Target": f"{described.target}.{operation}"}
+        response = await self._answer(described, "POST", "/", target, body, asker)
+        if response.status >= 300:
+            raise refusal(response.status, response.body)
+        return response.body
+
+    async def page(self, path: str, asker: Asker, **query: str) -> bytes:
+        target = f"{path}?{urlencode(query)}" if query else path
+        response = await self._answer(SERVICES["partita"], "GET", target, {}, b"", asker)
+        if response.status >= 300:
+            raise PartitaError(refusal(response.status, response.body).message)
+        return response.body
+
+    async def identify(self, asker: Asker) -> str:
+        """What AWS STS says of somebody, in its XML; ClientError when the key is not known."""
+        response = await self._answer(STS, "POST", "/", {}, IDENTITY, asker)
+        if response.status >= 300:
+            raise refusal(response.status, response.body)
+        return response.body.decode()
+
+    async def _answer(
+        self,
+        service: Service,
+        method: str,
+        target: str,
+        more: dict[str, str],
+        body: bytes,
+        asker: Asker,
+    ) -> HttpResponse:
+        headers = {
+            "Host": self.url.rpartition("//")[2],
+            "Content-Type": service.content_type,
+            "User-Agent": AGENT,
+            **more,
+        }
+        if asker.credentials is None:
+            headers |= unverified_headers(service, REGION)
+        else:
+            headers |= signed_headers(
+                *(service, REGION, asker.credentials, headers, body, system_clock()),
+                *(method, *split_target(target)),
+            )
+        request = HttpRequest(
+            method.encode(),
+            target.encode(),
+            {name.lower().encode(): value.encode() for name, value in headers.items()},
+            body,
+        )
+        request.peer = asker.peer
+        answered: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+
+        def reply(response: HttpResponse) -> None:
+            if not answered.done():
+                answered.set_result(response)
+
+        self._handle(request, reply)
+        try:
+            return await asyncio.wait_for(answered, CALL_SECONDS_MAX)
+        except TimeoutError as error:
+            raise Unreachable(self.url, "it took too long") from error

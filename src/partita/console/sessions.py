@@ -1,0 +1,74 @@
+"""Who has signed in. A session lives in this process, and so does the secret that signs for it: the
+browser has a cookie that no script can read, and a token that only a page of ours can."""
+
+from __future__ import annotations
+
+from http.cookies import CookieError, SimpleCookie
+from secrets import token_urlsafe
+from typing import Final
+
+from partita.client import Credentials
+from partita.clock import Clock, system_clock
+
+COOKIE: Final = "partita-console"
+IDLE_SECONDS_MAX: Final = 3600.0
+SECONDS_MAX: Final = 12 * 3600.0
+SESSIONS_MAX: Final = 1000
+
+
+class Session:
+    def __init__(self, credentials: Credentials | None, arn: str, now: float) -> None:
+        self.credentials = credentials
+        self.arn = arn
+        self.token = token_urlsafe(24)
+        """Sent by the page with every request: no other site's page has it."""
+        self.began_at = now
+        self.used_at = now
+
+    def is_over(self, now: float) -> bool:
+        return now - self.used_at > IDLE_SECONDS_MAX or now - self.began_at > SECONDS_MAX
+
+
+class Sessions:
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._by_cookie: dict[str, Session] = {}
+
+    def open(self, credentials: Credentials, arn: str) -> str:
+        """A new session; the value of its cookie."""
+        now = self._clock()
+        kept = [(one, found) for one, found in self._by_cookie.items() if not found.is_over(now)]
+        # The one that has been idle longest makes room.
+        kept.sort(key=lambda one: one[1].used_at)
+        self._by_cookie = dict(kept[-SESSIONS_MAX + 1 :])
+        value = token_urlsafe(32)
+        self._by_cookie[value] = Session(credentials, arn, now)
+        return value
+
+    def find(self, header: bytes | None) -> Session | None:
+        """The session whose cookie a request has."""
+        session = self._by_cookie.get(_value(header))
+        now = self._clock()
+        if session is None or session.is_over(now):
+            return None
+        session.used_at = now
+        return session
+
+    def close(self, header: bytes | None) -> None:
+        self._by_cookie.pop(_value(header), None)
+
+
+def cookie(value: str, *, is_secure: bool) -> str:
+    """For the browser to keep until it is closed; an empty value takes it back."""
+    parts = [f"{COOKIE}={value}", "Path=/console", "HttpOnly", "SameSite=Strict"]
+    return "; ".join(
+        [*parts, *(["Secure"] if is_secure else []), *([] if value else ["Max-Age=0"])]
+    )
+
+
+def _value(header: bytes | None) -> str:
+    try:
+        found = SimpleCookie((header or b"").decode("latin-1")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found is not None else ""

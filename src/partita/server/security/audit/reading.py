@@ -1,0 +1,67 @@
+"""The latest events of the audit log, read from its end: one look reads a bounded part of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from partita.limits import KB, MB
+from partita.server.security.audit.log import CURRENT, rotated
+
+BLOCK_BYTES: Final = 256 * KB
+LOOK_BYTES_MAX: Final = 8 * MB
+
+
+class EventPage(NamedTuple):
+    events: list[dict[str, Any]]
+    """The newest first."""
+    before: int | None
+    """Where the next look goes on; None at the beginning of the log."""
+
+
+def latest(folder: Path, most: int, before: int | None = None, text: str = "") -> EventPage:
+    """Events older than the one of the number `before`, which have a text somewhere in them."""
+    wanted = text.lower().encode()
+    events: list[dict[str, Any]] = []
+    looked_bytes, last = 0, None
+    for line in _lines_from_end(folder, before):
+        looked_bytes += len(line)
+        try:
+            event = json.loads(line)
+            number = int(event["sequence"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        if before is not None and number >= before:
+            continue
+        last = number
+        if wanted in line.lower():
+            events.append(event)
+        if len(events) == most or looked_bytes > LOOK_BYTES_MAX:
+            return EventPage(events, last)
+    return EventPage(events, None)
+
+
+def _lines_from_end(folder: Path, before: int | None) -> Iterator[bytes]:
+    yield from _reversed(folder / CURRENT)
+    for first, _, path in reversed(rotated(folder)):
+        if before is None or first < before:
+            yield from _reversed(path)
+
+
+def _reversed(path: Path) -> Iterator[bytes]:
+    """The whole lines of a file, the last first."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        end, rest = file.seek(0, 2), b""
+        while end > 0:
+            begin = max(0, end - BLOCK_BYTES)
+            file.seek(begin)
+            lines = (file.read(end - begin) + rest).split(b"\n")
+            rest = lines[0]
+            yield from (line for line in reversed(lines[1:]) if line)
+            end = begin
+        if rest:
+            yield rest
