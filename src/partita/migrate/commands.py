@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from partita.migrate.folder import Folder
     from partita.migrate.progress import Progress
 
-PACKAGES = ("jinja2", "psycopg", "pymysql", "rich", "sqlalchemy", "sqlglot", "tomli_w")
+PACKAGES = (
+    "jinja2",
+    "psycopg",
+    "pymysql",
+    "pymysqlreplication",
+    "rich",
+    "sqlalchemy",
+    "sqlglot",
+    "tomli_w",
+)
 """The packages of `partita[migrate]`."""
 
 
@@ -30,7 +39,8 @@ def migrate() -> None:
     """Take a relational database to DynamoDB, one stage after the other.
 
     A migration is a folder with migration.toml; each stage writes its files beside it, and may be
-    run again at any time. The source is only ever read.
+    run again at any time. The source is only read; where it is followed, `load` makes what that
+    needs there: a slot and a publication in PostgreSQL, a log and triggers in SQLite.
     """
 
 
@@ -265,6 +275,150 @@ def _emit(path: Path, as_json: bool, name: str, formats: tuple[str, ...]) -> Non
 
         emitted = run(folder, formats, name)
     _show(as_json, emitted, lambda: summarize_emitted(emitted))
+
+
+def _move(command: Callable[..., None]) -> Callable[..., None]:
+    """What all commands of the move take."""
+    endpoint = click.option(
+        "--endpoint",
+        envvar="AWS_ENDPOINT_URL_DYNAMODB",
+        metavar="URL",
+        callback=_checked_url,
+        help="Where the tables are; without it, Amazon.",
+    )
+    region = click.option(
+        "--region",
+        envvar=["AWS_REGION", "AWS_DEFAULT_REGION"],
+        default="us-east-1",
+        show_default=True,
+        help="The region to sign for.",
+    )
+    dry_run = click.option(
+        "--dry-run", is_flag=True, help="Say what would be done, and do nothing."
+    )
+    return _stage(endpoint(region(dry_run(command))))
+
+
+_write_units = click.option(
+    "--write-units", type=click.FloatRange(1), help="Write units a second to use at most."
+)
+
+
+@migrate.command()
+@_move
+@click.option("--model", "name", default="model.toml", help="The model file to take.")
+@click.option(
+    "--follow/--no-follow",
+    "is_followed",
+    default=None,
+    help="Note where the log is, for `follow`; SQLite gets triggers that write one. Default: yes,"
+    " except for SQLite.",
+)
+@_write_units
+def load(
+    path: Path,
+    as_json: bool,
+    endpoint: str | None,
+    region: str,
+    dry_run: bool,
+    name: str,
+    is_followed: bool | None,
+    write_units: float | None,
+) -> None:
+    """Every row of the source, as items of the target.
+
+    Goes on where it was stopped. Rows that make no item are in move/rejects.jsonl, with the reason;
+    exits with 1 when there are any. Writes load.json.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.moving.load import load as run
+        from partita.migrate.report.terminal.moving import summarize_load
+
+        loaded = run(
+            folder,
+            endpoint,
+            name=name,
+            region=region,
+            is_followed=is_followed,
+            write_units=write_units,
+            is_dry_run=dry_run,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, loaded, lambda: summarize_load(loaded))
+    if loaded.failed:
+        sys.exit(1)
+
+
+@migrate.command()
+@_move
+@click.option("--once", "is_once", is_flag=True, help="Stop where the log ends now.")
+@_write_units
+def follow(
+    path: Path,
+    as_json: bool,
+    endpoint: str | None,
+    region: str,
+    dry_run: bool,
+    is_once: bool,
+    write_units: float | None,
+) -> None:
+    """Every change that was committed since the load, until interrupted.
+
+    Goes on where it was stopped. A change of the schema ends it with a sentence.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.moving.follow import follow as run
+        from partita.migrate.report.terminal.moving import summarize_follow
+
+        followed = run(
+            folder,
+            endpoint,
+            region=region,
+            is_once=is_once,
+            write_units=write_units,
+            is_dry_run=dry_run,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, followed, lambda: summarize_follow(followed))
+
+
+@migrate.command()
+@_move
+@click.option("--sample", type=click.IntRange(1), help="Only so many rows of each table.")
+@click.option("--repair", "is_repairing", is_flag=True, help="Correct what differs.")
+def verify(
+    path: Path,
+    as_json: bool,
+    endpoint: str | None,
+    region: str,
+    dry_run: bool,
+    sample: int | None,
+    is_repairing: bool,
+) -> None:
+    """Compares both sides at one position, each way.
+
+    Follows the log up to that position first, in place of a running `follow`. Exits with 1 when
+    something differs. Writes verify.json.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.moving.verify import verify as run
+        from partita.migrate.report.terminal.moving import summarize_verify
+
+        verified = run(
+            folder,
+            endpoint,
+            region=region,
+            sample=sample,
+            is_repairing=is_repairing,
+            is_dry_run=dry_run,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, verified, lambda: summarize_verify(verified))
+    if not verified.is_right:
+        sys.exit(1)
 
 
 def _password_prompt() -> Callable[[str], str] | None:

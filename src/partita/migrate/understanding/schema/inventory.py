@@ -64,6 +64,8 @@ class ForeignKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     referenced_table: str
     referenced_columns: list[str]
     on_delete: str | None = None
+    on_update: str | None = None
+    """Known of MySQL and MariaDB, whose logs do not tell what it does."""
 
 
 class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -194,6 +194,7 @@ def _foreign_keys(
                 referenced_table=catalog.name(key.get("referred_schema"), key["referred_table"]),
                 referenced_columns=list(key["referred_columns"]),
                 on_delete=(key.get("options") or {}).get("ondelete"),
+                on_update=(key.get("options") or {}).get("onupdate"),
             )
             for key in reflected
         ]

@@ -1,0 +1,1 @@
+"""The move itself: rows are loaded, changes followed, both sides verified."""

@@ -1,0 +1,201 @@
+"""Transactions of the source become writes of the target.
+
+A transaction is applied to the state store row by row. The items that its rows reach are made
+before and after; what differs is written with the transaction's position, and items that no row
+makes any more leave tombstones. A killed process applies the same transactions again to the same
+state, so that it writes the same items at the same positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.model.design import TableDesign
+from partita.migrate.model.key_texts import NotEncodable
+from partita.migrate.moving.logs.changes import Change, Transaction
+from partita.migrate.moving.moves import Move, refusal_of
+from partita.migrate.moving.positions import key_of, stamped, tombstone
+from partita.migrate.moving.reach import Reach
+from partita.migrate.understanding.schema.inventory import ForeignKey
+
+Touched = dict[tuple[int, str], tuple[bytes, Item] | None]
+"""By entity and row: the key of its item and the item, as they were before."""
+
+
+class Applier:
+    def __init__(self, move: Move, read_until: int) -> None:
+        """`read_until`: the last position at which rows were read, rather than followed."""
+        self.move = move
+        self.state = move.state
+        self.read_until = read_until
+        self.reach = Reach(move.design)
+        self.changes = 0
+        self.writes: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
+        """Of the transactions that were applied and not yet written, the last for each item."""
+        self._children: dict[str, list[tuple[str, ForeignKey]]] = {}
+        for table in move.origin.tables:
+            for key in table.foreign_keys:
+                self._children.setdefault(key.referenced_table, []).append((table.name, key))
+
+    def apply(self, transaction: Transaction) -> None:
+        touched: Touched = {}
+        for change in transaction.changes:
+            self.changes += 1
+            for one in self._with_cascades(change):
+                self._apply(one, transaction.position, touched)
+        self._collect(touched, transaction.position)
+
+    def taken_writes(self) -> list[tuple[TableDesign, Item]]:
+        found = list(self.writes.values())
+        self.writes.clear()
+        return found
+
+    # Rows.
+
+    def _apply(self, change: Change, position: int, touched: Touched) -> None:
+        table = change.table
+        if change.old is None and change.new is None:
+            for _, row in list(self.state.rows(table)):
+                self._replace(table, row, None, position, touched)
+            return
+        named = change.old if change.old is not None else change.new
+        assert named is not None
+        old_key = self.state.key_text(table, named)
+        old = self.state.find(table, old_key)
+        new = change.new
+        if new is not None and change.unsent:
+            new = self._completed(change, new, old.row if old else None, position)
+            if new is None:
+                return
+        # A row that was read later has this change already. Of one transaction, all changes count.
+        if old is not None and old.position <= position:
+            if new is None or self.state.key_text(table, new) != old_key:
+                self._replace(table, old.row, None, position, touched)
+        if new is not None:
+            there = self.state.find(table, self.state.key_text(table, new))
+            if there is None or there.position <= position:
+                self._replace(table, there.row if there else None, new, position, touched)
+
+    def _completed(
+        self, change: Change, new: Item, known: Item | None, position: int
+    ) -> Item | None:
+        """With the columns that the log does not repeat; None of a row that was gone when it was
+        read, whose delete is still to come."""
+        full = known if known is not None else change.old
+        if full is None or (known is None and position > self.read_until):
+            if position <= self.read_until:
+                return None
+            raise PartitaError(
+                f"The log changes a row of {change.table} that was never read; the state store is"
+                " not that of this source. Load anew."
+            )
+        return {**new, **{name: full[name] for name in change.unsent if name in full}}
+
+    def _replace(
+        self, table: str, old: Item | None, new: Item | None, position: int, touched: Touched
+    ) -> None:
+        paths = list(self.reach.paths(table, old, new))
+        for path in paths:
+            for row in (old, new):
+                if row is not None:
+                    self._touch(path.entity, self.reach.reached(path, row, self.state), touched)
+        if new is not None:
+            self.state.put(table, new, position)
+        elif old is not None:
+            self.state.remove(table, self.state.key_text(table, old))
+        for path in paths:
+            if new is not None and path.steps:
+                self._touch(path.entity, self.reach.reached(path, new, self.state), touched)
+
+    def _touch(self, number: int, rows: Iterable[Item], touched: Touched) -> None:
+        table, entity = self.move.homes[number]
+        for row in rows:
+            key = self.state.key_text(entity.source, row)
+            if (number, key) in touched:
+                continue
+            kept = self.state.find(entity.source, key)
+            item = self.made(number, kept.row) if kept is not None else None
+            touched[number, key] = (
+                (_encoded(key_of(table, item)), item) if item is not None else None
+            )
+
+    def made(self, number: int, row: Item) -> Item | None:
+        """The item of a row, unless the service would not take it."""
+        table, entity = self.move.homes[number]
+        try:
+            item = self.move.maker.item(entity, row)
+        except NotEncodable:
+            return None
+        return item if item is not None and not refusal_of(table, item) else None
+
+    def _collect(self, touched: Touched, position: int) -> None:
+        before: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
+        after: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
+        for (number, row_key), old in touched.items():
+            table, entity = self.move.homes[number]
+            if old is not None:
+                before[table.name, old[0]] = (table, old[1])
+            kept = self.state.find(entity.source, row_key)
+            item = self.made(number, kept.row) if kept is not None else None
+            if item is not None:
+                after[table.name, _encoded(key_of(table, item))] = (table, item)
+            self._note(number, row_key, kept.row if kept is not None else None, item)
+        for key, (table, item) in after.items():
+            if key not in before or before[key][1] != item:
+                self.writes[key] = (table, stamped(item, position))
+        for key, (table, item) in before.items():
+            if key not in after:
+                self.writes[key] = (table, tombstone(key_of(table, item), position))
+
+    def _note(self, number: int, key: str, row: Item | None, item: Item | None) -> None:
+        """A row that has become impossible, or possible again."""
+        table, entity = self.move.homes[number]
+        reason = ""
+        if row is not None and item is None:
+            try:
+                made = self.move.maker.item(entity, row)
+                reason = refusal_of(table, made) if made is not None else ""
+            except NotEncodable as error:
+                reason = str(error)
+        if reason and row is not None:
+            self.state.reject(entity.source, key, entity.name, reason, row)
+        else:
+            self.state.accept(entity.source, key, entity.name)
+
+    # Cascades, which MariaDB carries out and does not log.
+
+    def _with_cascades(self, change: Change) -> Iterator[Change]:
+        if change.has_cascades and change.old is not None:
+            yield from self._cascades(change.table, change.old, change.new)
+        yield change
+
+    def _cascades(self, table: str, old: Item, new: Item | None) -> Iterator[Change]:
+        for child, key in self._children.get(table, ()):
+            rule = (key.on_delete if new is None else key.on_update) or ""
+            values = [old.get(name) for name in key.referenced_columns]
+            moved = new is None or [new.get(name) for name in key.referenced_columns] != values
+            if rule.upper() not in ("CASCADE", "SET NULL") or not moved or None in values:
+                continue
+            known: list[Any] = [value for value in values if value is not None]
+            for row in list(self.state.matching(child, key.columns, known)):
+                after = _carried(key, rule, row, new)
+                yield from self._cascades(child, row, after)
+                yield Change(child, row, after)
+
+
+def _carried(key: ForeignKey, rule: str, row: Item, new: Item | None) -> Item | None:
+    """What a foreign key makes of a row whose parent has changed."""
+    if rule.upper() == "SET NULL":
+        return {name: value for name, value in row.items() if name not in key.columns}
+    if new is None:
+        return None
+    pairs = zip(key.columns, key.referenced_columns, strict=True)
+    return {**row, **{own: new[theirs] for own, theirs in pairs if theirs in new}}
+
+
+_encoded = msgspec.json.Encoder(order="sorted").encode

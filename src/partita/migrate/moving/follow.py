@@ -1,0 +1,168 @@
+"""Stage `follow`: every committed change, in the order of commits, until it is stopped.
+
+A batch is applied to the state store, written to the target and committed together with the
+position behind it. Only then the source is told that it need not keep what was followed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder
+from partita.migrate.moving.applying import Applier
+from partita.migrate.moving.load import READ_UNTIL
+from partita.migrate.moving.logs.changes import Transaction
+from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
+from partita.migrate.progress import Progress, silent
+
+BATCH_CHANGES = 1000
+BATCH_SECONDS = 0.2
+SCHEMA_SECONDS = 5.0
+CONFIRM_SECONDS = 1.0
+
+
+class Followed(Struct, kw_only=True):
+    source: str
+    endpoint: str
+    changes: int
+    writes: int
+    transactions: int
+    seconds: float
+    position: int
+    lag_seconds: float
+    lag_bytes: int | None
+    rejects: int
+
+
+def follow(
+    folder: Folder,
+    endpoint: str | None,
+    *,
+    region: str = "us-east-1",
+    is_once: bool = False,
+    write_units: float | None = None,
+    is_dry_run: bool = False,
+    ask: Callable[[str], str] | None = None,
+    progress: Progress = silent,
+) -> Followed:
+    """`is_once`: up to where the log ends now; else until interrupted."""
+    with open_move(folder, endpoint, region=region, write_units=write_units, ask=ask) as move:
+        follower = Follower(move, progress)
+        if not is_dry_run:
+            until = follower.log_end() if is_once else None
+            try:
+                follower.run(until)
+            except KeyboardInterrupt:
+                follower.is_stopped = True
+        return follower.report()
+
+
+class Follower:
+    def __init__(self, move: Move, progress: Progress = silent) -> None:
+        if move.state.fact(LOADED, bool) is None:
+            raise PartitaError(
+                f"{move.folder.path} is not fully loaded; run `partita migrate load` again, which"
+                " goes on where it stopped."
+            )
+        self.move = move
+        self.progress = progress
+        self.applier = Applier(move, move.state.fact(READ_UNTIL, int) or 0)
+        self.is_stopped = False
+        self.transactions = 0
+        self.writes = 0
+        self._began = time.monotonic()
+        self._checked = 0.0
+        self._confirmed = 0.0
+        self._lag_seconds = 0.0
+
+    def log_end(self) -> int:
+        with self.move.origin.connect() as source:
+            return self.move.log.end(source)
+
+    def run(self, until: int | None = None, *, is_exact: bool = False) -> None:
+        """Until a position is reached, where one is given. `is_exact`: and nothing behind it."""
+        position, resume = self.move.position, self.move.resume
+        if until is not None and position >= until:
+            return
+        stream = self.move.log.transactions(position, resume)
+        try:
+            batch: list[Transaction] = []
+            waited = time.monotonic()
+            applied = 0
+            for one in stream:
+                if one is not None and is_exact and until is not None and one.position > until:
+                    self._finish_batch(batch)
+                    return
+                if one is not None:
+                    if not batch:
+                        waited = time.monotonic()
+                        self.move.state.begin()
+                    batch.append(one)
+                    before = self.applier.changes
+                    self._apply(one)
+                    applied += self.applier.changes - before
+                is_due = time.monotonic() - waited > BATCH_SECONDS or applied >= BATCH_CHANGES
+                is_reached = until is not None and one is not None and one.position >= until
+                if batch and (one is None or is_due or is_reached):
+                    self._finish_batch(batch)
+                    batch, applied = [], 0
+                if is_reached:
+                    return
+                if one is None:
+                    self._lag_seconds = 0.0
+                    self._check_schema()
+                    if until is not None and self.move.position >= until:
+                        return
+        finally:
+            self.move.state.roll_back()
+            stream.close()
+
+    def _apply(self, one: Transaction) -> None:
+        self.applier.apply(one)
+        self.transactions += bool(one.changes)
+
+    def _finish_batch(self, batch: list[Transaction]) -> None:
+        """The target first, then the state store, then the source."""
+        if not batch:
+            return
+        state, last = self.move.state, batch[-1]
+        writes = self.applier.taken_writes()
+        for table, item, reason in self.move.target.put_over_older(writes):
+            key = ", ".join(str(next(iter(item[one.name].values()))) for one in table.keys)
+            state.reject(table.name, key, "", reason, item)
+        self.writes += len(writes)
+        state.set_fact(POSITION_FACT, last.position)
+        if last.resume:
+            state.set_fact(RESUME, last.resume)
+        state.commit()
+        if time.monotonic() - self._confirmed > CONFIRM_SECONDS:
+            self._confirmed = time.monotonic()
+            self.move.log.confirm(last.position)
+        self._lag_seconds = max(time.time() - last.committed_at, 0.0)
+        self.progress(f"Following, {self._lag_seconds:.1f} s behind", self.applier.changes, 0)
+
+    def _check_schema(self) -> None:
+        if time.monotonic() - self._checked > SCHEMA_SECONDS:
+            self._checked = time.monotonic()
+            with self.move.origin.connect() as source:
+                self.move.origin.check_schema(source)
+
+    def report(self) -> Followed:
+        end = self.log_end()
+        position = self.move.position
+        return Followed(
+            source=str(self.move.origin.address),
+            endpoint=self.move.target.endpoint,
+            changes=self.applier.changes,
+            writes=self.writes,
+            transactions=self.transactions,
+            seconds=round(time.monotonic() - self._began, 3),
+            position=position,
+            lag_seconds=round(self._lag_seconds, 3),
+            lag_bytes=self.move.log.bytes_behind(position, end),
+            rejects=len(self.move.state.rejects()),
+        )

@@ -1,0 +1,24 @@
+"""The logs of the sources: MariaDB's binlog, PostgreSQL's replication, a log of triggers."""
+
+from __future__ import annotations
+
+from partita.migrate.moving.logs.changes import ChangeLog
+from partita.migrate.moving.logs.origin import Origin
+from partita.migrate.moving.logs.unlogged import Unlogged
+
+
+def log_of(origin: Origin, *, is_followed: bool) -> ChangeLog:
+    """Drivers are imported when they are needed."""
+    if not is_followed:
+        return Unlogged(origin)
+    if origin.family == "mysql":
+        from partita.migrate.moving.logs.mariadb import MariaDBLog
+
+        return MariaDBLog(origin)
+    if origin.family == "postgresql":
+        from partita.migrate.moving.logs.postgresql import PostgreSQLLog
+
+        return PostgreSQLLog(origin)
+    from partita.migrate.moving.logs.sqlite import SQLiteLog
+
+    return SQLiteLog(origin)

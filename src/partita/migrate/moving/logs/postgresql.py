@@ -1,0 +1,378 @@
+"""PostgreSQL's logical replication: a publication, a slot, and the messages of pgoutput.
+
+A slot keeps every change from the moment it is made, and hands over a snapshot of just that
+moment. Positions are the log sequence numbers of commits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import select
+import struct
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
+
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.moving.logs.changes import (
+    Change,
+    ChangeLog,
+    LogLost,
+    OpenSession,
+    Session,
+    Transaction,
+)
+from partita.migrate.moving.logs.origin import BEGIN, Origin, changed, check_columns
+from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.sources import Source
+
+IDLE_SECONDS = 0.02
+STATUS_SECONDS = 5.0
+RETRY_SECONDS = 0.5
+AWAY_SECONDS_MAX = 300
+EPOCH_SECONDS = 946_684_800
+"""2000-01-01, from which PostgreSQL counts."""
+SESSION = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c bytea_output=hex"
+_UNSENT = object()
+
+
+class PostgreSQLLog(ChangeLog):
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        where = f"{origin.folder.path.resolve()} {origin.address}"
+        self.name = f"partita_{hashlib.sha256(where.encode()).hexdigest()[:12]}"
+        """Of the slot and of the publication."""
+        self._confirmed = 0
+        self._stream: Any = None
+
+    def prepare(self) -> None:
+        without = [table.name for table in self.origin.tables if not table.primary_key]
+        if without:
+            raise PartitaError(
+                f"{without[0]} has no primary key, and PostgreSQL would refuse updates of a table"
+                " that is published without one; give it one, exclude it, or load once with"
+                " --no-follow."
+            )
+        with self._connection() as connection:
+            (level,) = connection.execute("SHOW wal_level").fetchone()  # type: ignore[misc]
+            if level != "logical":
+                raise PartitaError(
+                    f"{self.origin.address} cannot be followed: wal_level is {level}; set"
+                    " wal_level = logical and restart the server, or load once with --no-follow."
+                )
+            known = connection.execute(
+                "SELECT 1 FROM pg_publication WHERE pubname = %s", (self.name,)
+            ).fetchone()
+            if known is None:
+                with self.origin.connect() as source:
+                    tables = ", ".join(map(source.relation, self.origin.tables))
+                connection.execute(
+                    f"CREATE PUBLICATION {self.name} FOR TABLE {tables}"
+                    " WITH (publish_via_partition_root = true)"
+                )
+
+    def _has_slot(self, connection: psycopg.Connection[Any]) -> bool:
+        asked = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
+        return connection.execute(asked, (self.name,)).fetchone() is not None
+
+    @contextmanager
+    def sessions(self) -> Iterator[OpenSession]:
+        """The slot is made the first time; later readings take a temporary one for their place."""
+        with self._connection() as connection:
+            kind = f"{self.name}_{time.time_ns()} TEMPORARY"
+            if not self._has_slot(connection):
+                kind = self.name
+        with self._connection(replication="database") as connection:
+            made = _command(
+                connection,
+                f"CREATE_REPLICATION_SLOT {kind} LOGICAL pgoutput (SNAPSHOT 'export')",
+            )
+            start, snapshot = made[1].decode(), made[2].decode()
+            # What is committed at the slot's point or after it comes from the slot.
+            position = _number(start) - 1
+
+            @contextmanager
+            def session() -> Iterator[Session]:
+                with self.origin.connect() as source, source.errors():
+                    source.connection.exec_driver_sql(BEGIN["postgresql"])
+                    source.connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+                    try:
+                        yield Session(source, position, start)
+                    finally:
+                        if not source.is_lost:
+                            source.connection.exec_driver_sql("ROLLBACK")
+
+            yield session
+
+    def end(self, source: Source) -> int:
+        ((place,),) = source.rows("SELECT CAST(pg_current_wal_lsn() AS text)")
+        return _number(str(place)) - 1
+
+    def bytes_behind(self, position: int, end: int) -> int | None:
+        return max(end - position, 0)
+
+    def confirm(self, position: int) -> None:
+        self._confirmed = max(self._confirmed, position)
+        if self._stream is not None:
+            _send_status(self._stream.pgconn, self._confirmed, is_asking=False)
+
+    def remove(self) -> None:
+        with self._connection() as connection:
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                " WHERE slot_name = %s AND NOT active",
+                (self.name,),
+            )
+            connection.execute(f"DROP PUBLICATION IF EXISTS {self.name}")
+
+    def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:
+        away_since: float | None = None
+        while True:
+            try:
+                with self._connection() as connection:
+                    if not self._has_slot(connection):
+                        raise LogLost(
+                            f"{self.origin.address} no longer has the replication slot"
+                            f" {self.name}, and with it what was changed since; load anew."
+                        )
+                for one in self._stream_from(after):
+                    away_since = None
+                    if one is not None:
+                        after = max(after, one.position)
+                    yield one
+            except psycopg.Error as error:
+                self._stream = None
+                away_since = away_since or time.monotonic()
+                if time.monotonic() - away_since > AWAY_SECONDS_MAX:
+                    said = self.origin.address.scrub(str(error))
+                    raise PartitaError(
+                        f"{self.origin.address} cannot be followed: {said}."
+                    ) from error
+                yield None
+                time.sleep(RETRY_SECONDS)
+
+    def _stream_from(self, after: int) -> Iterator[Transaction | None]:
+        with self._connection() as plain, self._connection(replication="database") as connection:
+            decode = _Decoder(self.origin, plain)
+            connection.pgconn.send_query(
+                f"START_REPLICATION SLOT {self.name} LOGICAL 0/0 (proto_version '1',"
+                f" publication_names '{self.name}')".encode()
+            )
+            _wait_for_copy(connection.pgconn)
+            self._stream = connection
+            try:
+                yield from self._read(connection.pgconn, decode, after)
+            finally:
+                self._stream = None
+
+    def _read(
+        self, stream: pq.abc.PGconn, decode: _Decoder, after: int
+    ) -> Iterator[Transaction | None]:
+        told = 0.0
+        is_within = False
+        while True:
+            if time.monotonic() - told > STATUS_SECONDS:
+                _send_status(stream, self._confirmed, is_asking=False)
+                told = time.monotonic()
+            size, content = stream.get_copy_data(1)
+            if size < 0:
+                raise psycopg.OperationalError("the server ended the replication")
+            if size == 0:
+                yield None
+                if not is_within:
+                    # The answer says how far the log has been read.
+                    _send_status(stream, self._confirmed, is_asking=True)
+                select.select([stream.socket], [], [], IDLE_SECONDS)
+                stream.consume_input()
+                continue
+            message = bytes(content)
+            if message[:1] == b"k":
+                (sent,) = struct.unpack_from(">Q", message, 1)
+                if not is_within and sent - 1 > after:
+                    # All that was committed before this place has been sent.
+                    after = sent - 1
+                    yield Transaction(after, "", time.time())
+                continue
+            is_within = message[25:26] != b"C"
+            one = decode.message(message[25:])
+            if one is not None and one.position > after:
+                after = one.position
+                yield one
+
+    @contextmanager
+    def _connection(self, **more: Any) -> Iterator[psycopg.Connection[Any]]:
+        with self.origin.connect() as source:
+            arguments = self.origin.arguments(source)
+        arguments = {"application_name": "partita migrate", "options": SESSION, **arguments, **more}
+        with closing(psycopg.connect(**arguments, autocommit=True)) as connection:
+            yield connection
+
+
+class _Decoder:
+    """Messages of pgoutput, put together to transactions (PostgreSQL's manual, chapter 55.9)."""
+
+    def __init__(self, origin: Origin, connection: psycopg.Connection[Any]) -> None:
+        self.origin = origin
+        self.connection = connection
+        self.default_schema = connection.execute("SELECT current_schema()").fetchone()[0]  # type: ignore[index]
+        self.bases = {
+            int(oid): int(base)
+            for oid, base in connection.execute(
+                "SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'"
+            )
+        }
+        self._adapt = Transformer(connection)
+        self._relations: dict[int, tuple[Table, list[str], list[Callable[[bytes], Any]]]] = {}
+        self._changes: list[Change] = []
+        self._position = 0
+        self._committed_at = 0.0
+
+    def message(self, content: bytes) -> Transaction | None:
+        kind = content[:1]
+        if kind == b"B":
+            self._position, at = struct.unpack_from(">Qq", content, 1)
+            self._committed_at = at / 1e6 + EPOCH_SECONDS
+            self._changes = []
+        elif kind == b"C":
+            return Transaction(self._position, "", self._committed_at, self._changes)
+        elif kind == b"R":
+            self._relation(content)
+        elif kind in (b"I", b"U", b"D"):
+            self._row(kind, content)
+        elif kind == b"T":
+            count, _ = struct.unpack_from(">IB", content, 1)
+            for number in struct.unpack_from(f">{count}I", content, 6):
+                if number in self._relations:
+                    self._changes.append(Change(self._relations[number][0].name, None, None))
+        return None
+
+    def _relation(self, content: bytes) -> None:
+        (number,) = struct.unpack_from(">I", content, 1)
+        schema, _, rest = content[5:].partition(b"\0")
+        name, _, rest = rest.partition(b"\0")
+        table = self._table(schema.decode(), name.decode())
+        if table is None:
+            return
+        (count,) = struct.unpack_from(">H", rest, 1)
+        rest = rest[3:]
+        names, loads = [], []
+        for _ in range(count):
+            column, _, after = rest[1:].partition(b"\0")
+            (oid,) = struct.unpack_from(">I", after, 0)
+            rest = after[8:]
+            names.append(column.decode())
+            loads.append(self._loader(table, names[-1], oid))
+        derived = {column.name for column in table.columns if column.is_generated}
+        check_columns(table, {*names, *derived})
+        self._relations[number] = (table, names, loads)
+
+    def _table(self, schema: str, name: str) -> Table | None:
+        for table in self.origin.tables:
+            short = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
+            if short == name and (table.schema or self.default_schema) == schema:
+                return table
+        return None
+
+    def _loader(self, table: Table, name: str, oid: int) -> Callable[[bytes], Any]:
+        """What a SELECT in the form of the readings would have returned."""
+        reading = next(
+            (one for one in self.origin.readings[table.name] if one.column.name == name), None
+        )
+        if reading is None:
+            return lambda content: None
+        while oid in self.bases:
+            oid = self.bases[oid]
+        if reading.column.kind == "array" or reading.column.type.lower() == "money":
+            form = reading.sql.replace(f'"{name}"', "v").replace(name, "v")
+            query = f"SELECT {form} FROM (SELECT CAST(%s AS {reading.column.type}) AS v) AS one"
+            return lambda content: self.connection.execute(query, (content.decode(),)).fetchone()[0]  # type: ignore[index]
+        if "CAST(" in reading.sql:
+            return lambda content: content.decode()
+        load = self._adapt.get_loader(oid, pq.Format.TEXT).load
+        return lambda content: load(content)
+
+    def _row(self, kind: bytes, content: bytes) -> None:
+        (number,) = struct.unpack_from(">I", content, 1)
+        if number not in self._relations:
+            return
+        table, names, loads = self._relations[number]
+        place, old, new = 5, None, None
+        unsent: frozenset[str] = frozenset()
+        while place < len(content):
+            mark = content[place : place + 1]
+            values, place = _tuple(content, place + 1)
+            if mark == b"N":
+                unsent = frozenset(
+                    name for name, value in zip(names, values, strict=True) if value is _UNSENT
+                )
+                new = self._item(table, names, loads, values)
+            else:
+                old = self._item(table, names, loads, values)
+        if kind == b"D" and old is None:
+            raise changed(table.name, "it has no replica identity, so that a delete names no row")
+        self._changes.append(Change(table.name, old, new, unsent))
+
+    def _item(
+        self,
+        table: Table,
+        names: list[str],
+        loads: list[Callable[[bytes], Any]],
+        values: list[Any],
+    ) -> Item:
+        found = {
+            name: load(value)
+            for name, load, value in zip(names, loads, values, strict=True)
+            if value is not None and value is not _UNSENT
+        }
+        return self.origin.row(table.name, found)
+
+
+def _tuple(content: bytes, place: int) -> tuple[list[Any], int]:
+    (count,) = struct.unpack_from(">H", content, place)
+    place += 2
+    values: list[Any] = []
+    for _ in range(count):
+        kind = content[place : place + 1]
+        place += 1
+        if kind == b"t":
+            (size,) = struct.unpack_from(">I", content, place)
+            values.append(content[place + 4 : place + 4 + size])
+            place += 4 + size
+        else:
+            values.append(_UNSENT if kind == b"u" else None)
+    return values, place
+
+
+def _command(connection: psycopg.Connection[Any], text: str) -> list[bytes]:
+    result = connection.pgconn.exec_(text.encode())
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        raise PartitaError(f"PostgreSQL refused: {result.error_message.decode().strip()}.")
+    return [result.get_value(0, place) or b"" for place in range(result.nfields)]
+
+
+def _wait_for_copy(stream: pq.abc.PGconn) -> None:
+    while stream.is_busy():
+        select.select([stream.socket], [], [], IDLE_SECONDS)
+        stream.consume_input()
+    result = stream.get_result()
+    if result is None or result.status != pq.ExecStatus.COPY_BOTH:
+        said = result.error_message.decode().strip() if result is not None else "no answer"
+        raise psycopg.OperationalError(said)
+
+
+def _send_status(stream: pq.abc.PGconn, position: int, *, is_asking: bool) -> None:
+    # The next commit lies behind this one: what is up to here is done with.
+    place = position + 1 if position else 0
+    stream.put_copy_data(b"r" + struct.pack(">QQQqB", place, place, place, 0, is_asking))
+    stream.flush()
+
+
+def _number(text: str) -> int:
+    high, _, low = text.partition("/")
+    return int(high, 16) << 32 | int(low, 16)

@@ -1,0 +1,229 @@
+"""SQLite has no log; triggers write one, of the keys of rows that may have changed.
+
+One transaction reads the log and those rows as they are, so that what is read is the state of one
+moment. A REPLACE removes rows without calling their triggers: the rows that a new one would
+collide with are logged before it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.moving.logs.changes import (
+    Change,
+    ChangeLog,
+    LogLost,
+    OpenSession,
+    Session,
+    Transaction,
+)
+from partita.migrate.moving.logs.origin import BEGIN, Origin
+from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.sources import Source, SourceError
+
+LOG = "partita_log"
+TRIGGER = "partita_log_{table}_{event}"
+IDLE_SECONDS = 0.05
+BUSY_SECONDS = 30
+
+
+class SQLiteLog(ChangeLog):
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.path = str(origin.address.url.database)
+        self.tables = {table.name: table for table in origin.tables}
+
+    def prepare(self) -> None:
+        without = [table.name for table in self.origin.tables if not table.primary_key]
+        if without:
+            raise PartitaError(
+                f"{without[0]} has no primary key, by which its changes could be followed; give it"
+                " one, exclude it, or load once without --follow."
+            )
+        with self._writing() as connection:
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {LOG} (seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+                " name TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL)"
+            )
+            for table in self.origin.tables:
+                for statement in _triggers(table):
+                    connection.execute(statement)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """All statements of the block together, or none."""
+        try:
+            with closing(
+                sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            ) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise PartitaError(f"{self.origin.address} cannot be changed: {error}.") from error
+
+    @contextmanager
+    def sessions(self) -> Iterator[OpenSession]:
+        yield self._session
+
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        with self.origin.connect() as source, source.errors():
+            source.connection.exec_driver_sql(BEGIN["sqlite"])
+            position = _end(source)
+            try:
+                yield Session(source, position, "")
+            finally:
+                source.connection.exec_driver_sql("ROLLBACK")
+
+    def end(self, source: Source) -> int:
+        return _end(source)
+
+    def bytes_behind(self, position: int, end: int) -> int | None:
+        return None
+
+    def confirm(self, position: int) -> None:
+        """What was followed need not stay in the log; its last line tells the next number."""
+        with self._writing() as connection:
+            connection.execute(f"DELETE FROM {LOG} WHERE seq < ?", (position,))
+
+    def remove(self) -> None:
+        with self._writing() as connection:
+            for table in self.origin.tables:
+                for event in _EVENTS:
+                    name = TRIGGER.format(table=table.name, event=event)
+                    connection.execute(f"DROP TRIGGER IF EXISTS {_quoted(name)}")
+            connection.execute(f"DROP TABLE IF EXISTS {LOG}")
+
+    def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:
+        while True:
+            try:
+                found = self._read(after)
+            except SourceError as error:
+                if "no such table" in str(error):
+                    raise LogLost(
+                        f"{self.origin.address} has no log of its changes; `migrate load --follow`"
+                        " makes triggers that write one."
+                    ) from error
+                raise
+            if found is not None:
+                after = found.position
+                yield found
+                continue
+            yield None
+            time.sleep(IDLE_SECONDS)
+
+    def _read(self, after: int) -> Transaction | None:
+        """All at once: while a file is read, nobody can commit to it in some of its modes."""
+        with self._session() as session:
+            if session.position <= after:
+                return None
+            changes = list(self._changes(session.source, after, session.position))
+            at = self._newest(session.source)
+        return Transaction(session.position, "", at, changes)
+
+    def _newest(self, source: Source) -> float:
+        ((at,),) = source.rows(f"SELECT max(at) FROM {LOG}")
+        return float(at or 0)
+
+    def _changes(self, source: Source, after: int, until: int) -> Iterator[Change]:
+        """Every row whose key is in the log, as it is in this transaction."""
+        logged = source.rows(
+            f"SELECT DISTINCT name, key FROM {LOG} WHERE seq > :after AND seq <= :until",
+            after=after,
+            until=until,
+        )
+        for name, key in logged:
+            table = self.tables.get(name)
+            if table is None:
+                continue
+            old, new = self._row(source, table, json.loads(key))
+            yield Change(name, old, new)
+
+    def _row(self, source: Source, table: Table, key: Sequence[str]) -> tuple[Item, Item | None]:
+        """The key as attribute values, and the row that has it now, if there is one."""
+        asked = self.origin.readings[table.name]
+        names = ", ".join(reading.sql for reading in asked)
+        # The log keeps keys as literals of SQL, which hold every type and every byte.
+        pairs = zip(table.primary_key, key, strict=True)
+        where = " AND ".join(f"{source.quote(name)} = {value}" for name, value in pairs)
+        with source.errors():
+            found = source.connection.exec_driver_sql(
+                f"SELECT {names} FROM {source.relation(table)} WHERE {where}"
+            ).first()
+            literals = source.connection.exec_driver_sql(f"SELECT {', '.join(key)}").first()
+        assert literals is not None
+        old = self.origin.row(table.name, dict(zip(table.primary_key, literals, strict=True)))
+        if found is None:
+            return old, None
+        values = {reading.column.name: value for reading, value in zip(asked, found, strict=True)}
+        return old, self.origin.row(table.name, values)
+
+
+_EVENTS = ("insert", "update", "delete", "before_insert", "before_update")
+
+
+def _triggers(table: Table) -> Iterator[str]:
+    new, old = _log(table, "NEW"), _log(table, "OLD")
+    bodies = {
+        "insert": ("AFTER INSERT", new),
+        "update": ("AFTER UPDATE", f"{old} {new}"),
+        "delete": ("AFTER DELETE", old),
+    }
+    if collisions := _collisions(table):
+        bodies["before_insert"] = ("BEFORE INSERT", collisions)
+        bodies["before_update"] = ("BEFORE UPDATE", collisions)
+    for event, (moment, body) in bodies.items():
+        name = _quoted(TRIGGER.format(table=table.name, event=event))
+        yield (
+            f"CREATE TRIGGER IF NOT EXISTS {name} {moment} ON {_quoted(table.name)}"
+            f" BEGIN {body} END"
+        )
+
+
+def _log(table: Table, row: str) -> str:
+    return f"INSERT INTO {LOG} (name, key, at) VALUES ({_logged(table, row)});"
+
+
+def _logged(table: Table, row: str) -> str:
+    keys = ", ".join(f"quote({row}.{_quoted(name)})" for name in table.primary_key)
+    at = "(julianday('now') - 2440587.5) * 86400.0"
+    return f"{_literal(table.name)}, json_array({keys}), {at}"
+
+
+def _collisions(table: Table) -> str:
+    """Other rows that a new one may replace."""
+    found = ""
+    for index in table.indexes:
+        if not index.is_unique or not index.columns or index.expressions:
+            continue
+        same = " AND ".join(f"o.{_quoted(name)} = NEW.{_quoted(name)}" for name in index.columns)
+        found += (
+            f"INSERT INTO {LOG} (name, key, at) SELECT {_logged(table, 'o')}"
+            f" FROM {_quoted(table.name)} o WHERE {same}; "
+        )
+    return found
+
+
+def _end(source: Source) -> int:
+    """The last number that was given, also when its line is gone."""
+    found = source.rows("SELECT seq FROM sqlite_sequence WHERE name = :name", name=LOG)
+    if found:
+        return int(found[0][0])
+    source.rows(f"SELECT 1 FROM {LOG} LIMIT 1")
+    return 0
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: Any) -> str:
+    return "'" + str(text).replace("'", "''") + "'"

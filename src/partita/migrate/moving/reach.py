@@ -1,0 +1,135 @@
+"""Which items a row reaches: its own, and those that other rows make of it.
+
+An item is made of its row and of the rows that foreign keys lead to from there. A path goes the
+same way back: from a row that changed to the rows whose items it is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from partita.database.item.values import Item
+from partita.migrate.model.design import Attribute, Design, Entity, columns_of
+from partita.migrate.model.making import Rows
+from partita.migrate.model.templates import PATH, ROOT, template_fields
+from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join
+
+
+class Step(NamedTuple):
+    """From a row to those of a table whose columns have the values of its own."""
+
+    values: tuple[str, ...]
+    table: str
+    columns: tuple[str, ...]
+
+
+class Path(NamedTuple):
+    entity: int
+    """By its number in the design."""
+    steps: tuple[Step, ...]
+    is_repeated: bool = False
+    """A tree: the step is taken again from every row that it found."""
+
+
+class Reach:
+    """By table, the paths from its rows to the items that they are part of."""
+
+    def __init__(self, design: Design) -> None:
+        self.entities = [entity for _, entity in design.entities()]
+        self._paths: dict[str, dict[Path, set[str] | None]] = {}
+        """With the columns that matter to each; None for all."""
+        for number, entity in enumerate(self.entities):
+            self._add_own(number, entity)
+            for attribute in entity.attributes:
+                self._add_joined(number, entity, attribute)
+
+    def _add(self, table: str, path: Path, columns: Iterable[str] | None) -> None:
+        known = self._paths.setdefault(table, {})
+        earlier = known.get(path, set())
+        known[path] = None if columns is None or earlier is None else earlier | set(columns)
+
+    def _add_own(self, number: int, entity: Entity) -> None:
+        self._add(entity.source, Path(number, ()), None)
+        if entity.rows == "latest":
+            per = tuple(Ref.parse(name).column for name in entity.per)
+            by = Ref.parse(entity.latest_by or "").column
+            step = Step(per, entity.source, per)
+            self._add(entity.source, Path(number, (step,)), (*per, by))
+
+    def _add_joined(self, number: int, entity: Entity, attribute: Attribute) -> None:
+        joins = [join for text in attribute.through if (join := parse_join(text)) is not None]
+        if not joins:
+            return
+        formats = {part.format for part in template_fields(attribute.template or "")}
+        if formats & {PATH, ROOT}:
+            step = _back(joins[0])
+            columns = (*step.values, *(ref.column for ref in joins[0].before))
+            self._add(entity.source, Path(number, (step,), is_repeated=True), columns)
+            return
+        needed = [*columns_of(entity, attribute)]
+        needed += [ref for join in joins for ref in (*join.before, *join.after)]
+        for place, join in enumerate(joins):
+            table = join.after[0].table
+            columns = tuple(ref.column for ref in needed if ref.table == table)
+            self._add(table, Path(number, tuple(_way_back(joins, place))), columns)
+
+    def paths(self, table: str, old: Item | None, new: Item | None) -> Iterator[Path]:
+        """Those that a change of a row may matter to."""
+        for path, columns in self._paths.get(table, {}).items():
+            if (
+                columns is None
+                or old is None
+                or new is None
+                or any(old.get(name) != new.get(name) for name in columns)
+            ):
+                yield path
+
+    def reached(self, path: Path, row: Item, rows: Rows) -> Sequence[Item]:
+        """The rows at the end of a path, whose items are made of this row."""
+        found = [row]
+        if path.is_repeated:
+            return _descendants(path.steps[0], row, rows)
+        for step in path.steps:
+            found = [other for one in found for other in _taken(step, one, rows)]
+        return found
+
+
+def _way_back(joins: Sequence[Join], place: int) -> Iterator[Step]:
+    """From the rows of a join's table to those of the entity's own."""
+    while True:
+        join = joins[place]
+        yield _back(join)
+        table = join.before[0].table
+        earlier = [n for n in range(place) if joins[n].after[0].table == table]
+        if not earlier:
+            return
+        place = earlier[-1]
+
+
+def _back(join: Join) -> Step:
+    return Step(
+        tuple(ref.column for ref in join.after),
+        join.before[0].table,
+        tuple(ref.column for ref in join.before),
+    )
+
+
+def _taken(step: Step, row: Item, rows: Rows) -> Iterable[Item]:
+    values = [row[name] for name in step.values if name in row]
+    if len(values) < len(step.values):
+        return ()
+    return rows.matching(step.table, step.columns, values)
+
+
+def _descendants(step: Step, row: Item, rows: Rows) -> Sequence[Item]:
+    found: list[Item] = []
+    known = {repr(row)}
+    waiting = [row]
+    while waiting:
+        for other in _taken(step, waiting.pop(), rows):
+            if repr(other) not in known:
+                known.add(repr(other))
+                found.append(other)
+                waiting.append(other)
+    return found

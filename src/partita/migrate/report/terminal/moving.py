@@ -1,0 +1,74 @@
+"""`partita migrate load`, `follow` and `verify` in a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from partita.migrate.moving.follow import Followed
+from partita.migrate.moving.load import Load
+from partita.migrate.moving.verify import Verified
+from partita.migrate.report.terminal.grid import bullets, grid
+
+SHOWN_MAX = 20
+
+
+def summarize_load(loaded: Load) -> Iterator[RenderableType]:
+    heads = ["table", "rows", "imported", "skipped", "failed", "items"]
+    if loaded.is_dry_run:
+        rows = [(one.table, f"{one.expected:,}", "", "", "", "") for one in loaded.tables]
+        yield grid("Would be loaded", heads, rows, heads[1:])
+        return
+    rows = [
+        (
+            one.table,
+            f"{one.rows:,}",
+            f"{one.imported:,}",
+            f"{one.skipped:,}",
+            f"{one.failed:,}",
+            f"{one.items:,}",
+        )
+        for one in loaded.tables
+    ]
+    yield grid(f"Loaded to {loaded.endpoint}", heads, rows, heads[1:])
+    yield from bullets(
+        "Skipped",
+        [f"{one.table}: {one.skipped_why}" for one in loaded.tables if one.skipped_why],
+    )
+    if loaded.rejects:
+        yield Text(
+            f"{loaded.failed:,} rows failed; {loaded.rejects} has each with its reason. Correct"
+            " them in the source: `follow` carries them over."
+        )
+    if loaded.is_followed:
+        yield Text("Next: `partita migrate follow`.")
+
+
+def summarize_follow(followed: Followed) -> Iterator[RenderableType]:
+    rate = followed.changes / followed.seconds if followed.seconds else 0.0
+    behind = "" if followed.lag_bytes is None else f", {followed.lag_bytes:,} bytes"
+    yield Text(
+        f"{followed.changes:,} changes in {followed.transactions:,} transactions,"
+        f" {followed.writes:,} items written, {rate:,.0f} changes/s;"
+        f" {followed.lag_seconds:.1f} s{behind} behind."
+    )
+    if followed.rejects:
+        yield Text(f"{followed.rejects:,} rows make no item that the target takes.")
+
+
+def summarize_verify(verified: Verified) -> Iterator[RenderableType]:
+    kind = "A sample of both sides" if verified.is_sample else "Both sides"
+    yield Text(
+        f"{kind} at position {verified.position}: {verified.rows:,} rows, {verified.items:,} items,"
+        f" {verified.tombstones:,} tombstones, {verified.rejected:,} rejected;"
+        f" {verified.different:,} differences, {verified.repaired:,} repaired."
+    )
+    yield from bullets(
+        "Differences",
+        [
+            f"{one.side} of {one.table}, {one.key}: {one.what}"
+            for one in verified.differences[:SHOWN_MAX]
+        ],
+    )
