@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from partita.errors import PartitaError
+from partita.errors import PartitaError, StorageError
 
 KEY_BYTES: Final = 32
 EPOCH_BYTES: Final = 12
@@ -26,6 +26,10 @@ _BLOCK_BITS: Final = 128
 
 class NotSealedHere(PartitaError):
     """What was to be opened was sealed under another key, for another place, or was changed."""
+
+
+class Damaged(StorageError):
+    """A stored value that does not open."""
 
 
 def new_key() -> bytes:

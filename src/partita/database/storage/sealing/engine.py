@@ -23,7 +23,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 
 from partita.database.storage.engine import Changes, Engine, Snapshot
-from partita.database.storage.sealing.cipher import EPOCH_BYTES, TAG_BYTES, derived
+from partita.database.storage.sealing.cipher import EPOCH_BYTES, TAG_BYTES, Damaged, derived
 from partita.database.storage.sealing.keyring import FOLDER, Keyring
 from partita.errors import StorageError
 
@@ -174,10 +174,6 @@ def _plain_format(value: bytes) -> bytes:
             "The data folder has a keyring, and data that is not encrypted: one is another's."
         )
     return value.removesuffix(SEALED_FORMAT)
-
-
-class Damaged(StorageError):
-    """A value that does not open."""
 
 
 def _damaged(key: bytes, what: str) -> Damaged:
