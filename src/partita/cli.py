@@ -215,6 +215,12 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="With --auth: connections that one address may have; 0 is without limit.",
 )
 @click.option(
+    "--limit-bytes",
+    type=click.IntRange(0),
+    default=0,
+    help="With --auth: bytes a second that one key or address may send; 0 is without limit.",
+)
+@click.option(
     "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM): HTTPS, TLS 1.2+."
 )
 @click.option("--tls-key", type=click.Path(path_type=Path), help="The key of the certificate.")
@@ -255,6 +261,7 @@ def serve(
     limit_failures: int,
     limit_requests: int,
     limit_connections: int,
+    limit_bytes: int,
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
@@ -291,7 +298,8 @@ def serve(
         encryption_key=_key_source(encryption_key),
         audit_data=_sampled(audit_data),
         limits=_limits(
-            auth or users is not None, limit_failures, limit_requests, limit_connections
+            auth or users is not None,
+            *(limit_failures, limit_requests, limit_connections, limit_bytes),
         ),
         tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
         warn=_warn,
@@ -418,12 +426,12 @@ def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(map(parse_sampled, texts))
 
 
-def _limits(auth: bool, failures: int, requests: int, connections: int) -> Any:
+def _limits(auth: bool, *settings: int) -> Any:
     if not auth:
         return None
     from partita.server.security.limits import LimitSettings
 
-    return LimitSettings(failures, requests, connections)
+    return LimitSettings(*settings)
 
 
 def _tls(

@@ -262,7 +262,7 @@ def test_a_folder_that_others_can_look_into_is_refused(filled: Vault) -> None:
 def test_a_key_in_the_data_folder_is_refused(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
     vault.data.mkdir(mode=0o700)
-    vault.key = shutil.copy(vault.key, vault.data / "key")
+    vault.key = Path(shutil.copy(vault.key, vault.data / "key"))
     refused = run("serve", "--port", "0", *vault.options)
     assert refused.returncode == 1 and "protects nothing" in refused.stderr
 
@@ -366,7 +366,7 @@ def settled(vault: Vault, generation: int) -> None:
 
 def test_keys_rotate_while_the_server_runs(filled: Vault, start: Callable[..., Server]) -> None:
     vault = filled.copy("rotated")
-    vault.key = shutil.copy(vault.key, vault.data.parent / "rotated-key")
+    vault.key = Path(shutil.copy(vault.key, vault.data.parent / "rotated-key"))
     before = vault.stored()
     server = vault.serve(start)
     client = server.client()
@@ -391,7 +391,7 @@ def test_a_kill_in_the_middle_of_a_rotation_loses_nothing(
     filled: Vault, start: Callable[..., Server]
 ) -> None:
     vault = filled.copy("killed")
-    vault.key = shutil.copy(vault.key, vault.data.parent / "killed-key")
+    vault.key = Path(shutil.copy(vault.key, vault.data.parent / "killed-key"))
     server = vault.serve(start)
     client = server.client()
     for number in range(0, 1500, 25):
