@@ -113,7 +113,7 @@ def load(path: Path, *, is_own: bool = True) -> Directory:
 def changing(path: Path) -> Iterator[Callable[[Directory], None]]:
     """Inside, nobody else changes the file: `with changing(path) as save: save(changed(load()))`"""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise PartitaError(f"Cannot write to {path.parent}: {error.strerror}.") from error

@@ -82,7 +82,9 @@ def named_in(body: bytes) -> dict[str, Any]:
     """What a request for data names, without a look at the data: it may be megabytes."""
     try:
         members = _decode_members(body)
-        named = {name: msgspec.json.decode(members[name]) for name in NAMES if name in members}
+        named: dict[str, Any] = {
+            name: msgspec.json.decode(members[name]) for name in NAMES if name in members
+        }
         if "RequestItems" in members:
             named["RequestItems"] = dict.fromkeys(_decode_members(members["RequestItems"]))
         if "TransactItems" in members:
