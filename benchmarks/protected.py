@@ -1,9 +1,11 @@
-"""`python -m benchmarks.protected`: what signatures, policies and TLS cost a GetItem.
+"""`python -m benchmarks.protected`: what signatures, policies and TLS cost a GetItem, and what
+encryption at rest costs items and scans.
 
 Three servers in memory: an open one, one that verifies signatures and decides by a policy, one
 behind TLS. Each gets GetItem requests that it has never seen, in turn, several times, and the rates
 are compared pairwise, and so is the time that a server's processor takes for a request, which a
-busy machine changes less. The figures go into results/protected.json.
+busy machine changes less. Then two servers with a data folder each, a plain and an encrypted one,
+get reads, writes and scans in the same way. The figures go into results/protected.json.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -38,6 +41,9 @@ REQUESTS = 100_000
 SECONDS = 3
 ROUNDS = 5
 SHARES_MIN = {"signed": 0.75, "tls": 0.6}
+PLAIN, ENCRYPTED = "plain folder", "encrypted folder"
+AT_REST = {"GetItemFresh": 0.8, "PutItem": 0.8, "UpdateItem": 0.8, "Scan": 0.4}
+"""Operations, and how much of a plain server's rate an encrypted one is to have."""
 READY_SECONDS_MAX = 60
 SERVICE = SERVICES["dynamodb"]
 
@@ -51,7 +57,7 @@ function init(arguments)
     local date, authorization, body = line:match("^(%%S+)\\t([^\\t]+)\\t(.*)$")
     requests[#requests + 1] = wrk.format("POST", "/", {
       ["Host"] = %(host)s, ["Content-Type"] = %(content_type)s,
-      ["X-Amz-Target"] = "DynamoDB_20120810.GetItem", ["X-Amz-Date"] = date,
+      ["X-Amz-Target"] = %(target)s, ["X-Amz-Date"] = date,
       ["Authorization"] = authorization }, body)
   end
 end
@@ -100,7 +106,34 @@ def measure() -> dict[str, Any]:
         kind: median(one / plain for one, plain in zip(rates[kind], rates["open"], strict=True))
         for kind in KINDS
     }
+    results["at_rest"] = _measure_at_rest(path)
     return results
+
+
+def _measure_at_rest(path: str) -> dict[str, Any]:
+    """By operation: the rates of both servers, their processors' time, and the share."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="at-rest-") as name, ExitStack() as opened:
+        folder = Path(name)
+        key = _user(folder / "users")
+        servers = [opened.enter_context(_serving(kind, folder, key)) for kind in (PLAIN, ENCRYPTED)]
+        for operation in (one for one in OPERATIONS if one.name in AT_REST):
+            bodies = operation.bodies()
+            pairs = []
+            for _ in range(ROUNDS + 1):
+                pairs.append(
+                    [
+                        _drive(path, folder, server, key, bodies, operation.target)
+                        for server in servers
+                    ]
+                )
+            del pairs[0]
+            found[operation.name] = {
+                "rates": [median(pair[side][0] for pair in pairs) for side in (0, 1)],
+                "microseconds": [median(pair[side][1] for pair in pairs) for side in (0, 1)],
+                "share": median(pair[1][0] / pair[0][0] for pair in pairs),
+            }
+    return found
 
 
 def _bodies() -> list[bytes]:
@@ -133,12 +166,18 @@ class Serving(NamedTuple):
 @contextmanager
 def _serving(kind: str, folder: Path, key: AccessKey) -> Iterator[Serving]:
     port = free_port()
+    (folder / "key").write_text(b64encode(bytes(range(32))).decode())
+    data = ("--data", str(folder / kind), "--durability", "relaxed")
     options = {
+        PLAIN: data,
+        ENCRYPTED: (*data, "--encryption-key", f"file:{folder / 'key'}"),
         "open": (),
         "signed": ("--auth", "--users", str(folder / "users" / FILE_NAME)),
         "tls": ("--tls-self-signed",),
     }[kind]
-    command = [sys.executable, "-m", "partita.cli", "serve", "--in-memory", "--port", str(port)]
+    command = [sys.executable, "-m", "partita.cli", "serve", "--port", str(port)]
+    if "--data" not in options:
+        command.append("--in-memory")
     with subprocess.Popen(
         [*command, *options],
         cwd=ROOT,
@@ -178,7 +217,12 @@ def _seed(kind: str, port: int, key: AccessKey) -> None:
 
 
 def _drive(
-    path: str, folder: Path, server: Serving, key: AccessKey, bodies: list[bytes]
+    path: str,
+    folder: Path,
+    server: Serving,
+    key: AccessKey,
+    bodies: list[bytes],
+    target: str = "GetItem",
 ) -> tuple[float, float]:
     """Requests a second, and microseconds of the server's processor for one."""
     kind, host = server.kind, f"{HOST}:{server.port}"
@@ -188,7 +232,7 @@ def _drive(
     headers = {
         "Host": host,
         "Content-Type": SERVICE.content_type,
-        "X-Amz-Target": "DynamoDB_20120810.GetItem",
+        "X-Amz-Target": f"DynamoDB_20120810.{target}",
     }
     with requests.open("wb") as file:
         for body in bodies:
@@ -199,6 +243,7 @@ def _drive(
     values = {
         "requests": orjson.dumps(str(requests)).decode(),
         "host": orjson.dumps(host).decode(),
+        "target": orjson.dumps(headers["X-Amz-Target"]).decode(),
         "content_type": orjson.dumps(SERVICE.content_type).decode(),
     }
     script.write_text(SCRIPT % values)
@@ -232,9 +277,22 @@ def section(results: dict[str, Any]) -> list[str]:
         ]
         for kind in KINDS
     ]
+    at_rest = [
+        [
+            name,
+            *(f"{rate:,.0f}" for rate in found["rates"]),
+            f"{found['share']:.0%}",
+            f"{AT_REST[name]:.0%}",
+            *(f"{microseconds:.1f}" for microseconds in found["microseconds"]),
+        ]
+        for name, found in results["at_rest"].items()
+    ]
+    titles = ["operation", "plain/s", "encrypted/s", "share", "at least", "plain, µs", "encr., µs"]
     return [
         "## Signatures, policies and TLS",
         table(["server", "GetItem/s", "of the open one", "at least", "processor, µs"], rows),
+        "## Encryption at rest",
+        table(titles, at_rest),
         origin(results["machine"]),
     ]
 

@@ -47,6 +47,10 @@ from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
     from partita.database.shared.database import SharedDatabase
+    from partita.database.storage.sealing.engine import SealedEngine
+    from partita.database.storage.sealing.folders import KeyWatch
+    from partita.database.storage.sealing.keyring import Keyring
+    from partita.database.storage.sealing.master_keys import KeySource
     from partita.server.security.access import Access
     from partita.server.security.administration import Administration
     from partita.server.security.audit.events import Sampled
@@ -61,6 +65,8 @@ ANY_HOST = ("", "0.0.0.0", "::")
 ALONE = Leader("", "", is_here=True)
 """A server with a database of its own leads itself."""
 MEMORY_FOLDER = Path("/dev/shm")
+KEYRING = "keyring"
+"""The file of an encrypted folder's keys."""
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
 UNPROTECTED = (
@@ -116,6 +122,7 @@ def serve(
     tls: Certificate | None = None,
     audit_data: Sequence[Sampled] = (),
     limits: LimitSettings | None = None,
+    encryption_key: KeySource | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the database of a folder, or one in memory, until the process is told to stop.
@@ -132,13 +139,21 @@ def serve(
     `auth`, requests must be signed by a user of the data folder, or of the file of `users`, whose
     policies allow them; `warn` is told when a server without it can be reached from elsewhere. With
     `tls`, it is HTTPS. With `auth` and a data folder there is an audit log; `audit_data` asks for
-    requests for data in it.
+    requests for data in it. With an `encryption_key`, all that is written is encrypted.
     """
     _check_settings(settings)
     own_pages = b"" if console == NO_CONSOLE else CONSOLE_PATH
     origins = Origins(allowed_origins, EXPOSED_HEADERS, origin_setting, own_pages)
     hosts = Hosts(allowed_hosts, host_remedy)
-    access, keys = _access(data, users) if auth else (None, {})
+    if storage is not None and encryption_key is not None:
+        raise PartitaError(
+            "Partita does not encrypt what it keeps in PostgreSQL: leave --encryption-key out and "
+            "encrypt the disk of the database."
+        )
+    keyring = _keyring(data, encryption_key)
+    if data is not None and keyring is not None and keyring.is_new:
+        _begin(data, keyring)
+    access, keys = _access(data, users, keyring) if auth else (None, {})
     secured = None if tls is None else _secured(tls)
 
     async def run() -> None:
@@ -153,7 +168,9 @@ def serve(
             options["response_cache_bytes"] = (
                 RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
             )
-            served = _embedded(open_engine(data, durable=durable), options)
+            engine = open_engine(data, durable=durable)
+            served = _embedded(engine, options, keyring, encryption_key)
+            served.database.service.is_kept = data is not None
         else:
             served = await _shared(storage, options)
         database = served.database
@@ -276,8 +293,14 @@ class Served(NamedTuple):
     """Where its data is, if it is not in a folder."""
 
 
-def _embedded(engine: Engine, options: dict[str, Any]) -> Served:
+def _embedded(
+    engine: Engine, options: dict[str, Any], keyring: Keyring | None, source: KeySource | None
+) -> Served:
     loop = asyncio.get_running_loop()
+    if keyring is not None:
+        # A new key counts from now on, when nobody else has the folder.
+        keyring.begin()
+        engine = options["sealed"] = _sealed(engine, keyring)
     database = Database(
         engine,
         call_soon=loop.call_soon,
@@ -285,6 +308,9 @@ def _embedded(engine: Engine, options: dict[str, Any]) -> Served:
         call_later=loop.call_later,
         **options,
     )
+    key_watch = None
+    if keyring is not None and source is not None:
+        key_watch = _key_watch(source, keyring, database)
     large_requests = LargeRequests(database)
     operations = {
         "database": database,
@@ -299,6 +325,8 @@ def _embedded(engine: Engine, options: dict[str, Any]) -> Served:
     }
 
     async def close() -> None:
+        if key_watch is not None:
+            key_watch.stop()
         await large_requests.stop()
         database.close()
 
@@ -402,7 +430,51 @@ def _console(
 # Security: imported where it is asked for, since most servers start without it.
 
 
-def _access(data: Path | None, users: Path | None) -> tuple[Access, dict[str, tuple[str, str]]]:
+def _keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
+    """The keys of an encrypted folder; without one, nobody is to take it for another."""
+    if source is None:
+        if data is not None and (data / KEYRING).exists():
+            raise PartitaError(
+                f"The data folder {data} is encrypted: give --encryption-key file:PATH, env:NAME "
+                "or command:LINE."
+            )
+        return None
+    if data is None:
+        raise PartitaError("In memory nothing is at rest: --encryption-key needs --data.")
+    from partita.database.storage.sealing.folders import keyring_of
+
+    # Whatever is written from now on is for the owner of the process alone.
+    os.umask(0o077)
+    return keyring_of(data, source)
+
+
+def _begin(folder: Path, keyring: Keyring) -> None:
+    from partita.database.storage.sealing.folders import begin
+
+    begin(folder, keyring)
+
+
+def _sealed(engine: Engine, keyring: Keyring) -> SealedEngine:
+    from partita.database.storage.sealing.engine import SealedEngine
+
+    return SealedEngine(engine, keyring)
+
+
+def _key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:
+    from partita.database.storage.sealing.folders import KeyWatch
+
+    def name_key() -> None:
+        database.service.encryption_key = keyring.fingerprint
+
+    name_key()
+    watch = KeyWatch(source, keyring)
+    watch.watch(name_key)
+    return watch
+
+
+def _access(
+    data: Path | None, users: Path | None, keyring: Keyring | None
+) -> tuple[Access, dict[str, tuple[str, str]]]:
     """Who is known, and the keys of the companions, by the services that they answer for."""
     from partita.server.security.access import Access
     from partita.server.security.directory import new_key
@@ -411,7 +483,7 @@ def _access(data: Path | None, users: Path | None) -> tuple[Access, dict[str, tu
     # Whatever is written from now on is for the owner of the process alone.
     os.umask(0o077)
     others = {key.id: (key.secret, _service_caller(name, key.id)) for name, key in keys.items()}
-    access = Access(data, users, others=others)
+    access = Access(data, users, others=others, keyring=keyring)
     if access.is_empty:
         raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
     return access, {name: (key.id, key.secret) for name, key in keys.items()}
@@ -487,10 +559,11 @@ def _service_caller(service: str, access_key_id: str) -> Caller:
     return service_caller(f"{service}.amazonaws.com", access_key_id, document)
 
 
-def check(data: Path, say: Callable[[str], None]) -> bool:
+def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | None = None) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
+    keyring = _keyring(data, encryption_key) if data.is_dir() else None
     with opened_for_reading(data) as snapshot:
-        return _check(snapshot, say)
+        return _check(snapshot, say, keyring)
 
 
 def check_storage(url: str, say: Callable[[str], None]) -> bool:
@@ -501,15 +574,22 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
         return _check(snapshot, say)
 
 
-def _check(snapshot: Snapshot, say: Callable[[str], None]) -> bool:
+def _check(snapshot: Snapshot, say: Callable[[str], None], keyring: Keyring | None = None) -> bool:
     from partita.database.check.check import check as check_folder
     from partita.database.check.findings import Folder
 
-    folder = Folder(snapshot)
     findings = 0
-    for finding in check_folder(folder):
+
+    def tell(finding: object) -> None:
+        nonlocal findings
         findings += 1
         say(str(finding))
+
+    if keyring is not None:
+        snapshot = _opened(snapshot, keyring, tell)
+    folder = Folder(snapshot, is_encrypted=keyring is not None)
+    for finding in check_folder(folder):
+        tell(finding)
     tables = len(folder.tables)
     looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries"
     if folder.changes:
@@ -518,6 +598,20 @@ def _check(snapshot: Snapshot, say: Callable[[str], None]) -> bool:
         looked_at += f", {folder.records} records"
     say(f"{looked_at} checked: {f'{findings} findings' if findings else 'no findings'}.")
     return not findings
+
+
+def _opened(snapshot: Snapshot, keyring: Keyring, tell: Callable[[object], None]) -> Snapshot:
+    """What an encrypted folder has; each value that does not open is told of once."""
+    from partita.database.storage.sealing.engine import Cipher, SealedSnapshot
+
+    told: set[bytes] = set()
+
+    def tell_once(key: bytes, damage: Exception) -> None:
+        if key not in told:
+            told.add(key)
+            tell(damage)
+
+    return SealedSnapshot(snapshot, Cipher(keyring), tell_once)
 
 
 def _kept(data: Path | None, *, durable: bool) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from partita import __version__, compiled
-from partita.errors import PartitaError, StorageError
+from partita.errors import PartitaError
 
 HOST = "127.0.0.1"
 PORT = 8000
@@ -44,6 +44,7 @@ def main() -> None:
 
 LATE = {
     "audit": "partita.server.security.commands.audit:audit",
+    "keys": "partita.server.security.commands.keys:keys",
     "console": "partita.console.commands:console",
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
@@ -203,6 +204,11 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="Verify signatures and policies: who is known is for `partita users`.",
 )
 @click.option(
+    "--encryption-key",
+    metavar="SOURCE",
+    help="Encrypt all that is written, under a key from file:PATH, env:NAME or command:LINE.",
+)
+@click.option(
     "--users",
     type=click.Path(path_type=Path),
     help="A file of users that is not in the data folder; implies --auth.",
@@ -231,6 +237,12 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     type=click.IntRange(0),
     default=0,
     help="With --auth: connections that one address may have; 0 is without limit.",
+)
+@click.option(
+    "--limit-bytes",
+    type=click.IntRange(0),
+    default=0,
+    help="With --auth: bytes a second that one key or address may send; 0 is without limit.",
 )
 @click.option(
     "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM): HTTPS, TLS 1.2+."
@@ -269,11 +281,13 @@ def serve(
     allow_origin: tuple[str, ...],
     allow_host: tuple[str, ...],
     auth: bool,
+    encryption_key: str | None,
     users: Path | None,
     audit_data: tuple[str, ...],
     limit_failures: int,
     limit_requests: int,
     limit_connections: int,
+    limit_bytes: int,
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
@@ -311,9 +325,11 @@ def serve(
         console=console,
         auth=auth or users is not None,
         users=users,
+        encryption_key=_key_source(encryption_key),
         audit_data=_sampled(audit_data),
         limits=_limits(
-            auth or users is not None, limit_failures, limit_requests, limit_connections
+            auth or users is not None,
+            *(limit_failures, limit_requests, limit_connections, limit_bytes),
         ),
         tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
         warn=_warn,
@@ -322,7 +338,13 @@ def serve(
 
 @commands.command()
 @click.argument("data", metavar="DIR", type=click.Path(path_type=Path))
-def check(data: Path) -> None:
+@click.option(
+    "--encryption-key",
+    metavar="SOURCE",
+    envvar="PARTITA_SERVE_ENCRYPTION_KEY",
+    help="Of an encrypted folder: file:PATH, env:NAME or command:LINE.",
+)
+def check(data: Path, encryption_key: str | None) -> None:
     """Verify a data folder that is not being served.
 
     Exits with 0 when all is well, 1 when something is wrong, 2 when DIR cannot be opened.
@@ -330,8 +352,8 @@ def check(data: Path) -> None:
     from partita import assembly
 
     try:
-        is_well = assembly.check(data, say=click.echo)
-    except StorageError as error:
+        is_well = assembly.check(data, click.echo, _key_source(encryption_key))
+    except PartitaError as error:
         click.echo(f"partita: {error}", err=True)
         sys.exit(2)
     sys.exit(0 if is_well else 1)
@@ -418,6 +440,14 @@ def local(flags: tuple[str, ...]) -> None:
     )
 
 
+def _key_source(text: str | None) -> Any:
+    if not text:
+        return None
+    from partita.database.storage.sealing.master_keys import KeySource
+
+    return KeySource(text)
+
+
 def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:
     if not texts:
         return ()
@@ -426,12 +456,12 @@ def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(map(parse_sampled, texts))
 
 
-def _limits(auth: bool, failures: int, requests: int, connections: int) -> Any:
+def _limits(auth: bool, *settings: int) -> Any:
     if not auth:
         return None
     from partita.server.security.limits import LimitSettings
 
-    return LimitSettings(failures, requests, connections)
+    return LimitSettings(*settings)
 
 
 def _tls(

@@ -62,6 +62,7 @@ MODULES = (
     "database/storage/embedded.py",
     "database/storage/lmdb.py",
     "database/storage/overlay.py",
+    "database/storage/sealing/engine.py",
     "database/changes/layout.py",
     "database/changes/log.py",
     "database/events/layout.py",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from partita.errors import ThrottlingException
-from partita.server.security.limits import FAILURES_MAX, KNOWN_MAX, Limits, Window
+from partita.server.security.limits import FAILURES_MAX, KNOWN_MAX, Limits, LimitSettings, Window
 
 from .. import processes
 from .people import ADMINISTRATOR, People, client_for, refusal
@@ -67,6 +67,31 @@ def test_requests_and_connections_have_limits_where_they_are_asked_for(tmp_path:
                 pass
             one.close()
         assert ended >= 4
+
+
+def test_bytes_have_a_limit_for_a_key_and_for_an_address() -> None:
+    limits = Limits(LimitSettings(bytes_max=1000))
+    limits.check_bytes("key", 600)
+    # As large as it likes, but then there is nothing left.
+    limits.check_bytes("key", 5000)
+    with pytest.raises(ThrottlingException):
+        limits.check_bytes("key", 1)
+    limits.check_bytes("other", 1)
+
+
+def test_bytes_are_limited_where_it_is_asked_for(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    key = people.add(policies=[ADMINISTRATOR])
+    with processes.starting() as start:
+        people.server = start(
+            *("serve", "--auth", "--port", "0", "--data", tmp_path, "--limit-bytes", "2000")
+        )
+        client = people.client(key)
+        codes = [
+            refusal(client.get_item, TableName="x" * 200, Key={"pk": {"S": "y" * 900}})[0]
+            for _ in range(8)
+        ]
+        assert codes[0] == "ResourceNotFoundException" and "ThrottlingException" in codes
 
 
 def test_a_window_ends_and_forgets() -> None:

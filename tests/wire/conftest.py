@@ -21,7 +21,7 @@ import pytest
 from botocore.config import Config
 
 from .. import processes
-from .raw_http import Connect, Raw, raw_requests
+from .raw_http import Connect, Raw, raw_requests, trusting
 
 TABLE_SECONDS_MAX = 60
 REGION = "us-east-1"
@@ -107,7 +107,10 @@ def connect(endpoint: str) -> Iterator[Connect]:
 
         def connected() -> socket.socket:
             target = (address.hostname or "", address.port or 80)
-            return opened.enter_context(socket.create_connection(target, timeout=30))
+            plain = opened.enter_context(socket.create_connection(target, timeout=30))
+            if address.scheme != "https":
+                return plain
+            return opened.enter_context(trusting().wrap_socket(plain, server_hostname=target[0]))
 
         yield connected
 

@@ -1,6 +1,7 @@
 """Requests without a client in between: over http.client, or byte by byte over a socket.
 
-With PARTITA_SIGNED set, those over http.client have a signature that a server can verify.
+With PARTITA_SIGNED set, those over http.client have a signature that a server can verify. An
+endpoint may be https; AWS_CA_BUNDLE then has the certificate.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ import http.client
 import json
 import os
 import socket
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers
@@ -54,7 +56,7 @@ def raw_requests(endpoint: str) -> Raw:
         sent = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", **SIGNED, **(headers or {})}
         if os.environ.get("PARTITA_SIGNED") and "Authorization" not in (headers or {}):
             sent |= _signed(address.netloc, sent, _encoded(body))
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
+        connection = _connection(address)
         try:
             connection.request(
                 method,
@@ -70,6 +72,18 @@ def raw_requests(endpoint: str) -> Raw:
         return Answer(response.status, received, _parsed(content))
 
     return post
+
+
+def _connection(address: SplitResult) -> http.client.HTTPConnection:
+    place = (address.hostname or "", address.port)
+    if address.scheme == "https":
+        return http.client.HTTPSConnection(*place, timeout=60, context=trusting())
+    return http.client.HTTPConnection(*place, timeout=60)
+
+
+def trusting() -> ssl.SSLContext:
+    """What trusts the server under test."""
+    return ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))
 
 
 def _signed(host: str, headers: Mapping[str, str | None], body: bytes) -> dict[str, str]:

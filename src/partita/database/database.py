@@ -27,13 +27,14 @@ from partita.database.response_cache import (
     ResponseCache,
     response_caches,
 )
-from partita.database.storage.engine import Changes, Engine
+from partita.database.storage.engine import Changes, Engine, Sealed
 from partita.database.storage.group_commit import CallSoon, GroupCommit
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables.catalog import Catalog, check_format
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
 from partita.database.upkeep.jobs import Jobs
+from partita.database.upkeep.resealing import Resealing
 from partita.database.upkeep.scaling import Scaling
 from partita.database.upkeep.worker import CallLater, Worker
 from partita.errors import DynamoDBError, InternalServerError, StorageError
@@ -56,6 +57,7 @@ class Database:
         schedules: Sequence[ScheduledChange] = (),
         is_lenient: bool = False,
         response_cache_bytes: int = RESPONSE_CACHE_BYTES,
+        sealed: Sealed | None = None,
     ) -> None:
         check_format(engine)
         snapshot = engine.snapshot()
@@ -68,6 +70,8 @@ class Database:
         events = EventJobs(event_streams, snapshot, clock)
         destinations = DestinationJobs(catalog, event_streams, snapshot, region)
         other_jobs = [scaling.work, events.work, destinations.work]
+        if sealed is not None:
+            other_jobs.append(Resealing(sealed, catalog, event_streams, snapshot).work)
         jobs = Jobs(catalog, snapshot, clock, stopwatch, other_jobs)
 
         def forget_lost_commit(failure: StorageError) -> InternalServerError:

@@ -14,7 +14,13 @@ from partita.database.capacity.partitions import Partitions
 from partita.database.capacity.peaks import PreviousPeak
 from partita.database.capacity.refusals import KEY_RANGE, ON_DEMAND_MAXIMUM, PROVISIONED
 from partita.database.capacity.sizing import on_demand_partitions_for, partitions_for
-from partita.database.item.keys import KeyAttribute, key_bytes, partition_hash
+from partita.database.item.keys import (
+    PARTITION_HASH_BYTES,
+    KeyAttribute,
+    key_bytes,
+    keyed_partition,
+    partition_hash,
+)
 from partita.database.item.values import Item
 
 MINUTES_KEPT = 60
@@ -158,8 +164,10 @@ class Account:
         keys: Keys,
         entitlement: Entitlement,
         now: float,
+        key_secret: bytes = b"",
     ) -> None:
         self._keys = keys
+        self._key_secret = key_secret
         self.table_name = table_name
         self.index_name = index_name
         self.arn = arn
@@ -193,6 +201,9 @@ class Account:
     def place_of(self, item: Item) -> int:
         """The hash of an item's partition key."""
         parts = [key_bytes(item[name]) for name, _ in self._keys[0]]
+        if self._key_secret:
+            keyed = keyed_partition(self._key_secret, parts)
+            return int.from_bytes(keyed[:PARTITION_HASH_BYTES], "big")
         return int.from_bytes(partition_hash(b"".join(parts)), "big")
 
     def side(self, is_write: bool) -> Side:

@@ -30,7 +30,7 @@ from partita.database.changes.log import (
 )
 from partita.database.changes.streams import HASH_BYTES, Shard, Stream, decode_stream, last_sequence
 from partita.database.check.findings import Finding, Folder, at
-from partita.database.item.keys import key_bytes, partition_hash
+from partita.database.item.keys import key_bytes, keyed_partition, partition_hash
 from partita.database.item.values import Item
 from partita.database.tables import layout
 from partita.database.tables.schema import Table
@@ -127,6 +127,7 @@ def _order_of(folder: Folder, stream: Stream) -> Iterator[Finding]:
         + [shard.trimmed for shard in stream.shards]
     )
     expected = complete_from
+    secret = _key_secret(folder, stream)
     for shard, change in _in_order(folder, stream):
         folder.changes += 1
         while expected in closing:
@@ -136,7 +137,7 @@ def _order_of(folder: Folder, stream: Stream) -> Iterator[Finding]:
             yield Finding(where, "changes are missing", f"{expected}", f"{change.sequence}")
         expected = max(expected, change.sequence + 1)
         highest = max(highest, change.sequence)
-        yield from _lies_right(stream, shard, change)
+        yield from _lies_right(stream, shard, change, secret)
     last = last_sequence(folder.snapshot, stream.number)
     if stream.shards and last != highest:
         yield Finding(_of(stream), "its last sequence number is wrong", f"{highest}", f"{last}")
@@ -155,13 +156,25 @@ def _complete_from(stream: Stream) -> int:
     return start
 
 
-def _lies_right(stream: Stream, shard: Shard, change: Change) -> Iterator[Finding]:
+def _key_secret(folder: Folder, stream: Stream) -> bytes | None:
+    """What places the changes of a stream; nobody knows it when an encrypted table is gone."""
+    for table in folder.tables:
+        if table.stream is not None and table.stream.number == stream.number:
+            return table.key_secret
+    return None if folder.is_encrypted else b""
+
+
+def _lies_right(
+    stream: Stream, shard: Shard, change: Change, secret: bytes | None
+) -> Iterator[Finding]:
     where = f"{_of(stream)}, change {change.sequence}"
     last = change.sequence if shard.last is None else shard.last - 1
     if not shard.first <= change.sequence <= last:
         yield Finding(where, "it is in a shard that was not open", found=shard.shard_id)
     partition = _decode_keys(change.keys)[stream.key_names[0]]
-    first_byte = partition_hash(key_bytes(partition))[0]
+    part = key_bytes(partition)
+    hashed = keyed_partition(secret, (part,)) if secret else partition_hash(part)
+    first_byte = hashed[0] if secret is not None else shard.hashes[0]
     if not shard.hashes[0] <= first_byte < shard.hashes[1]:
         yield Finding(where, "it is in another item's shard", found=shard.shard_id)
     has_old, has_new = change.event != INSERT, change.event in (INSERT, MODIFY)

@@ -46,6 +46,7 @@ class Folder:
     entries: int = 0
     changes: int = 0
     records: int = 0
+    is_encrypted: bool = False
 
     def under(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self.snapshot.range(prefix, prefix_end(prefix))

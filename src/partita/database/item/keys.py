@@ -8,14 +8,16 @@ that a Scan returns partitions in the order in which Amazon DynamoDB returns the
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from partita.database.item import numbers
 from partita.database.item.values import AttributeValue
 
 PARTITION_HASH_BYTES: Final = 8
+KEYED_PARTITION_BYTES: Final = 24
 
 
 class KeyAttribute(NamedTuple):
@@ -63,6 +65,12 @@ def partition_hash(key: bytes) -> bytes:
     """Where a partition lies among its table's: 64 bits, uniformly spread. `key` is all parts."""
     digest: bytes = md5(HASH_PREFIX + key, usedforsecurity=False).digest()
     return digest[:PARTITION_HASH_BYTES]
+
+
+def keyed_partition(secret: bytes, parts: Sequence[bytes]) -> bytes:
+    """What stands for a partition key in an encrypted folder; its first bytes are its hash."""
+    key = b"".join([terminated(part) for part in parts])
+    return blake2b(key, key=secret, digest_size=KEYED_PARTITION_BYTES).digest()
 
 
 def terminated(part: bytes) -> bytes:

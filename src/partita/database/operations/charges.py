@@ -184,7 +184,7 @@ def accounts_of(service: Service, table: Table) -> TableAccounts:
     now, arn = ledger.clock(), service.table_arn(table.name)
     if found is None:
         keys = (table.partition,), table.sort_attributes
-        account = Account(table.name, None, arn, keys, entitlement(table), now)
+        account = Account(table.name, None, arn, keys, entitlement(table), now, table.key_secret)
         found = TableAccounts(table, account)
         ledger.tables[table.number] = found
     found.source = table
@@ -198,6 +198,7 @@ def accounts_of(service: Service, table: Table) -> TableAccounts:
             (index.partition, index.sort),
             entitlement(table, index),
             now,
+            table.key_secret,
         )
         for index in table.global_indexes
     }

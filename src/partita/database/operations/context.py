@@ -9,7 +9,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from secrets import token_bytes
+from typing import Any, Final
 
 from partita.clock import Clock, Stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
@@ -21,6 +22,8 @@ from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import Table
 
 Request = dict[str, Any]
+
+KEY_SECRET_BYTES: Final = 32
 
 
 def _random_id() -> str:
@@ -52,8 +55,16 @@ class Service:
     """Whether tables are created that the service refuses and clients of DynamoDB Local ask for."""
     address: str = "localhost:8000"
     """Where clients reach the database, once it listens."""
+    is_kept: bool = False
+    """Whether data outlives the process, so that it is at rest somewhere."""
+    encryption_key: str = ""
+    """Which key data is encrypted under, if it is."""
     check_policy: Callable[[str, str], str] = _allow_any_policy
     """What is wrong with a policy for the resource of an ARN, if anything is."""
+
+    def new_key_secret(self) -> bytes:
+        """What the hashes of a table's partition keys are keyed with."""
+        return token_bytes(KEY_SECRET_BYTES)
 
     def table(self, name_or_arn: str) -> Table:
         """The table that items are read from or written to."""

@@ -49,6 +49,32 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
+class Sealed(Protocol):
+    """What background work needs of an engine whose values are encrypted."""
+
+    @property
+    def is_rotating(self) -> bool:
+        """Whether values may be under keys that are to go."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Of the keys that seal now."""
+        ...
+
+    def retain(self, numbers: set[int], last: int) -> None:
+        """Destroy the keys of all but these tables and streams, of those up to the last given."""
+        ...
+
+    def outdated(self, start: bytes, stop: bytes) -> tuple[list[bytes], bytes | None]:
+        """Some keys of a range whose values are under old keys, and where to look on."""
+        ...
+
+    def retire(self) -> None:
+        """Destroy the old keys: nothing is under them any more."""
+        ...
+
+
 def prefix_end(prefix: bytes) -> bytes:
     """The first key after every key that starts with `prefix`."""
     stripped = prefix.rstrip(b"\xff")

@@ -18,6 +18,9 @@ Numbers are big-endian, key parts are terminated, so byte order is the order of 
 of an index entry is the item's own place, which keeps entries apart that share one index key. In
 a global index such entries come in the order of a hash of the item's key, as in the service
 (dynalite found it in recorded orders).
+
+In an encrypted folder a keyed hash stands in the place of each partition key and its hash; sort
+keys stay as they are, or there would be no order.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from partita.database.item.keys import (
     PARTITION_HASH_BYTES,
     KeyRange,
     key_bytes,
+    keyed_partition,
     partition_hash,
     terminated,
 )
@@ -119,7 +123,10 @@ def expiries_prefix(table: Table) -> bytes:
 
 
 def collection_key(table: Table, item: Item) -> bytes:
-    return collections_prefix(table.number) + key_bytes(item[table.partition.name])
+    part = key_bytes(item[table.partition.name])
+    if table.key_secret:
+        part = keyed_partition(table.key_secret, (part,))
+    return collections_prefix(table.number) + part
 
 
 def item_key(table: Table, key: Item) -> bytes:
@@ -168,7 +175,7 @@ def entry_key(table: Table, index: Index, item: Item, place: bytes) -> bytes | N
         return None
     return (
         entries_prefix(table.number, index.number)
-        + _partition_part(partition)
+        + _partition_part(table, partition)
         + b"".join(map(terminated, sort))
         + (b"" if index.is_local else _tie(table, item))
         + place
@@ -180,11 +187,11 @@ def _are_too_long(parts: Sequence[bytes], limit: int) -> bool:
 
 
 def table_range(table: Table, keys: KeyRange) -> tuple[bytes, bytes]:
-    return _range(items_prefix(table.number), keys)
+    return _range(table, items_prefix(table.number), keys)
 
 
 def index_range(table: Table, index: Index, keys: KeyRange) -> tuple[bytes, bytes]:
-    return _range(entries_prefix(table.number, index.number), keys)
+    return _range(table, entries_prefix(table.number, index.number), keys)
 
 
 def segment_range(prefix: bytes, segment: int, total_segments: int) -> tuple[bytes, bytes]:
@@ -207,16 +214,22 @@ def _slot(prefix: bytes, segment: int, total_segments: int) -> bytes:
 
 
 def _tie(table: Table, item: Item) -> bytes:
-    return partition_hash(b"".join([key_bytes(item[name]) for name in table.key_names]))
+    parts = [key_bytes(item[name]) for name in table.key_names]
+    if table.key_secret:
+        return keyed_partition(table.key_secret, parts)[:PARTITION_HASH_BYTES]
+    return partition_hash(b"".join(parts))
 
 
 def _place(table: Table, key: Item) -> bytes:
-    place = _one_part(key_bytes(key[table.partition.name]))
+    part = key_bytes(key[table.partition.name])
+    place = keyed_partition(table.key_secret, (part,)) if table.key_secret else _one_part(part)
     sort = table.sort
     return place if sort is None else place + terminated(key_bytes(key[sort.name]))
 
 
-def _partition_part(parts: Sequence[bytes]) -> bytes:
+def _partition_part(table: Table, parts: Sequence[bytes]) -> bytes:
+    if table.key_secret:
+        return keyed_partition(table.key_secret, parts)
     if len(parts) == 1:
         return _one_part(parts[0])
     return partition_hash(b"".join(parts)) + _plain_or_digest(b"".join(map(terminated, parts)))
@@ -233,9 +246,9 @@ def _plain_or_digest(key: bytes) -> bytes:
     return key
 
 
-def _range(prefix: bytes, keys: KeyRange) -> tuple[bytes, bytes]:
+def _range(table: Table, prefix: bytes, keys: KeyRange) -> tuple[bytes, bytes]:
     """The bytes between which all items of a key condition lie."""
-    prefix += _partition_part([key_bytes(value) for value in keys.partition])
+    prefix += _partition_part(table, [key_bytes(value) for value in keys.partition])
     prefix += b"".join(terminated(key_bytes(value)) for value in keys.equal)
     first, last = prefix, prefix_end(prefix)
     bounds = [prefix + terminated(key_bytes(value)) for value in keys.operands]

@@ -115,6 +115,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     table_class: str | None = None
     table_class_changed_at: float | None = None
     sse: dict[str, Any] | None = None
+    key_secret: bytes = b""
+    """In an encrypted folder: what hashes of partition keys are keyed with."""
     stream_view_type: str | None = None
     stream_label: str | None = None
     """Of the last stream, open or not."""

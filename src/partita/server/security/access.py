@@ -19,10 +19,14 @@ from partita.server.security.directory import (
     FILE_NAME,
     ROOT_KEY_ID,
     Directory,
+    Wrapping,
     changing,
     load,
     new_secret,
+    sealed,
+    unsealed,
     with_root,
+    with_session_key,
 )
 from partita.server.security.policies.documents import RESOURCE, PolicyError, parse
 
@@ -42,24 +46,29 @@ class Access:
         users: Path | None = None,
         environment: Mapping[str, str] = os.environ,
         others: Mapping[str, Known] | None = None,
+        keyring: Wrapping | None = None,
     ) -> None:
         """`users` is a file that is given; without it, there is one in the data folder, if any."""
         self.path = users if users is not None or data is None else data / FILE_NAME
         self._is_own = users is None
         self._environment = environment
         self._others = others or {}
+        self._keyring = keyring
         self._session_key = new_secret()
         self._watching: asyncio.TimerHandle | None = None
         self._state = _state(self.path)
         if users is not None and self._state is None:
             raise PartitaError(f"There is no file of users at {users}.")
         if self.path is not None and self._is_own and self._state is not None:
-            _give_session_key(self.path)
+            _complete(self.path, keyring)
             self._state = _state(self.path)
         self.callers = self._read()
 
     def _read(self) -> Callers:
-        directory = Directory() if self.path is None else load(self.path, is_own=self._is_own)
+        directory = Directory()
+        if self.path is not None:
+            found = load(self.path, is_own=self._is_own)
+            directory = unsealed(found, self._keyring, self.path)
         if not directory.session_key:
             # Sessions then end with the process.
             directory = Directory(
@@ -122,10 +131,13 @@ def _state(path: Path | None) -> State:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _give_session_key(path: Path) -> None:
-    if not load(path).session_key:
+def _complete(path: Path, keyring: Wrapping | None) -> None:
+    """Give the file what it lacks: a key for sessions; secrets that are sealed, if they can be."""
+    found = load(path)
+    if not found.session_key or (keyring is not None and sealed(found, keyring) != found):
         with changing(path) as save:
-            save(load(path))
+            complete = with_session_key(load(path))
+            save(complete if keyring is None else sealed(complete, keyring))
 
 
 def policy_problem(document: str, arn: str) -> str:

@@ -206,6 +206,8 @@ class Gate(Dispatcher):
 
     def authenticate_for(self, request: HttpRequest, service: str | None) -> Caller:
         """Who signed a request for a service; for none in particular, it is refused later."""
+        if self.limits.counts_bytes:
+            self.limits.check_bytes(address_of(request), len(request.body))
         try:
             caller = self._verified(request, service)
         except (InvalidSignatureException, UnrecognizedClientException):
@@ -213,6 +215,8 @@ class Gate(Dispatcher):
             raise
         if self.limits.counts_requests and caller.kind != "AWSService":
             self.limits.check_rate(caller.access_key_id)
+        if self.limits.counts_bytes and caller.kind != "AWSService":
+            self.limits.check_bytes(caller.access_key_id, len(request.body))
         return caller
 
     def _verified(self, request: HttpRequest, service: str | None) -> Caller:

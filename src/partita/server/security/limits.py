@@ -1,8 +1,10 @@
-"""Against abuse: how many wrong signatures, requests and connections one key or address may have.
+"""Against abuse: how many wrong signatures, requests, bytes and connections one key or address may
+have.
 
 Wrong signatures count per address: beyond their number only clients that were right before are
 verified there; all others are refused unread until a while has passed. They do not count per key,
-for then whoever knows a key's id could lock its owner out. Requests count per key.
+for then whoever knows a key's id could lock its owner out. Requests count per key, bytes per key
+and address.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ class LimitSettings(NamedTuple):
     """A second, of one key; 0 is without limit."""
     connections_max: int = 0
     """At once, of one address; 0 is without limit."""
+    bytes_max: int = 0
+    """A second, in bodies of requests of one key or address; 0 is without limit."""
 
 
 class Window:
@@ -44,14 +48,14 @@ class Window:
         began, count = self._counts.get(name, (now, 0))
         return 0 if now - began > self._seconds else count
 
-    def add(self, name: str, now: float) -> int:
+    def add(self, name: str, now: float, amount: int = 1) -> int:
         began, count = self._counts.get(name, (now, 0))
         if now - began > self._seconds:
             began, count = now, 0
         if name not in self._counts and len(self._counts) >= KNOWN_MAX:
             del self._counts[next(iter(self._counts))]
-        self._counts[name] = (began, count + 1)
-        return count + 1
+        self._counts[name] = (began, count + amount)
+        return count + amount
 
 
 class Limits:
@@ -59,7 +63,9 @@ class Limits:
         self._settings = settings or LimitSettings()
         self._failures = Window(WINDOW_SECONDS)
         self._requests = Window(1.0)
+        self._bytes = Window(1.0)
         self.counts_requests = self._settings.requests_max > 0
+        self.counts_bytes = self._settings.bytes_max > 0
         self.refused_total = 0
         self.failures_total = 0
 
@@ -78,6 +84,15 @@ class Limits:
         if self._requests.add(access_key_id, monotonic()) > self._settings.requests_max:
             self.refused_total += 1
             raise ThrottlingException(RATE_EXCEEDED)
+
+    def check_bytes(self, name: str, size: int) -> None:
+        """Of a key or an address, where there is a limit. One request may be as large as it likes:
+        those behind it wait."""
+        now = monotonic()
+        if self._bytes.count(name, now) >= self._settings.bytes_max:
+            self.refused_total += 1
+            raise ThrottlingException(RATE_EXCEEDED)
+        self._bytes.add(name, now, size)
 
     def metric_lines(self) -> Iterator[str]:
         yield "# HELP partita_wrong_signatures_total Requests with a wrong signature or key."

@@ -129,7 +129,8 @@ def self_signed(folder: Path, host: str, client_ca: Path | None = None) -> Certi
     files = Certificate(folder / CERTIFICATE, folder / KEY, client_ca)
     if not _is_good(files.certificate) or not files.key.is_file():
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for one in (folder.parent, folder):
+                one.mkdir(parents=True, exist_ok=True, mode=0o700)
             certificate, key = made(host)
             for path, content in ((files.key, key), (files.certificate, certificate)):
                 _write(path, content)

@@ -6,6 +6,7 @@ from typing import Any
 
 from partita.database.item.keys import KeyAttribute
 from partita.database.operations.context import Service
+from partita.database.operations.control_plane.encryption import current_sse
 from partita.database.storage.engine import Reader
 from partita.database.tables.schema import (
     ACTIVE,
@@ -42,7 +43,7 @@ def description_of(
         "TableId": table.table_id,
         "DeletionProtectionEnabled": table.deletion_protection,
         "WarmThroughput": _warm(table, table.throughput, table.warm_throughput, status),
-        **_settings(table, arn, status),
+        **_settings(service, table, arn, status),
     }
 
 
@@ -67,7 +68,7 @@ def _design(service: Service, reader: Reader, table: Table, status: str) -> Desc
     return design
 
 
-def _settings(table: Table, arn: str, status: str) -> Description:
+def _settings(service: Service, table: Table, arn: str, status: str) -> Description:
     """Members that are present only if they are set."""
     settings: Description = {}
     if table.on_demand_since is not None:
@@ -87,7 +88,7 @@ def _settings(table: Table, arn: str, status: str) -> Description:
         settings["LatestStreamLabel"] = table.stream_label
         settings["LatestStreamArn"] = f"{arn}/stream/{table.stream_label}"
     if table.sse is not None:
-        settings["SSEDescription"] = table.sse
+        settings["SSEDescription"] = current_sse(service, table.sse)
     if table.table_class is not None:
         class_summary: Description = {"TableClass": table.table_class}
         if table.table_class_changed_at is not None:

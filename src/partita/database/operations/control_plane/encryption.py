@@ -1,4 +1,8 @@
-"""SSESpecification: checked and described as the service does; nothing is encrypted."""
+"""SSESpecification: checked as the service does, and described as it is.
+
+Where data is encrypted, it is under the server's own key, and no other can be asked for. In memory
+nothing is at rest, and a table is described as DynamoDB Local describes it.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,27 @@ from typing import Any
 from partita.database.operations.context import Service
 from partita.errors import INVALID, ValidationException
 
+DEFAULT_ALIAS = "alias/aws/dynamodb"
+
 
 def sse_description(
     service: Service, specification: dict[str, Any] | None
 ) -> dict[str, Any] | None:
-    """The SSEDescription; without a customer managed key, AWS shows the account's default key."""
+    """What was asked for; without a customer managed key, AWS shows the account's default key."""
     if specification is None or not specification.get("Enabled"):
         return None
-    key = specification.get("KMSMasterKeyId") or str(uuid.uuid5(uuid.NAMESPACE_DNS, "partita"))
-    if not key.startswith("arn:"):
-        resource = key if key.startswith("alias/") else f"key/{key}"
-        key = f"arn:aws:kms:{service.region}:{service.account_id}:{resource}"
-    return {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}
+    key = specification.get("KMSMasterKeyId") or _own_key_id(service)
+    return {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": _arn(service, key)}
 
 
-def check_sse(specification: dict[str, Any] | None) -> None:
+def current_sse(service: Service, asked: dict[str, Any]) -> dict[str, Any]:
+    """What a table that asks for encryption has of it now."""
+    if service.encryption_key:
+        return {**asked, "KMSMasterKeyArn": _arn(service, _own_key_id(service))}
+    return {"Status": "DISABLED"} if service.is_kept else asked
+
+
+def check_sse(service: Service, specification: dict[str, Any] | None) -> None:
     if specification is None:
         return
     is_enabled = specification.get("Enabled", False)
@@ -35,3 +45,22 @@ def check_sse(specification: dict[str, Any] | None) -> None:
         )
     if specification.get("SSEType") == "AES256":
         raise ValidationException(f"{INVALID}SSEType AES256 is not supported")
+    key = specification.get("KMSMasterKeyId")
+    if key and service.encryption_key and not _is_own(service, key):
+        raise ValidationException(f"{INVALID}KMS validation error: Invalid keyId {key}")
+
+
+def _is_own(service: Service, key: str) -> bool:
+    own = {_own_key_id(service), DEFAULT_ALIAS}
+    return key in own or key in {_arn(service, one) for one in own}
+
+
+def _own_key_id(service: Service) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, service.encryption_key or "partita"))
+
+
+def _arn(service: Service, key: str) -> str:
+    if key.startswith("arn:"):
+        return key
+    resource = key if key.startswith("alias/") else f"key/{key}"
+    return f"arn:aws:kms:{service.region}:{service.account_id}:{resource}"

@@ -219,7 +219,7 @@ def _with_settings(service: Service, table: Table, request: Request) -> Table:
     if "StreamSpecification" in request:
         table = _with_stream(table, request["StreamSpecification"])
     if "SSESpecification" in request:
-        check_sse(request["SSESpecification"])
+        check_sse(service, request["SSESpecification"])
         if not request["SSESpecification"].get("Enabled") and table.sse is None:
             raise ValidationException(f"{INVALID}Table is already encrypted by default")
         table = replace(table, sse=sse_description(service, request["SSESpecification"]))

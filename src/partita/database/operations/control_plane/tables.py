@@ -176,7 +176,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         )
     definitions.check_index_set(indexes)
     definitions.check_on_demand_throughput(request.get("OnDemandThroughput"), billing_mode)
-    check_sse(request.get("SSESpecification"))
+    check_sse(service, request.get("SSESpecification"))
     throughput = definitions.throughput(request.get("ProvisionedThroughput"))
     definitions.check_warm_throughput(
         request.get("WarmThroughput"), warm_throughput(billing_mode, throughput, None)
@@ -200,6 +200,7 @@ def _new_table(service: Service, request: Request, name: str, billing_mode: str)
         deletion_protection=request.get("DeletionProtectionEnabled", False),
         table_class=request.get("TableClass"),
         sse=sse_description(service, request.get("SSESpecification")),
+        key_secret=service.new_key_secret() if service.encryption_key else b"",
         stream_view_type=definitions.stream_view_type(request.get("StreamSpecification")),
         tags=check_tags(request.get("Tags", ())),
         resource_policy=_resource_policy(service, request, name),

@@ -13,6 +13,8 @@ from random import random
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+import msgspec
+
 from partita.errors import PartitaError
 from partita.server.http.messages import HttpRequest, HttpResponse
 from partita.server.security.callers import Caller
@@ -67,6 +69,33 @@ def is_data(operation: str) -> bool:
 
 def changes_something(operation: str) -> bool:
     return not operation.startswith(READS)
+
+
+class _Named(msgspec.Struct):
+    TableName: str = ""
+
+
+_decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_transaction: Final = msgspec.json.Decoder(list[dict[str, _Named]]).decode
+
+
+def named_in(body: bytes) -> dict[str, Any]:
+    """What a request for data names, without a look at the data: it may be megabytes."""
+    try:
+        members = _decode_members(body)
+        named: dict[str, Any] = {
+            name: msgspec.json.decode(members[name]) for name in NAMES if name in members
+        }
+        if "RequestItems" in members:
+            named["RequestItems"] = dict.fromkeys(_decode_members(members["RequestItems"]))
+        if "TransactItems" in members:
+            named["TransactItems"] = [
+                {action: {"TableName": part.TableName} for action, part in one.items()}
+                for one in _decode_transaction(members["TransactItems"])
+            ]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+    return named
 
 
 def is_asked_for(sampled: Sequence[Sampled], body: Any) -> bool:

@@ -18,6 +18,7 @@ from partita.server.security.audit.events import (
     event,
     is_asked_for,
     is_data,
+    named_in,
 )
 from partita.server.security.audit.log import AuditLog
 from partita.server.security.callers import Caller
@@ -64,7 +65,7 @@ class Recorder:
             # A part of this server, for somebody whose request is written down.
             return reply
         if is_data(operation):
-            body = (members or _decoded(request.body)) if self._sampled else None
+            body = (members or named_in(request.body)) if self._sampled else None
             if not is_asked_for(self._sampled, body):
                 return reply
         else:

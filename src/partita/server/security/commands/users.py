@@ -11,7 +11,13 @@ import click
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.server.security.commands.files import changed, data_option, opened
+from partita.server.security.commands.files import (
+    changed,
+    data_option,
+    key_option,
+    keyring_for,
+    opened,
+)
 from partita.server.security.directory import (
     FILE_NAME,
     SESSION_SECONDS_MAX,
@@ -40,11 +46,19 @@ def users() -> None:
 @click.option("--group", "groups", multiple=True, help="A group that the user is in.")
 @click.option("--policy", "policies", multiple=True, help="A policy that the user has.")
 @data_option
-def add(name: str, groups: tuple[str, ...], policies: tuple[str, ...], data: Path) -> None:
+@key_option
+def add(
+    name: str,
+    groups: tuple[str, ...],
+    policies: tuple[str, ...],
+    data: Path,
+    encryption_key: str | None,
+) -> None:
     """Add the user NAME, and print the access key."""
-    with changed(data) as change:
+    keyring = keyring_for(data, encryption_key)
+    with changed(data, keyring) as change:
         change.directory, key = add_user(change.directory, name, time(), groups, policies)
-    _show(key, data)
+    _show(key, data, is_sealed=keyring is not None)
     if not groups and not policies:
         click.echo(
             f"{name} may do nothing yet: `partita policies attach POLICY --user {name}`.", err=True
@@ -70,11 +84,13 @@ def list_users(data: Path) -> None:
 @users.command()
 @click.argument("name")
 @data_option
-def rotate(name: str, data: Path) -> None:
+@key_option
+def rotate(name: str, data: Path, encryption_key: str | None) -> None:
     """Give the user NAME a second key. The first stays good until it is disabled."""
-    with changed(data) as change:
+    keyring = keyring_for(data, encryption_key)
+    with changed(data, keyring) as change:
         change.directory, key = add_key(change.directory, name, time())
-    _show(key, data)
+    _show(key, data, is_sealed=keyring is not None)
     old = [one.id for one in find_user(change.directory, name).active_keys if one.id != key.id]
     for key_id in old:
         click.echo(
@@ -188,14 +204,11 @@ def read_text(path: Path) -> str:
         raise PartitaError(f"{path} is not text.") from error
 
 
-def _show(key: AccessKey, data: Path) -> None:
+def _show(key: AccessKey, data: Path, *, is_sealed: bool) -> None:
     click.echo(f"AWS_ACCESS_KEY_ID={key.id}")
     click.echo(f"AWS_SECRET_ACCESS_KEY={key.secret}")
-    click.echo(
-        f"The secret is shown this once. {data / FILE_NAME} keeps it, readable by you alone (mode "
-        "0600) and not encrypted.",
-        err=True,
-    )
+    kept = "encrypted" if is_sealed else "readable by you alone (mode 0600) and not encrypted"
+    click.echo(f"The secret is shown this once. {data / FILE_NAME} keeps it, {kept}.", err=True)
 
 
 def _attached(user: User) -> str:

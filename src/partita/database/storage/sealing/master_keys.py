@@ -1,0 +1,118 @@
+"""The server's own keys, from a file, the environment or a command: never from the data folder.
+
+A key is 32 random bytes, in base64 or hexadecimal; `partita keys new` prints one. Where there are
+several, the first one seals and the others only open: a new first one is how keys rotate.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from partita.database.storage.sealing.cipher import KEY_BYTES, new_key
+from partita.errors import PartitaError
+
+FILE, ENVIRONMENT, COMMAND = "file", "env", "command"
+HOW: Final = "give --encryption-key file:PATH, env:NAME or command:LINE"
+COMMAND_SECONDS_MAX: Final = 60
+FINGERPRINT_BYTES: Final = 8
+
+
+class KeySource:
+    """Where keys come from: `file:PATH`, `env:NAME` or `command:LINE`."""
+
+    def __init__(self, text: str, environment: Mapping[str, str] = os.environ) -> None:
+        kind, colon, name = text.partition(":")
+        if not colon or not name or kind not in (FILE, ENVIRONMENT, COMMAND):
+            # Not the text itself: it may be a key.
+            raise PartitaError(f"The encryption key cannot be found: {HOW}.")
+        self.kind = kind
+        self.name = name
+        self._environment = environment
+
+    @property
+    def path(self) -> Path | None:
+        """The file that can be watched for new keys."""
+        return Path(self.name) if self.kind == FILE else None
+
+    def read(self) -> list[bytes]:
+        """All keys, the one that seals first."""
+        words = self._text().split()
+        if not words:
+            raise PartitaError(f"There is no key in {self}: `partita keys new` prints one.")
+        return [self._parsed(word) for word in words]
+
+    def __str__(self) -> str:
+        return {
+            FILE: f"the file {self.name}",
+            ENVIRONMENT: f"the environment's {self.name}",
+            COMMAND: "what the command prints",
+        }[self.kind]
+
+    def _text(self) -> str:
+        if self.kind == ENVIRONMENT:
+            return self._environment.get(self.name, "")
+        try:
+            if self.kind == FILE:
+                return Path(self.name).read_text("ascii")
+            return _output(self.name)
+        except UnicodeDecodeError:
+            raise self._not_a_key() from None
+        except OSError as error:
+            raise PartitaError(
+                f"The encryption key cannot be read from {self}: {error.strerror}."
+            ) from None
+
+    def _parsed(self, word: str) -> bytes:
+        try:
+            key = bytes.fromhex(word) if len(word) == 2 * KEY_BYTES else b64decode(word, None, True)
+        except (ValueError, NotBase64):
+            raise self._not_a_key() from None
+        if len(key) != KEY_BYTES:
+            raise self._not_a_key()
+        return key
+
+    def _not_a_key(self) -> PartitaError:
+        return PartitaError(
+            f"In {self} there is something that is not a key of {KEY_BYTES} bytes in base64 or "
+            "hexadecimal: `partita keys new` prints one."
+        )
+
+
+def _output(line: str) -> str:
+    try:
+        done = subprocess.run(
+            shlex.split(line),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=COMMAND_SECONDS_MAX,
+            check=True,
+        )
+    except (subprocess.SubprocessError, ValueError) as error:
+        reason = type(error).__name__
+        if isinstance(error, subprocess.CalledProcessError):
+            reason = f"it ended with {error.returncode}"
+        elif isinstance(error, subprocess.TimeoutExpired):
+            reason = f"it took more than {COMMAND_SECONDS_MAX} seconds"
+        raise PartitaError(f"The command for the encryption key failed: {reason}.") from None
+    return done.stdout.decode("ascii")
+
+
+def printed(key: bytes) -> str:
+    return b64encode(key).decode()
+
+
+def new_printed_key() -> str:
+    return printed(new_key())
+
+
+def fingerprint(key: bytes) -> str:
+    """Tells keys apart, and tells nothing of them."""
+    return blake2b(key, digest_size=FINGERPRINT_BYTES, person=b"partita-key-id").hexdigest()

@@ -1,0 +1,66 @@
+"""Sealing anew: after a key was rotated, every value is written once more, in small pieces.
+
+Old keys are destroyed after two rounds in which nothing was found under them: a commit that began
+before the rotation is not in the snapshot of the first, and is in that of the second. A process
+that is killed before that begins anew.
+"""
+
+from __future__ import annotations
+
+from partita.database.changes.streams import all_streams
+from partita.database.events.streams import EventStreams
+from partita.database.storage.engine import Sealed, Snapshot
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.catalog import LAST_KEY, Catalog
+
+CLEAN_ROUNDS = 2
+
+
+class Resealing:
+    def __init__(
+        self, sealed: Sealed, catalog: Catalog, event_streams: EventStreams, snapshot: Snapshot
+    ) -> None:
+        self._sealed = sealed
+        self._catalog = catalog
+        self._event_streams = event_streams
+        self._snapshot = snapshot
+        self._is_tidy = False
+        self._position = b""
+        self._generation = 0
+        self._clean_rounds = 0
+        """Of the same generation of keys, in a row."""
+        self._is_clean = True
+
+    def work(self, write_batch: WriteBatch) -> bool:
+        """One piece of it; whether there was anything to do."""
+        if not self._is_tidy:
+            self._is_tidy = True
+            self._tidy()
+        if not self._sealed.is_rotating:
+            return False
+        if self._generation != self._sealed.generation:
+            self._generation = self._sealed.generation
+            self._position, self._clean_rounds, self._is_clean = b"", 0, True
+        keys, position = self._sealed.outdated(self._position, LAST_KEY)
+        for key in keys:
+            value = write_batch.get(key)
+            if value is not None:
+                write_batch.put(key, value)
+        self._is_clean = self._is_clean and not keys
+        self._position = position or b""
+        if position is None:
+            self._clean_rounds = self._clean_rounds + 1 if self._is_clean else 0
+            self._is_clean = True
+            if self._clean_rounds == CLEAN_ROUNDS:
+                self._sealed.retire()
+        return True
+
+    def _tidy(self) -> None:
+        """Whoever deleted a table may have been killed before its key was destroyed."""
+        numbers = {one.number for one in (*self._catalog, *self._event_streams)}
+        numbers.update(stream.number for stream in all_streams(self._snapshot))
+        for table in self._catalog:
+            numbers.update(one.log for one in table.destinations)
+        last = int.from_bytes(self._snapshot.get(layout.NUMBERS_KEY) or b"", "big")
+        self._sealed.retain(numbers, last)

@@ -1,0 +1,139 @@
+"""The wire suite once more, over TLS, with signatures and with encrypted data; and TLS scanned."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..processes import ENVIRONMENT, run
+from .test_tls import SecureServer
+
+ROOT = Path(__file__).parents[2]
+SHORT = ("test_get_item.py", "test_transact_get_items.py", "test_get_records.py", "test_indexes.py")
+UNSIGNED = (
+    # Requests that no client signs, and answers to them: tests/security has its own for these.
+    *("test_protocol.py", "test_encodings.py", "test_browsers.py", "test_limits.py"),
+    *("test_unknown_operations.py", "test_describe_endpoints.py", "test_kinesis_cbor.py"),
+)
+OTHERWISE = (
+    "test_a_table_is_described_with_the_key",  # the server's own key is the only one
+    "order",  # partitions are in the order of a keyed hash
+)
+SCANNER = "sslyze==6.3.1"
+
+
+@pytest.fixture(scope="module")
+def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of tests against a server with everything on."""
+    folder = tmp_path_factory.mktemp("everything")
+    key = folder / "key"
+    key.write_text(run("keys", "new").stdout)
+    root = {"PARTITA_ROOT_ACCESS_KEY_ID": "test", "PARTITA_ROOT_SECRET_ACCESS_KEY": "test"}
+    data = folder / "data"
+    server = SecureServer(
+        *("serve", "--port", "0", "--auth", "--tls-self-signed", "--data", data),
+        *("--encryption-key", f"file:{key}", "--limit-failures", "1000000"),
+        env={**ENVIRONMENT, **root},
+        stderr=None,
+    )
+    try:
+        yield {
+            **ENVIRONMENT,
+            "PARTITA_ENDPOINT": f"https://127.0.0.1:{server.port}",
+            "PARTITA_SIGNED": "1",
+            "AWS_CA_BUNDLE": str(data / "tls" / "certificate.pem"),
+        }
+    finally:
+        server.terminate()
+
+
+def wire_tests(environment: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    return done.stdout
+
+
+def test_some_of_the_wire_suite_passes(protected: dict[str, str]) -> None:
+    said = wire_tests(protected, *(f"tests/wire/{name}" for name in SHORT))
+    assert "passed" in said and "failed" not in said
+
+
+@pytest.mark.soak
+def test_the_wire_suite_passes(protected: dict[str, str]) -> None:
+    without = " and ".join(f"not {name}" for name in OTHERWISE)
+    ignored = [f"--ignore=tests/wire/{name}" for name in UNSIGNED]
+    assert "passed" in wire_tests(protected, "tests/wire", "-k", without, *ignored)
+
+
+def handshake(address: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["openssl", "s_client", "-connect", address, *options],
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_openssl_connects_with_what_is_good_and_with_nothing_else(
+    protected: dict[str, str],
+) -> None:
+    address = protected["PARTITA_ENDPOINT"].removeprefix("https://")
+    trusted = ("-CAfile", protected["AWS_CA_BUNDLE"])
+    for version in ("-tls1_2", "-tls1_3"):
+        good = handshake(address, version, *trusted)
+        assert good.returncode == 0 and "Verify return code: 0 (ok)" in good.stdout
+        assert "GCM" in good.stdout or "CHACHA20" in good.stdout
+        assert "Compression: NONE" in good.stdout
+    old = ("-cipher", "ALL:@SECLEVEL=0")
+    for weak in (
+        ("-tls1", *old),
+        ("-tls1_1", *old),
+        ("-tls1_2", "-cipher", "AES128-SHA:@SECLEVEL=0"),
+        ("-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA:@SECLEVEL=0"),
+        ("-tls1_2", "-cipher", "aNULL:@SECLEVEL=0"),
+    ):
+        assert handshake(address, *weak).returncode != 0, weak
+
+
+@pytest.mark.soak
+def test_a_scanner_finds_nothing_weak(protected: dict[str, str], tmp_path: Path) -> None:
+    """Fetched for the time of the test: it brings an OpenSSL of its own, with all that is weak."""
+    venv.create(tmp_path / "scanner", with_pip=True)
+    tools = tmp_path / "scanner" / "bin"
+    subprocess.run([tools / "pip", "install", "-q", SCANNER], check=True, capture_output=True)
+    found = tmp_path / "found.json"
+    address = protected["PARTITA_ENDPOINT"].removeprefix("https://")
+    options = ("--mozilla_config=disable", f"--json_out={found}")
+    subprocess.run(
+        [tools / "sslyze", *options, address], check=False, capture_output=True, env=os.environ
+    )
+    (scanned,) = json.loads(found.read_text())["server_scan_results"]
+    commands = scanned["scan_result"]
+    for version in ("ssl_2_0", "ssl_3_0", "tls_1_0", "tls_1_1"):
+        accepted = commands[f"{version}_cipher_suites"]["result"]["accepted_cipher_suites"]
+        assert accepted == [], version
+    for version in ("tls_1_2", "tls_1_3"):
+        accepted = commands[f"{version}_cipher_suites"]["result"]["accepted_cipher_suites"]
+        names = [one["cipher_suite"]["name"] for one in accepted]
+        assert names and all("GCM" in name or "CHACHA20" in name for name in names), names
+    assert not commands["heartbleed"]["result"]["is_vulnerable_to_heartbleed"]
+    assert not commands["openssl_ccs_injection"]["result"]["is_vulnerable_to_ccs_injection"]
+    assert not commands["tls_compression"]["result"]["supports_compression"]
+    renegotiation = commands["session_renegotiation"]["result"]
+    assert not renegotiation["is_vulnerable_to_client_renegotiation_dos"]
