@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ from partita.database.database import Database
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
+from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 
 NO_SETTINGS = Settings()
 MEMORY_FOLDER = Path("/dev/shm")
+RECOVERY = "recovery"
+"""The folder of the archive, in the data folder."""
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
 UNPROTECTED = (
@@ -132,8 +136,11 @@ def serve(
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
+        background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
         database = Database(
             open_engine(data, durable=durable),
+            archive=open_archive(data, durable=durable),
+            run=background.submit,
             call_soon=loop.call_soon,
             call_from_thread=loop.call_soon_threadsafe,
             call_later=loop.call_later,
@@ -234,6 +241,7 @@ def serve(
                 secured.stop()
             await large_requests.stop()
             await stop()
+            background.shutdown(cancel_futures=True)
             database.close()
 
     lifecycle.run(run)
@@ -398,3 +406,7 @@ def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
         # The folder goes at once: the open files live on until the process ends, however it ends.
         return LmdbEngine(Path(private), durable=False)
+
+
+def open_archive(folder: Path | None, *, durable: bool = True) -> Archive | None:
+    return None if folder is None else FolderArchive(folder / RECOVERY, durable=durable)

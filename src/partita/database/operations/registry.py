@@ -34,22 +34,32 @@ from partita.database.operations.data_plane import (
 from partita.database.operations.streams import streams
 
 
-def _partiql(module: str, name: str) -> Callable[..., Any]:
-    """A handler that is imported with the first statement: servers without one start faster."""
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """A handler that is imported with its first request: servers without one start faster."""
 
     @cache
     def load() -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(
-            import_module(f"partita.database.operations.partiql.{module}"), name
+            import_module(f"partita.database.operations.{module}"), name
         )
         return function
 
     return lambda *given: load()(*given)
 
 
+def _partiql(module: str, name: str) -> Callable[..., Any]:
+    return _later(f"partiql.{module}", name)
+
+
+def _recovery(module: str, name: str) -> Callable[..., Any]:
+    return _later(f"recovery.{module}", name)
+
+
 READS: dict[str, ReadHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_reads"),
     "BatchGetItem": batches.batch_get_item,
+    "DescribeBackup": _recovery("backups", "describe_backup"),
+    "DescribeContinuousBackups": _recovery("continuous", "describe_continuous_backups"),
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "DescribeEndpoints": account.describe_endpoints,
     "DescribeKinesisStreamingDestination": (
@@ -66,6 +76,7 @@ READS: dict[str, ReadHandler] = {
     "GetRecords": streams.get_records,
     "GetResourcePolicy": resource_policies.get_resource_policy,
     "GetShardIterator": streams.get_shard_iterator,
+    "ListBackups": _recovery("backups", "list_backups"),
     "ListContributorInsights": contributor_insights.list_contributor_insights,
     "ListStreams": streams.list_streams,
     "ListTables": tables.list_tables,
@@ -81,7 +92,9 @@ PLAIN_READS: dict[str, PlainHandler] = {"GetItem": plain_get.get_plain_item}
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_writes"),
     "BatchWriteItem": batches.batch_write_item,
+    "CreateBackup": _recovery("backups", "create_backup"),
     "CreateTable": tables.create_table,
+    "DeleteBackup": _recovery("backups", "delete_backup"),
     "DeleteItem": items.delete_item,
     "DeleteResourcePolicy": resource_policies.delete_resource_policy,
     "DeleteTable": tables.delete_table,
@@ -93,9 +106,12 @@ WRITES: dict[str, WriteHandler] = {
     "ExecuteTransaction": _partiql("transactions", "execute_writes"),
     "PutItem": items.put_item,
     "PutResourcePolicy": resource_policies.put_resource_policy,
+    "RestoreTableFromBackup": _recovery("restores", "restore_table_from_backup"),
+    "RestoreTableToPointInTime": _recovery("restores", "restore_table_to_point_in_time"),
     "TagResource": tags.tag_resource,
     "TransactWriteItems": transactions.transact_write_items,
     "UntagResource": tags.untag_resource,
+    "UpdateContinuousBackups": _recovery("continuous", "update_continuous_backups"),
     "UpdateContributorInsights": contributor_insights.update_contributor_insights,
     "UpdateItem": items.update_item,
     "UpdateKinesisStreamingDestination": kinesis_destinations.update_kinesis_streaming_destination,

@@ -83,6 +83,11 @@ def delete_table(context: WriteContext, request: Request) -> bytes:
             "Disable deletion protection first."
         )
     response = _answer(context, table, DELETING)
+    if table.recovery is not None:
+        # Imported here: the operations of recovery create tables too.
+        from partita.database.operations.recovery.backups import back_up_deleted_table
+
+        back_up_deleted_table(service, context.write_batch, table)
     if service.transient_seconds:
         service.catalog.save(context.write_batch, _in_transition(service, table, DELETING))
     else:
