@@ -52,6 +52,8 @@ class RecoveryJobs:
         self._not_before: dict[Key, float] = {}
         """When what has failed, or was looked at, is tried or looked at again."""
         self._retained_at = 0.0
+        self._is_early = False
+        """Whether there will be something to do after the commit under way."""
         self._collecting: Future[Any] | None = None
         self._removals_seen = 0
         self._is_garbage = True
@@ -84,7 +86,7 @@ class RecoveryJobs:
             return True
         self._collect_garbage()
         self._flush_in_memory()
-        return False
+        return self._is_early
 
     # Tasks
 
@@ -93,6 +95,7 @@ class RecoveryJobs:
             if not self._collecting.done():
                 return
             self._collecting = None
+        self._is_early = False
         wanted = dict(self._wanted())
         for key in [key for key in self._tasks if key not in wanted]:
             self._end(key)
@@ -106,12 +109,18 @@ class RecoveryJobs:
     def _wanted(self) -> Starts:
         work = self._work
         for backup in work.records.of(Backup):
-            if not backup.is_available and work.records.is_committed(backup):
+            if backup.is_available:
+                continue
+            if work.records.is_committed(backup):
                 yield ("backup", backup.id), partial(take_backup, work, backup)
+            else:
+                self._is_early = True
         for table in work.catalog:
             if table.recovery is None and table.origin is None:
                 continue
             committed = work.catalog.committed(table)
+            if committed != table:
+                self._is_early = True
             if committed is None:
                 continue
             if committed.recovery == table.recovery and self._needs_base(table):
