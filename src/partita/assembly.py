@@ -22,6 +22,7 @@ from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
+from partita.database.recovery.buckets import Buckets
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
@@ -141,6 +142,7 @@ def serve(
             open_engine(data, durable=durable),
             archive=open_archive(data, durable=durable),
             run=background.submit,
+            buckets=Buckets(settings.buckets, settings_folder),
             call_soon=loop.call_soon,
             call_from_thread=loop.call_soon_threadsafe,
             call_later=loop.call_later,

@@ -43,6 +43,8 @@ SCHEDULE = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/jobs/nightly"
 GROUP = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule-group/jobs"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/app"
 BACKUP = f"{BOOKS}/backup/01489173575360-b308cd7d"
+EXPORT = f"{BOOKS}/export/01695353076000-06e2188f"
+IMPORT = f"{BOOKS}/import/01658528578619-c4d4e311"
 COPIED = table_arn("Copied")
 TABLES = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/*"
 KEY = {"pk": {"S": "a"}}
@@ -120,6 +122,8 @@ DYNAMODB_ROWS = {
         INDEX, "DescribeContributorInsights", {"TableName": "Books", "IndexName": "by_title"}
     ),
     "DescribeEndpoints": on_all("DescribeEndpoints"),
+    "DescribeExport": on(EXPORT, "DescribeExport", {"ExportArn": EXPORT}),
+    "DescribeImport": on(IMPORT, "DescribeImport", {"ImportArn": IMPORT}),
     "DescribeKinesisStreamingDestination": on_table("DescribeKinesisStreamingDestination"),
     "DescribeLimits": on_all("DescribeLimits"),
     "DescribeTable": on_table("DescribeTable"),
@@ -142,9 +146,31 @@ DYNAMODB_ROWS = {
         },
         (("PartiQLInsert", BOOKS), ("PartiQLUpdate", BOOKS), ("PartiQLDelete", BOOKS)),
     ),
+    "ExportTableToPointInTime": Row(
+        {"TableArn": BOOKS, "S3Bucket": "files"},
+        (("ExportTableToPointInTime", BOOKS), ("s3:PutObject", "arn:aws:s3:::files/*")),
+    ),
     "GetItem": on_table("GetItem", Key=KEY),
     "GetResourcePolicy": on(STREAM, "GetResourcePolicy", {"ResourceArn": STREAM}),
     "ListBackups": on_all("ListBackups", f"{TABLES}/backup/*"),
+    "ImportTable": Row(
+        {
+            "S3BucketSource": {"S3Bucket": "files"},
+            "InputFormat": "CSV",
+            "TableCreationParameters": {
+                "TableName": "Books",
+                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            },
+        },
+        (
+            ("ImportTable", f"{BOOKS}/import/*"),
+            ("s3:ListBucket", "arn:aws:s3:::files"),
+            ("s3:GetObject", "arn:aws:s3:::files/*"),
+        ),
+    ),
+    "ListExports": on_all("ListExports", f"{TABLES}/export/*"),
+    "ListImports": on_all("ListImports", f"{TABLES}/import/*"),
     "ListContributorInsights": on_all("ListContributorInsights", TABLES),
     "ListTables": on_all("ListTables", TABLES),
     "ListTagsOfResource": on(BOOKS, "ListTagsOfResource", {"ResourceArn": BOOKS}),

@@ -25,6 +25,7 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
+from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.records import Records
 from partita.database.recovery.tasks import Run, Workplace, followed_tables, run_at_once
 from partita.database.response_cache import (
@@ -66,6 +67,7 @@ class Database:
         response_cache_bytes: int = RESPONSE_CACHE_BYTES,
         archive: Archive | None = None,
         run: Run = run_at_once,
+        buckets: Buckets | None = None,
     ) -> None:
         """`archive` has backups and the past of tables; `run` does what waits for it."""
         check_format(engine)
@@ -90,6 +92,8 @@ class Database:
             clock,
             self._in_background(run, call_from_thread),
             transient_seconds,
+            lambda name: f"arn:aws:dynamodb:{region}:{account_id}:table/{name}",
+            buckets or Buckets(),
         )
         recovery_jobs = RecoveryJobs(recovery, _random_id)
         other_jobs = [scaling.work, events.work, destinations.work, recovery_jobs.work]

@@ -62,6 +62,8 @@ READS: dict[str, ReadHandler] = {
     "DescribeContinuousBackups": _recovery("continuous", "describe_continuous_backups"),
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "DescribeEndpoints": account.describe_endpoints,
+    "DescribeExport": _recovery("exports", "describe_export"),
+    "DescribeImport": _recovery("imports", "describe_import"),
     "DescribeKinesisStreamingDestination": (
         kinesis_destinations.describe_kinesis_streaming_destination
     ),
@@ -78,6 +80,8 @@ READS: dict[str, ReadHandler] = {
     "GetShardIterator": streams.get_shard_iterator,
     "ListBackups": _recovery("backups", "list_backups"),
     "ListContributorInsights": contributor_insights.list_contributor_insights,
+    "ListExports": _recovery("exports", "list_exports"),
+    "ListImports": _recovery("imports", "list_imports"),
     "ListStreams": streams.list_streams,
     "ListTables": tables.list_tables,
     "ListTagsOfResource": tags.list_tags_of_resource,
@@ -104,6 +108,8 @@ WRITES: dict[str, WriteHandler] = {
     "EnableKinesisStreamingDestination": kinesis_destinations.enable_kinesis_streaming_destination,
     "ExecuteStatement": _partiql("statements", "execute_write"),
     "ExecuteTransaction": _partiql("transactions", "execute_writes"),
+    "ExportTableToPointInTime": _recovery("exports", "export_table_to_point_in_time"),
+    "ImportTable": _recovery("imports", "import_table"),
     "PutItem": items.put_item,
     "PutResourcePolicy": resource_policies.put_resource_policy,
     "RestoreTableFromBackup": _recovery("restores", "restore_table_from_backup"),

@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from partita.clock import Clock
+from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.manifests import (
     Chunk,
     Manifest,
@@ -62,6 +63,8 @@ class Workplace:
         clock: Clock,
         run: Run,
         transient_seconds: float,
+        table_arn: Callable[[str], str],
+        buckets: Buckets,
     ) -> None:
         self.catalog = catalog
         self.records = records
@@ -71,6 +74,8 @@ class Workplace:
         self.clock = clock
         self.run = run
         self.transient_seconds = transient_seconds
+        self.table_arn = table_arn
+        self.buckets = buckets
 
     def bases(self, table_id: str) -> list[Base]:
         """The oldest first."""
@@ -217,6 +222,7 @@ def run_at_once(work: Callable[[], Any]) -> Future[Any]:
     future: Future[Any] = Future()
     try:
         future.set_result(work())
-    except StorageError as error:
+    except Exception as error:
+        # Whatever it was, whoever waits hears of it.
         future.set_exception(error)
     return future

@@ -15,12 +15,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from partita.database.recovery.exporting import export
+from partita.database.recovery.importing import import_table
 from partita.database.recovery.manifests import collect_garbage
 from partita.database.recovery.records import (
     IN_PROGRESS,
     Backup,
     Base,
     Export,
+    Import,
 )
 from partita.database.recovery.tasks import Task, Workplace, restore, take_backup, take_base
 from partita.database.storage.recovery_log import LOGS, MICROSECONDS, log_files
@@ -115,8 +118,16 @@ class RecoveryJobs:
                 yield ("backup", backup.id), partial(take_backup, work, backup)
             else:
                 self._is_early = True
+        for record in work.records.of(Export):
+            if record.status == IN_PROGRESS:
+                arn = work.table_arn(record.table.name)
+                export_arn = f"{arn}/export/{record.id}"
+                if work.records.is_committed(record):
+                    yield ("export", record.id), partial(export, work, record, export_arn, arn)
+                else:
+                    self._is_early = True
         for table in work.catalog:
-            if table.recovery is None and table.origin is None:
+            if table.recovery is None and table.origin is None and table.import_id is None:
                 continue
             committed = work.catalog.committed(table)
             if committed != table:
@@ -128,6 +139,10 @@ class RecoveryJobs:
             origin = committed.origin
             if origin and origin.is_in_progress and origin == table.origin and origin.is_fixed:
                 yield ("restore", table.table_id), partial(restore, work, table, origin)
+            if committed.import_id is not None and table.import_id is not None:
+                asked = work.records.find(Import, table.import_id)
+                if asked is not None:
+                    yield ("import", asked.id), partial(import_table, work, asked, table)
 
     def _needs_base(self, table: Table) -> bool:
         if table.recovery is None:
@@ -154,9 +169,8 @@ class RecoveryJobs:
         waited = self._waiting.pop(key, None)
         savepoint = write_batch.savepoint()
         try:
-            if waited is not None:
-                waited.result()
-            future = task.send(write_batch)
+            failure = None if waited is None else waited.exception()
+            future = task.send(write_batch) if failure is None else task.throw(failure)
         except StopIteration:
             self._end(key)
         except StorageError as error:

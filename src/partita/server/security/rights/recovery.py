@@ -9,6 +9,7 @@ from partita.database.operations.context import Service
 from partita.server.security.rights.items import PREFIX, find_table, table_arn, tags_of
 from partita.server.security.rights.needs import Need, Request, Rights, policy_of
 
+S3: Final = "arn:aws:s3:::"
 COPY: Final = ("BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
 """What one who restores must be allowed to do with the new table (guide, "Using IAM")."""
 
@@ -53,11 +54,40 @@ def restore_to_point_in_time(service: Service, request: Request) -> Sequence[Nee
     )
 
 
+def export_table(service: Service, request: Request) -> Sequence[Need]:
+    table = find_table(service, request["TableArn"])
+    return (
+        Need(
+            f"{PREFIX}ExportTableToPointInTime",
+            table_arn(service, request["TableArn"]),
+            lambda: tags_of(table),
+            policy_of(table),
+        ),
+        Need("s3:PutObject", f"{S3}{request['S3Bucket']}/*"),
+    )
+
+
+def import_table(service: Service, request: Request) -> Sequence[Need]:
+    bucket = request["S3BucketSource"]["S3Bucket"]
+    name = request["TableCreationParameters"]["TableName"]
+    return (
+        Need(f"{PREFIX}ImportTable", f"{table_arn(service, name)}/import/*"),
+        Need("s3:ListBucket", f"{S3}{bucket}"),
+        Need("s3:GetObject", f"{S3}{bucket}/*"),
+    )
+
+
 RIGHTS: Final[dict[str, Rights]] = {
     "CreateBackup": _on_table("CreateBackup"),
     "DeleteBackup": _on_arn("DeleteBackup", "BackupArn"),
     "DescribeBackup": _on_arn("DescribeBackup", "BackupArn"),
     "DescribeContinuousBackups": _on_table("DescribeContinuousBackups"),
+    "DescribeExport": _on_arn("DescribeExport", "ExportArn"),
+    "DescribeImport": _on_arn("DescribeImport", "ImportArn"),
+    "ExportTableToPointInTime": export_table,
+    "ImportTable": import_table,
+    "ListExports": _on_any("ListExports", "export"),
+    "ListImports": _on_any("ListImports", "import"),
     "ListBackups": _on_any("ListBackups", "backup"),
     "RestoreTableFromBackup": restore_from_backup,
     "RestoreTableToPointInTime": restore_to_point_in_time,
