@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,9 @@ from partita.database.database import Database
 from partita.database.operations.context import ReadContext
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
+from partita.database.recovery.buckets import Buckets
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
+from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
 from partita.database.storage.engine import Engine, Snapshot
 from partita.database.storage.lmdb import LmdbEngine
@@ -67,6 +70,8 @@ ALONE = Leader("", "", is_here=True)
 MEMORY_FOLDER = Path("/dev/shm")
 KEYRING = "keyring"
 """The file of an encrypted folder's keys."""
+RECOVERY = "recovery"
+"""The folder of the archive, in the data folder."""
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
 UNPROTECTED = (
@@ -165,6 +170,8 @@ def serve(
             "schedules": schedules,
         }
         if storage is None:
+            options["buckets"] = Buckets(settings.buckets, settings_folder)
+            options["archive"] = open_archive(data, durable=durable)
             options["response_cache_bytes"] = (
                 RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
             )
@@ -301,8 +308,12 @@ def _embedded(
         # A new key counts from now on, when nobody else has the folder.
         keyring.begin()
         engine = options["sealed"] = _sealed(engine, keyring)
+        if options["archive"] is not None:
+            options["archive"] = _sealed_archive(options["archive"], keyring)
+    background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
     database = Database(
         engine,
+        run=background.submit,
         call_soon=loop.call_soon,
         call_from_thread=loop.call_soon_threadsafe,
         call_later=loop.call_later,
@@ -328,6 +339,7 @@ def _embedded(
         if key_watch is not None:
             key_watch.stop()
         await large_requests.stop()
+        background.shutdown(cancel_futures=True)
         database.close()
 
     return Served(database, operations, close, lambda: ALONE)
@@ -458,6 +470,12 @@ def _sealed(engine: Engine, keyring: Keyring) -> SealedEngine:
     from partita.database.storage.sealing.engine import SealedEngine
 
     return SealedEngine(engine, keyring)
+
+
+def _sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
+    from partita.database.storage.sealing.archive import SealedArchive
+
+    return SealedArchive(archive, keyring)
 
 
 def _key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:
@@ -631,3 +649,7 @@ def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
         # The folder goes at once: the open files live on until the process ends, however it ends.
         return LmdbEngine(Path(private), durable=False)
+
+
+def open_archive(folder: Path | None, *, durable: bool = True) -> Archive | None:
+    return None if folder is None else FolderArchive(folder / RECOVERY, durable=durable)

@@ -186,6 +186,58 @@ class InternalServerError(DynamoDBError):
     status = 500
 
 
+class TableNotFoundException(DynamoDBError):
+    pass
+
+
+class TableAlreadyExistsException(DynamoDBError):
+    pass
+
+
+class TableInUseException(DynamoDBError):
+    pass
+
+
+class BackupNotFoundException(DynamoDBError):
+    pass
+
+
+class BackupInUseException(DynamoDBError):
+    pass
+
+
+class ContinuousBackupsUnavailableException(DynamoDBError):
+    pass
+
+
+class PointInTimeRecoveryUnavailableException(DynamoDBError):
+    pass
+
+
+class InvalidRestoreTimeException(DynamoDBError):
+    pass
+
+
+class InvalidExportTimeException(DynamoDBError):
+    pass
+
+
+class ExportNotFoundException(DynamoDBError):
+    pass
+
+
+class ExportConflictException(DynamoDBError):
+    pass
+
+
+class ImportNotFoundException(DynamoDBError):
+    pass
+
+
+class ImportConflictException(DynamoDBError):
+    pass
+
+
 class StepFunctionsError(DynamoDBError):
     """What clients of workflows receive; codes and texts are those of AWS Step Functions."""
 

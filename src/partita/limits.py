@@ -55,6 +55,16 @@ PROVISIONED_UNITS_MAX: Final = 1_000_000_000_000
 ACCOUNT_CAPACITY_UNITS_MAX: Final = 80_000
 TABLE_CAPACITY_UNITS_MAX: Final = 40_000
 LIST_TABLES_PAGE_MAX: Final = 100
+LIST_BACKUPS_PAGE_MAX: Final = 100
+RECOVERY_DAYS_MAX: Final = 35
+SYSTEM_BACKUP_SECONDS: Final = 35 * 24 * 3600
+"""How long the backup of a deleted table is kept."""
+RESTORES_MAX: Final = 50
+IMPORTS_MAX: Final = 50
+"""At a time."""
+LIST_JOBS_PAGE_MAX: Final = 25
+"""Exports, imports and bulk operations."""
+IMPORT_TOKEN_SECONDS: Final = 8 * 3600
 LIST_INSIGHTS_PAGE_MAX: Final = 100
 ON_DEMAND_READ_UNITS: Final = 12_000
 ON_DEMAND_WRITE_UNITS: Final = 4_000

@@ -24,10 +24,16 @@ PLAIN_READS = dynamodb.PLAIN_READS
 
 def rights() -> dict[str, Rights]:
     """Which rights operations need. Imported when it is asked for: most servers start without."""
-    from partita.server.security.rights import items, statements, tables
+    from partita.server.security.rights import items, recovery, statements, tables
     from partita.streams.kinesis import rights as kinesis_rights
 
-    return {**items.RIGHTS, **statements.RIGHTS, **tables.RIGHTS, **kinesis_rights.RIGHTS}
+    return {
+        **items.RIGHTS,
+        **statements.RIGHTS,
+        **tables.RIGHTS,
+        **recovery.RIGHTS,
+        **kinesis_rights.RIGHTS,
+    }
 
 
 def forwarded_rights() -> dict[str, dict[str, Rights]]:

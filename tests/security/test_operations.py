@@ -24,6 +24,7 @@ from partita.server.monitoring.pages import PAGES
 from partita.server.rest import request_for
 from partita.server.security.directory import AccessKey, Directory, add_user
 from partita.server.security.pages import ACTIONS
+from partita.server.security.rights.recovery import COPY
 from partita.workflows.api.registry import OPERATIONS as STATES
 
 from .people import ACCOUNT, REGION, People, policy, statement, table_arn
@@ -41,6 +42,10 @@ FUNCTION = f"{LAMBDA_ARN}function:thumbs"
 SCHEDULE = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/jobs/nightly"
 GROUP = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule-group/jobs"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/app"
+BACKUP = f"{BOOKS}/backup/01489173575360-b308cd7d"
+EXPORT = f"{BOOKS}/export/01695353076000-06e2188f"
+IMPORT = f"{BOOKS}/import/01658528578619-c4d4e311"
+COPIED = table_arn("Copied")
 TABLES = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/*"
 KEY = {"pk": {"S": "a"}}
 ITERATOR = f"{STREAM}|1|{base64.urlsafe_b64encode(bytes(20)).decode()}"
@@ -83,6 +88,11 @@ def on_all(action: str, resource: str = "*", **request: Any) -> Row:
     return on(resource, action, request)
 
 
+def restoring(action: str, resource: str, **request: Any) -> Row:
+    copying = [(one, COPIED) for one in COPY]
+    return Row({"TargetTableName": "Copied", **request}, ((action, resource), *copying))
+
+
 KINESIS_DESTINATION = {"TableName": "Books", "StreamArn": EVENTS}
 DYNAMODB_ROWS = {
     "BatchExecuteStatement": on(BOOKS, "PartiQLSelect", {"Statements": [{"Statement": SELECT}]}),
@@ -90,6 +100,7 @@ DYNAMODB_ROWS = {
     "BatchWriteItem": on(
         BOOKS, "BatchWriteItem", {"RequestItems": {"Books": [{"DeleteRequest": {"Key": KEY}}]}}
     ),
+    "CreateBackup": on_table("CreateBackup", BackupName="nightly"),
     "CreateTable": Row(
         {
             "TableName": "Books",
@@ -101,13 +112,18 @@ DYNAMODB_ROWS = {
         },
         (("CreateTable", BOOKS), ("TagResource", BOOKS), ("PutResourcePolicy", BOOKS)),
     ),
+    "DeleteBackup": on(BACKUP, "DeleteBackup", {"BackupArn": BACKUP}),
     "DeleteItem": on_table("DeleteItem", Key=KEY),
     "DeleteResourcePolicy": on(BOOKS, "DeleteResourcePolicy", {"ResourceArn": BOOKS}),
     "DeleteTable": on_table("DeleteTable"),
+    "DescribeBackup": on(BACKUP, "DescribeBackup", {"BackupArn": BACKUP}),
+    "DescribeContinuousBackups": on_table("DescribeContinuousBackups"),
     "DescribeContributorInsights": on(
         INDEX, "DescribeContributorInsights", {"TableName": "Books", "IndexName": "by_title"}
     ),
     "DescribeEndpoints": on_all("DescribeEndpoints"),
+    "DescribeExport": on(EXPORT, "DescribeExport", {"ExportArn": EXPORT}),
+    "DescribeImport": on(IMPORT, "DescribeImport", {"ImportArn": IMPORT}),
     "DescribeKinesisStreamingDestination": on_table("DescribeKinesisStreamingDestination"),
     "DescribeLimits": on_all("DescribeLimits"),
     "DescribeTable": on_table("DescribeTable"),
@@ -130,8 +146,31 @@ DYNAMODB_ROWS = {
         },
         (("PartiQLInsert", BOOKS), ("PartiQLUpdate", BOOKS), ("PartiQLDelete", BOOKS)),
     ),
+    "ExportTableToPointInTime": Row(
+        {"TableArn": BOOKS, "S3Bucket": "files"},
+        (("ExportTableToPointInTime", BOOKS), ("s3:PutObject", "arn:aws:s3:::files/*")),
+    ),
     "GetItem": on_table("GetItem", Key=KEY),
     "GetResourcePolicy": on(STREAM, "GetResourcePolicy", {"ResourceArn": STREAM}),
+    "ListBackups": on_all("ListBackups", f"{TABLES}/backup/*"),
+    "ImportTable": Row(
+        {
+            "S3BucketSource": {"S3Bucket": "files"},
+            "InputFormat": "CSV",
+            "TableCreationParameters": {
+                "TableName": "Books",
+                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            },
+        },
+        (
+            ("ImportTable", f"{BOOKS}/import/*"),
+            ("s3:ListBucket", "arn:aws:s3:::files"),
+            ("s3:GetObject", "arn:aws:s3:::files/*"),
+        ),
+    ),
+    "ListExports": on_all("ListExports", f"{TABLES}/export/*"),
+    "ListImports": on_all("ListImports", f"{TABLES}/import/*"),
     "ListContributorInsights": on_all("ListContributorInsights", TABLES),
     "ListTables": on_all("ListTables", TABLES),
     "ListTagsOfResource": on(BOOKS, "ListTagsOfResource", {"ResourceArn": BOOKS}),
@@ -148,6 +187,10 @@ DYNAMODB_ROWS = {
         },
     ),
     "Scan": on_table("Scan"),
+    "RestoreTableFromBackup": restoring("RestoreTableFromBackup", BACKUP, BackupArn=BACKUP),
+    "RestoreTableToPointInTime": restoring(
+        "RestoreTableToPointInTime", BOOKS, SourceTableName="Books", UseLatestRestorableTime=True
+    ),
     "TagResource": on(
         BOOKS, "TagResource", {"ResourceArn": BOOKS, "Tags": [{"Key": "a", "Value": "b"}]}
     ),
@@ -183,6 +226,10 @@ DYNAMODB_ROWS = {
         ),
     ),
     "UntagResource": on(BOOKS, "UntagResource", {"ResourceArn": BOOKS, "TagKeys": ["a"]}),
+    "UpdateContinuousBackups": on_table(
+        "UpdateContinuousBackups",
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+    ),
     "UpdateContributorInsights": on_table(
         "UpdateContributorInsights", ContributorInsightsAction="ENABLE"
     ),

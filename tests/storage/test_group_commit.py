@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from partita.clock import system_clock
-from partita.database.storage.engine import Changes
+from partita.database.storage.engine import Changes, CommitArchive
 from partita.database.storage.group_commit import GroupCommit
 from partita.database.storage.write_batch import WriteBatch
 from partita.errors import RequestError, StorageError
@@ -58,6 +58,9 @@ class FakeEngine:
     ) -> Iterator[tuple[bytes, bytes]]:
         pairs = sorted((key, value) for key, value in self.shown.items() if start <= key < stop)
         return iter(pairs[::-1] if reverse else pairs)
+
+    def archive_to(self, archive: CommitArchive) -> None:
+        pass
 
     def refresh(self) -> None:
         self.shown = dict(self.stored)

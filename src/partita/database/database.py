@@ -6,7 +6,10 @@ safe. All of it happens on one thread; only the disk is waited for on another.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
@@ -22,18 +25,24 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
+from partita.database.recovery.buckets import Buckets
+from partita.database.recovery.records import Records
+from partita.database.recovery.tasks import Run, Workplace, followed_tables, run_at_once
 from partita.database.response_cache import (
     RESPONSE_CACHE_BYTES,
     ResponseCache,
     response_caches,
 )
+from partita.database.storage.archive import Archive, MemoryArchive
 from partita.database.storage.engine import Changes, Engine, Sealed
 from partita.database.storage.group_commit import CallSoon, GroupCommit
+from partita.database.storage.recovery_log import RecoveryLog
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables.catalog import Catalog, check_format
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
 from partita.database.upkeep.jobs import Jobs
+from partita.database.upkeep.recovery import RecoveryJobs
 from partita.database.upkeep.resealing import Resealing
 from partita.database.upkeep.scaling import Scaling
 from partita.database.upkeep.worker import CallLater, Worker
@@ -58,7 +67,11 @@ class Database:
         is_lenient: bool = False,
         response_cache_bytes: int = RESPONSE_CACHE_BYTES,
         sealed: Sealed | None = None,
+        archive: Archive | None = None,
+        run: Run = run_at_once,
+        buckets: Buckets | None = None,
     ) -> None:
+        """`archive` has backups and the past of tables; `run` does what waits for it."""
         check_format(engine)
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
@@ -69,16 +82,34 @@ class Database:
         scaling = Scaling(catalog, snapshot, clock, ledger, schedules)
         events = EventJobs(event_streams, snapshot, clock)
         destinations = DestinationJobs(catalog, event_streams, snapshot, region)
-        other_jobs = [scaling.work, events.work, destinations.work]
+        archive = archive or MemoryArchive()
+        self._recovery_log = RecoveryLog(archive, clock, snapshot)
+        records = Records(snapshot)
+        recovery = Workplace(
+            catalog,
+            records,
+            snapshot,
+            archive,
+            self._recovery_log,
+            clock,
+            self._in_background(run, call_from_thread),
+            transient_seconds,
+            lambda name: f"arn:aws:dynamodb:{region}:{account_id}:table/{name}",
+            buckets or Buckets(),
+        )
+        recovery_jobs = RecoveryJobs(recovery, _random_id)
+        other_jobs = [scaling.work, events.work, destinations.work, recovery_jobs.work]
         if sealed is not None:
             other_jobs.append(Resealing(sealed, catalog, event_streams, snapshot).work)
-        jobs = Jobs(catalog, snapshot, clock, stopwatch, other_jobs)
+        jobs = Jobs(catalog, snapshot, clock, stopwatch, other_jobs, recovery_jobs.is_kept)
 
         def forget_lost_commit(failure: StorageError) -> InternalServerError:
             catalog.reload()
             event_streams.reload()
+            records.reload()
             self._apply_catalog()
             jobs.restart()
+            recovery_jobs.restart()
             return InternalServerError(str(failure))
 
         self._commits = GroupCommit(
@@ -102,11 +133,15 @@ class Database:
             event_streams,
             Throughput(clock),
             is_lenient=is_lenient,
+            recovery=recovery,
         )
         self.service.meter()
+        engine.archive_to(self._recovery_log)
+        self._follow_tables()
         self.reads = ReadContext(self.service, snapshot, self._commits.is_held)
         catalog.on_change = self._on_catalog_change
         event_streams.on_change = self._worker.wake
+        records.on_change = self._on_records_change
 
     @property
     def latest(self) -> LatestState:
@@ -155,10 +190,33 @@ class Database:
         self._apply_catalog()
         self._worker.wake()
 
+    def _on_records_change(self) -> None:
+        self._follow_tables()
+        self._worker.wake()
+
     def _apply_catalog(self) -> None:
         """Adapt to the tables that there are now."""
         self.clear_response_caches()
         self.service.meter()
+        self._follow_tables()
+
+    def _follow_tables(self) -> None:
+        """Keep the commits of tables with recovery on, and of those that are being backed up."""
+        assert self.service.recovery is not None
+        self._recovery_log.follow(followed_tables(self.service.recovery))
+        is_following = self._recovery_log.is_following
+        self._commits.archive = self._recovery_log if is_following else None
+
+    def _in_background(self, run: Run, call_from_thread: CallSoon) -> Run:
+        """Go on with the background work when something is done that it waits for."""
+
+        def start(work: Callable[[], Any]) -> Future[Any]:
+            future = run(work)
+            if not future.done():
+                future.add_done_callback(lambda _: call_from_thread(self._worker.wake))
+            return future
+
+        return start
 
     def write(
         self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]
@@ -172,3 +230,7 @@ class Database:
         self._worker.stop()
         self._commits.close()
         self._engine.close()
+
+
+def _random_id() -> str:
+    return str(uuid.uuid4())

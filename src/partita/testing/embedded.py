@@ -17,6 +17,7 @@ from partita.database.capacity.ledger import MODES, OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.operations.context import Request, WriteContext
 from partita.database.response_cache import ResponseCache
+from partita.database.storage.archive import MemoryArchive
 from partita.database.storage.branch import BranchEngine
 from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.dispatch import Dispatcher, Done
@@ -40,8 +41,10 @@ class Database:
         transient_seconds: float,
         capacity: str = OFF,
         schedules: Sequence[ScheduledChange] = (),
+        archive: MemoryArchive | None = None,
     ) -> None:
         self.clock = clock
+        self._archive = archive or MemoryArchive()
         self.faults = faults
         self._engine = engine
         self._transient_seconds = transient_seconds
@@ -59,6 +62,7 @@ class Database:
             transient_seconds=transient_seconds,
             capacity=capacity,
             schedules=schedules,
+            archive=self._archive,
         )
         self._operations.service.check_policy = _policy_problem
         self._dispatcher = Dispatcher(
@@ -96,7 +100,8 @@ class Database:
             faults = Faults(self.faults.seed)
             engine = self._engine.branch()
             clock, mode = self.clock.copy(), self._operations.service.ledger.mode
-            branch = Database(engine, clock, faults, self._transient_seconds, mode)
+            archive = self._archive.copy()
+            branch = Database(engine, clock, faults, self._transient_seconds, mode, archive=archive)
             branch._parent = self
             self._branches.add(branch)
         return branch

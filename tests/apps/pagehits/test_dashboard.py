@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -87,9 +88,7 @@ def test_titles_and_figures_are_shown(short: Pipeline, browser: Browser) -> None
     wait_for(lambda: " s" in text(browser, "[data-figure=behind]"))
     wait_for(lambda: "%" in text(browser, "[data-figure='lists from memory']"))
     for chart in ("#units", "#durations"):
-        wait_for(
-            lambda chart=chart: browser.evaluate(f"!!document.querySelector('{chart} polyline')")
-        )
+        wait_for(partial(browser.evaluate, f"!!document.querySelector('{chart} polyline')"))
     assert "allowed 1000" in text(browser, "#units")
     assert browser.complaints == []
 

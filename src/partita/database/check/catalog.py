@@ -16,6 +16,7 @@ from partita.database.check.captures import capture_logs
 from partita.database.check.changes import stream_prefixes
 from partita.database.check.events import event_prefixes
 from partita.database.check.findings import Finding, Folder, at
+from partita.database.recovery import layout as recovery_layout
 from partita.database.storage.engine import prefix_end
 from partita.database.tables import layout
 from partita.database.tables.catalog import LAST_KEY, decode_table
@@ -89,7 +90,7 @@ def nothing_is_unknown(folder: Folder) -> Iterator[Finding]:
     """Every key belongs to a table, an index, the folder itself, or what is being removed."""
     if folder.has_unreadable_entries:
         return
-    known = [layout.FORMAT_KEY, layout.NUMBERS_KEY]
+    known = [layout.FORMAT_KEY, layout.NUMBERS_KEY, recovery_layout.RECORDS]
     known += [layout.CATALOG, layout.TOKENS, layout.TOKEN_TIMES, layout.LEFTOVERS]
     known += [prefix for table in folder.tables for prefix in _prefixes(table)]
     known += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]

@@ -16,6 +16,7 @@ from partita.clock import Clock, Stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.events.streams import EventStreams
 from partita.database.events.throughput import Throughput
+from partita.database.recovery.tasks import Workplace
 from partita.database.storage.engine import Snapshot
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
@@ -61,6 +62,9 @@ class Service:
     """Which key data is encrypted under, if it is."""
     check_policy: Callable[[str, str], str] = _allow_any_policy
     """What is wrong with a policy for the resource of an ARN, if anything is."""
+
+    recovery: Workplace | None = None
+    """Where backups and the past of tables are, unless requests are decided elsewhere."""
 
     def new_key_secret(self) -> bytes:
         """What the hashes of a table's partition keys are keyed with."""

@@ -34,24 +34,36 @@ from partita.database.operations.data_plane import (
 from partita.database.operations.streams import streams
 
 
-def _partiql(module: str, name: str) -> Callable[..., Any]:
-    """A handler that is imported with the first statement: servers without one start faster."""
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """A handler that is imported with its first request: servers without one start faster."""
 
     @cache
     def load() -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(
-            import_module(f"partita.database.operations.partiql.{module}"), name
+            import_module(f"partita.database.operations.{module}"), name
         )
         return function
 
     return lambda *given: load()(*given)
 
 
+def _partiql(module: str, name: str) -> Callable[..., Any]:
+    return _later(f"partiql.{module}", name)
+
+
+def _recovery(module: str, name: str) -> Callable[..., Any]:
+    return _later(f"recovery.{module}", name)
+
+
 READS: dict[str, ReadHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_reads"),
     "BatchGetItem": batches.batch_get_item,
+    "DescribeBackup": _recovery("backups", "describe_backup"),
+    "DescribeContinuousBackups": _recovery("continuous", "describe_continuous_backups"),
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "DescribeEndpoints": account.describe_endpoints,
+    "DescribeExport": _recovery("exports", "describe_export"),
+    "DescribeImport": _recovery("imports", "describe_import"),
     "DescribeKinesisStreamingDestination": (
         kinesis_destinations.describe_kinesis_streaming_destination
     ),
@@ -66,7 +78,10 @@ READS: dict[str, ReadHandler] = {
     "GetRecords": streams.get_records,
     "GetResourcePolicy": resource_policies.get_resource_policy,
     "GetShardIterator": streams.get_shard_iterator,
+    "ListBackups": _recovery("backups", "list_backups"),
     "ListContributorInsights": contributor_insights.list_contributor_insights,
+    "ListExports": _recovery("exports", "list_exports"),
+    "ListImports": _recovery("imports", "list_imports"),
     "ListStreams": streams.list_streams,
     "ListTables": tables.list_tables,
     "ListTagsOfResource": tags.list_tags_of_resource,
@@ -84,7 +99,9 @@ PLAIN_READS: dict[str, PlainHandler] = {
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_writes"),
     "BatchWriteItem": batches.batch_write_item,
+    "CreateBackup": _recovery("backups", "create_backup"),
     "CreateTable": tables.create_table,
+    "DeleteBackup": _recovery("backups", "delete_backup"),
     "DeleteItem": items.delete_item,
     "DeleteResourcePolicy": resource_policies.delete_resource_policy,
     "DeleteTable": tables.delete_table,
@@ -94,11 +111,16 @@ WRITES: dict[str, WriteHandler] = {
     "EnableKinesisStreamingDestination": kinesis_destinations.enable_kinesis_streaming_destination,
     "ExecuteStatement": _partiql("statements", "execute_write"),
     "ExecuteTransaction": _partiql("transactions", "execute_writes"),
+    "ExportTableToPointInTime": _recovery("exports", "export_table_to_point_in_time"),
+    "ImportTable": _recovery("imports", "import_table"),
     "PutItem": items.put_item,
     "PutResourcePolicy": resource_policies.put_resource_policy,
+    "RestoreTableFromBackup": _recovery("restores", "restore_table_from_backup"),
+    "RestoreTableToPointInTime": _recovery("restores", "restore_table_to_point_in_time"),
     "TagResource": tags.tag_resource,
     "TransactWriteItems": transactions.transact_write_items,
     "UntagResource": tags.untag_resource,
+    "UpdateContinuousBackups": _recovery("continuous", "update_continuous_backups"),
     "UpdateContributorInsights": contributor_insights.update_contributor_insights,
     "UpdateItem": items.update_item,
     "UpdateKinesisStreamingDestination": kinesis_destinations.update_kinesis_streaming_destination,

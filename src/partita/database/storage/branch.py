@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from partita.database.storage.engine import Changes, Snapshot
+from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.database.storage.overlay import Overlay, Pair
 from partita.errors import StorageError
 
@@ -85,6 +85,9 @@ class BranchEngine:
         if any(type(value) is not bytes and value is not None for value in changes.values()):
             raise StorageError("The commit could not be kept: a value is not bytes.")
         self._unseen.append(dict(changes))
+
+    def archive_to(self, archive: CommitArchive) -> None:
+        """Nothing is replayed here."""
 
     def close(self) -> None:
         self._unseen.clear()

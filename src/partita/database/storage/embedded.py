@@ -26,7 +26,7 @@ from threading import Thread
 from typing import Final
 
 from partita.clock import Stopwatch, system_stopwatch
-from partita.database.storage.engine import Changes, Snapshot
+from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.database.storage.lmdb import LmdbEngine, cannot_open, cannot_write, opened_tree
 from partita.database.storage.overlay import Overlay, Pair
 from partita.database.storage.write_ahead_log import Contents, WriteAheadLog, read_log
@@ -68,9 +68,16 @@ class EmbeddedSnapshot:
 class Checkpoint:
     """Changes on their way into the tree: first their pairs, then on its own thread the commit."""
 
-    def __init__(self, tree: LmdbEngine, overlay: Overlay, log: WriteAheadLog) -> None:
+    def __init__(
+        self,
+        tree: LmdbEngine,
+        overlay: Overlay,
+        log: WriteAheadLog,
+        archive: CommitArchive | None,
+    ) -> None:
         self._commit = tree.begin_commit()
         self._log = log
+        self._archive = archive
         self._values = overlay.values
         self._keys = overlay.ordered_keys()
         self._place = 0
@@ -110,6 +117,8 @@ class Checkpoint:
     def _finish(self) -> None:
         try:
             self._commit.finish()
+            if self._archive is not None:
+                self._archive.flush()
             self._log.clear()
         except Exception as error:
             # Whatever it was: only what has come to its end may leave memory.
@@ -150,6 +159,9 @@ class EmbeddedEngine:
         if not newer.commits:
             # Never in the older one: the tree may lack what it has.
             self._log.begin(self._generation)
+        self._replayed = [*older.commits, *newer.commits]
+        """Commits of a former process, until an archive has them."""
+        self._archive: CommitArchive | None = None
         self._unseen: list[Changes] = []
         """Commits since the last refresh."""
         self._checkpoint: Checkpoint | None = None
@@ -206,6 +218,12 @@ class EmbeddedEngine:
         self._unseen.clear()
         self._advance_checkpoint(count)
 
+    def archive_to(self, archive: CommitArchive) -> None:
+        for changes in self._replayed:
+            archive.keep(changes)
+        self._replayed = []
+        self._archive = archive
+
     def close(self) -> None:
         try:
             self._checkpoint_everything()
@@ -225,6 +243,8 @@ class EmbeddedEngine:
             changes.update(unseen)
         self._is_tree_ahead = True
         self._tree.commit(changes)
+        if self._archive is not None:
+            self._archive.flush()
         try:
             # The older one first: its commits must not come back over those of the newer.
             for generation in (self._generation + 1, self._generation):
@@ -261,7 +281,7 @@ class EmbeddedEngine:
             self._active_bytes = 0
             self._switch_logs()
         full = self._logs[1 - self._generation % 2]
-        self._checkpoint = Checkpoint(self._tree, snapshot.frozen, full)
+        self._checkpoint = Checkpoint(self._tree, snapshot.frozen, full, self._archive)
         return self._checkpoint
 
     def _end_checkpoint(self, failure: Exception | None) -> None:

@@ -28,6 +28,22 @@ class Snapshot(Reader, Protocol):
         ...
 
 
+class CommitArchive(Protocol):
+    """Who keeps commits for longer than the engine does."""
+
+    def stamp(self, changes: dict[bytes, bytes | None]) -> None:
+        """Before the commit: give it its time."""
+        ...
+
+    def keep(self, changes: Changes) -> None:
+        """After the commit, from the thread that made it."""
+        ...
+
+    def flush(self) -> None:
+        """Returns when all that was kept is safe. From any thread."""
+        ...
+
+
 class Engine(Protocol):
     @property
     def waits_for_disk(self) -> bool:
@@ -44,6 +60,11 @@ class Engine(Protocol):
 
     def commit(self, changes: Changes) -> None:
         """Make all changes or none; `None` deletes. Returns when they are as safe as configured."""
+        ...
+
+    def archive_to(self, archive: CommitArchive) -> None:
+        """Let an archive keep what a former process may not have flushed, and from now on flush it
+        before a commit is forgotten that would be replayed after a crash."""
         ...
 
     def close(self) -> None: ...

@@ -19,7 +19,7 @@ from threading import Thread
 from typing import Any, Final
 
 from partita.clock import Clock
-from partita.database.storage.engine import Changes, Engine
+from partita.database.storage.engine import Changes, CommitArchive, Engine
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.errors import PartitaError, RequestError, StorageError
 
@@ -71,6 +71,8 @@ class GroupCommit(LatestState):
         self._call_later = call_later
         self._on_commit = on_commit
         self._on_lost_commit = on_lost_commit
+        self.archive: CommitArchive | None = None
+        """Who keeps commits, while there is a reason to."""
         self._gathering = _Group()
         self._committing: _Group | None = None
         self._is_scheduled = False
@@ -174,7 +176,12 @@ class GroupCommit(LatestState):
     def _commit(self, group: _Group) -> None:
         try:
             if group.changes:
+                archive = self.archive
+                if archive is not None:
+                    archive.stamp(group.changes)
                 self._engine.commit(group.changes)
+                if archive is not None:
+                    archive.keep(group.changes)
         except StorageError as error:
             group.failure = error
         except Exception as error:

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import lmdb
 
-from partita.database.storage.engine import Changes, Snapshot
+from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.database.storage.lmdb_pages import check_pages
 from partita.errors import StorageError
 
@@ -92,6 +92,9 @@ class LmdbEngine:
 
     def begin_commit(self) -> LmdbCommit:
         return LmdbCommit(self._folder, self._environment)
+
+    def archive_to(self, archive: CommitArchive) -> None:
+        """Nothing is replayed here."""
 
     def close(self) -> None:
         self._snapshot.close()

@@ -105,6 +105,11 @@ def leftover_prefix(leftover_storage_key: bytes) -> bytes:
     return leftover_storage_key[1:]
 
 
+def leftover_owner(leftover_storage_key: bytes) -> int:
+    """The number of the table or stream that it was left by."""
+    return int.from_bytes(leftover_storage_key[2 : 2 + _TABLE.size], "big")
+
+
 def items_prefix(table_number: int) -> bytes:
     return ITEMS + _TABLE.pack(table_number)
 

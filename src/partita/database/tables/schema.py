@@ -22,6 +22,8 @@ from partita.limits import DECREASE_SECONDS, DECREASES_PER_DAY
 KEYS_ONLY, INCLUDE, ALL = "KEYS_ONLY", "INCLUDE", "ALL"
 CREATING, ACTIVE, UPDATING, DELETING = "CREATING", "ACTIVE", "UPDATING", "DELETING"
 DAY = 24 * 3600
+NOT_BEFORE_LOADED = 253_402_300_800.0
+"""When a table settles whose items are still being restored or imported: in the year 10000."""
 PROVISIONED, PAY_PER_REQUEST = "PROVISIONED", "PAY_PER_REQUEST"
 
 
@@ -90,6 +92,32 @@ class ResourcePolicy(msgspec.Struct, frozen=True):
     revision_id: str
 
 
+class RecoverySetting(msgspec.Struct, frozen=True):
+    """Point-in-time recovery, while it is on."""
+
+    period_days: int
+    enabled_at: float
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the items of a restored table come from."""
+
+    table_arn: str
+    table_id: str
+    restored_to: float
+    backup_arn: str | None = None
+    manifest: str | None = None
+    """Of the backup."""
+    stamp: int | None = None
+    """Which moment is restored, where it is not that of a backup; 0 for the latest."""
+    is_in_progress: bool = True
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is known what is restored."""
+        return self.manifest is not None or bool(self.stamp)
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     name: str
     number: int
@@ -134,6 +162,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     resource_policy: ResourcePolicy | None = None
     stream_policies: dict[str, ResourcePolicy] = {}
     """By the labels of the streams."""
+    recovery: RecoverySetting | None = None
+    origin: Origin | None = None
+    import_id: str | None = None
+    """Of the import that fills it, until that is complete."""
 
     @cached_property
     def key_attributes(self) -> tuple[KeyAttribute, ...]:
@@ -154,6 +186,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def global_indexes(self) -> list[Index]:
         return [index for index in self.indexes if not index.is_local]
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether its items are being restored or imported."""
+        return self.import_id is not None or (
+            self.origin is not None and self.origin.is_in_progress
+        )
 
     @property
     def has_changing_index(self) -> bool:

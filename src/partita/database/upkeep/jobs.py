@@ -45,12 +45,15 @@ class Jobs:
         clock: Clock,
         stopwatch: Stopwatch,
         other_jobs: Sequence[Callable[[WriteBatch], bool]] = (),
+        is_kept: Callable[[bytes], bool] = lambda prefix: False,
     ) -> None:
+        """`is_kept` says which data of deleted tables is still needed."""
         self._catalog = catalog
         self._snapshot = snapshot
         self._clock = clock
         self._stopwatch = stopwatch
         self._other_jobs = other_jobs
+        self._is_kept = is_kept
         self._visited: dict[tuple[int, str], bytes] = {}
 
     def restart(self) -> None:
@@ -86,10 +89,12 @@ class Jobs:
     def _remove_leftovers(self, write_batch: WriteBatch) -> bool:
         """Remove the data of deleted tables and indexes."""
         leftovers = self._snapshot.range(layout.LEFTOVERS, prefix_end(layout.LEFTOVERS))
-        leftover = next(leftovers, None)
-        if leftover is None:
+        for leftover in leftovers:
+            prefix = layout.leftover_prefix(leftover[0])
+            if not self._is_kept(prefix):
+                break
+        else:
             return False
-        prefix = layout.leftover_prefix(leftover[0])
         pairs = islice(self._snapshot.range(prefix, prefix_end(prefix)), PIECE_KEYS)
         keys = [key for key, _ in pairs]
         for key in keys:

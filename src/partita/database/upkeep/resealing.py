@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from partita.database.changes.streams import all_streams
 from partita.database.events.streams import EventStreams
-from partita.database.storage.engine import Sealed, Snapshot
+from partita.database.storage.engine import Sealed, Snapshot, prefix_end
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.catalog import LAST_KEY, Catalog
@@ -62,5 +62,7 @@ class Resealing:
         numbers.update(stream.number for stream in all_streams(self._snapshot))
         for table in self._catalog:
             numbers.update(one.log for one in table.destinations)
+        for leftover, _ in self._snapshot.range(layout.LEFTOVERS, prefix_end(layout.LEFTOVERS)):
+            numbers.add(layout.leftover_owner(leftover))
         last = int.from_bytes(self._snapshot.get(layout.NUMBERS_KEY) or b"", "big")
         self._sealed.retain(numbers, last)

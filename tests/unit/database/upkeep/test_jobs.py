@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.database.database import Database
-from partita.database.storage.engine import Changes, Snapshot
+from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.database.storage.group_commit import GATHER_SECONDS
 from partita.database.storage.lmdb import LmdbEngine
 from partita.database.tables import layout
@@ -54,6 +54,9 @@ class Disk:
 
     def snapshot(self) -> Snapshot:
         return self._engine.snapshot()
+
+    def archive_to(self, archive: CommitArchive) -> None:
+        pass
 
     def refresh(self) -> None:
         self._engine.refresh()

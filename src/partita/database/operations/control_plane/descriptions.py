@@ -14,6 +14,7 @@ from partita.database.tables.schema import (
     DELETING,
     UPDATING,
     Index,
+    Origin,
     Table,
     Throughput,
 )
@@ -36,7 +37,7 @@ def description_of(
         **design,
         "TableName": table.name,
         "TableStatus": status,
-        "ProvisionedThroughput": _throughput(table.throughput, service.clock()),
+        "ProvisionedThroughput": throughput_of(table.throughput, service.clock()),
         "TableSizeBytes": statistics.size_bytes,
         "ItemCount": statistics.item_count,
         "TableArn": arn,
@@ -54,8 +55,8 @@ def _design(service: Service, reader: Reader, table: Table, status: str) -> Desc
             {"AttributeName": name, "AttributeType": kind}
             for name, kind in table.attribute_types.items()
         ],
-        "KeySchema": _key_schema((table.partition,), table.sort_attributes),
-        "CreationDateTime": _seconds(table.created_at),
+        "KeySchema": key_schema((table.partition,), table.sort_attributes),
+        "CreationDateTime": rounded(table.created_at),
     }
     if local := table.local_indexes:
         design["LocalSecondaryIndexes"] = [
@@ -75,7 +76,7 @@ def _settings(service: Service, table: Table, arn: str, status: str) -> Descript
         summary: Description = {"BillingMode": table.billing_mode}
         if status == ACTIVE:
             # Present once the change is done (recorded).
-            summary["LastUpdateToPayPerRequestDateTime"] = _seconds(table.on_demand_since)
+            summary["LastUpdateToPayPerRequestDateTime"] = rounded(table.on_demand_since)
         settings["BillingModeSummary"] = summary
     if table.on_demand_throughput is not None:
         settings["OnDemandThroughput"] = table.on_demand_throughput
@@ -92,17 +93,30 @@ def _settings(service: Service, table: Table, arn: str, status: str) -> Descript
     if table.table_class is not None:
         class_summary: Description = {"TableClass": table.table_class}
         if table.table_class_changed_at is not None:
-            class_summary["LastUpdateDateTime"] = _seconds(table.table_class_changed_at)
+            class_summary["LastUpdateDateTime"] = rounded(table.table_class_changed_at)
         settings["TableClassSummary"] = class_summary
+    if table.origin is not None:
+        settings["RestoreSummary"] = _restore_summary(table.origin)
     return settings
+
+
+def _restore_summary(origin: Origin) -> Description:
+    summary: Description = {
+        "SourceTableArn": origin.table_arn,
+        "RestoreDateTime": rounded(origin.restored_to),
+        "RestoreInProgress": origin.is_in_progress,
+    }
+    if origin.backup_arn is not None:
+        summary["SourceBackupArn"] = origin.backup_arn
+    return summary
 
 
 def _describe_index(service: Service, reader: Reader, table: Table, index: Index) -> Description:
     statistics = read_statistics(reader, table.number, index.number)
     return {
         "IndexName": index.name,
-        "KeySchema": _key_schema(index.partition, index.sort),
-        "Projection": _projection(index),
+        "KeySchema": key_schema(index.partition, index.sort),
+        "Projection": projection_of(index),
         "IndexSizeBytes": statistics.size_bytes,
         "ItemCount": statistics.item_count,
         "IndexArn": f"{service.table_arn(table.name)}/index/{index.name}",
@@ -115,7 +129,7 @@ def _describe_global(
     description = _describe_index(service, reader, table, index)
     status = CREATING if table_status == CREATING else index.status
     description["IndexStatus"] = status
-    description["ProvisionedThroughput"] = _throughput(index.throughput, service.clock())
+    description["ProvisionedThroughput"] = throughput_of(index.throughput, service.clock())
     if status == CREATING and table_status != CREATING:
         # Resources are allocated while the table is UPDATING, then the index is backfilled.
         # (Guide, "Managing global secondary indexes".)
@@ -134,7 +148,7 @@ def _warm(
     return {**warm_throughput(table.billing_mode, units, asked), "Status": shown}
 
 
-def _key_schema(
+def key_schema(
     partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]
 ) -> list[Description]:
     return [{"AttributeName": attribute.name, "KeyType": "HASH"} for attribute in partition] + [
@@ -142,26 +156,26 @@ def _key_schema(
     ]
 
 
-def _projection(index: Index) -> Description:
+def projection_of(index: Index) -> Description:
     projection: Description = {"ProjectionType": index.projection_type}
     if index.non_key_attributes:
         projection["NonKeyAttributes"] = list(index.non_key_attributes)
     return projection
 
 
-def _throughput(throughput: Throughput, now: float) -> Description:
+def throughput_of(throughput: Throughput, now: float) -> Description:
     description: Description = {
         "NumberOfDecreasesToday": throughput.decreases_today(now),
         "ReadCapacityUnits": throughput.read_units,
         "WriteCapacityUnits": throughput.write_units,
     }
     if throughput.increased_at is not None:
-        description["LastIncreaseDateTime"] = _seconds(throughput.increased_at)
+        description["LastIncreaseDateTime"] = rounded(throughput.increased_at)
     if throughput.decreased_at is not None:
-        description["LastDecreaseDateTime"] = _seconds(throughput.decreased_at)
+        description["LastDecreaseDateTime"] = rounded(throughput.decreased_at)
     return description
 
 
-def _seconds(time: float) -> float:
+def rounded(time: float) -> float:
     """Timestamps are seconds with three decimals."""
     return round(time, 3)

@@ -47,7 +47,7 @@ def create_table(context: WriteContext, request: Request) -> bytes:
     name = request["TableName"]
     billing_mode = request.get("BillingMode", PROVISIONED)
     definitions.check_throughput(billing_mode, request.get("ProvisionedThroughput"))
-    table = _new_table(service, request, name, billing_mode)
+    table = new_table(service, request, name, billing_mode)
     if service.catalog.find(name) is not None:
         raise ResourceInUseException(f"Table already exists: {name}")
     table = replace(table, number=next_table_number(context.write_batch))
@@ -83,6 +83,11 @@ def delete_table(context: WriteContext, request: Request) -> bytes:
             "Disable deletion protection first."
         )
     response = _answer(context, table, DELETING)
+    if table.recovery is not None:
+        # Imported here: the operations of recovery create tables too.
+        from partita.database.operations.recovery.backups import back_up_deleted_table
+
+        back_up_deleted_table(service, context.write_batch, table)
     if service.transient_seconds:
         service.catalog.save(context.write_batch, _in_transition(service, table, DELETING))
     else:
@@ -163,7 +168,7 @@ def _resource_policy(service: Service, request: Request, name: str) -> ResourceP
     return new_policy(service, request["ResourcePolicy"], service.table_arn(name))
 
 
-def _new_table(service: Service, request: Request, name: str, billing_mode: str) -> Table:
+def new_table(service: Service, request: Request, name: str, billing_mode: str) -> Table:
     types = definitions.attribute_types(request["AttributeDefinitions"])
     keys = definitions.table_keys(request["KeySchema"], types)
     numbers = count(1)

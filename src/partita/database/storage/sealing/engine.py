@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 from cryptography.exceptions import InvalidTag
 
-from partita.database.storage.engine import Changes, Engine, Snapshot
+from partita.database.storage.engine import Changes, CommitArchive, Engine, Snapshot
 from partita.database.storage.sealing.cipher import EPOCH_BYTES, TAG_BYTES, Damaged, derived
 from partita.database.storage.sealing.keyring import FOLDER, Keyring
 from partita.errors import StorageError
@@ -76,7 +76,8 @@ def ended_by(key: bytes, value: bytes | None) -> int | None:
     """The number of the table or stream that this change is the end of, if it is one."""
     space = key[0]
     if space == LEFTOVERS:
-        is_end = value is not None and len(key) == 1 + NUMBER_END and key[1] in WHOLE
+        # A backup may read what is left until it is removed.
+        is_end = value is None and len(key) == 1 + NUMBER_END and key[1] in WHOLE
         return int.from_bytes(key[2:], "big") if is_end else None
     if space == SEQUENCES:
         return None if value is not None else int.from_bytes(key[1:], "big")
@@ -232,6 +233,28 @@ class SealedSnapshot:
         return error
 
 
+class OpenedCommits:
+    """An archive of commits, for an engine that has them sealed."""
+
+    def __init__(self, archive: CommitArchive, cipher: Cipher) -> None:
+        self._archive = archive
+        self._cipher = cipher
+
+    def stamp(self, changes: dict[bytes, bytes | None]) -> None:
+        self._archive.stamp(changes)
+
+    def keep(self, changes: Changes) -> None:
+        opened: dict[bytes, bytes | None] = {}
+        for key, value in changes.items():
+            content = None if value is None else self._cipher.open(key, value)
+            if value is None or content is not None:
+                opened[key] = content
+        self._archive.keep(opened)
+
+    def flush(self) -> None:
+        self._archive.flush()
+
+
 class SealedEngine:
     """Another engine, which never sees what is in a value."""
 
@@ -271,6 +294,9 @@ class SealedEngine:
         if ended or self._ended:
             self._ended.update(ended)
             self._destroy_ended()
+
+    def archive_to(self, archive: CommitArchive) -> None:
+        self._engine.archive_to(OpenedCommits(archive, self._cipher))
 
     def close(self) -> None:
         self._engine.close()

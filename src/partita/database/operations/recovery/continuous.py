@@ -1,0 +1,93 @@
+"""UpdateContinuousBackups, DescribeContinuousBackups: point-in-time recovery, on and off."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import Any
+
+from msgspec.structs import replace
+
+from partita.database.operations.answers import encode
+from partita.database.operations.context import (
+    ReadContext,
+    Request,
+    Service,
+    WriteContext,
+    table_name,
+)
+from partita.database.operations.recovery.resources import existing_table, workplace
+from partita.database.storage.recovery_log import MICROSECONDS
+from partita.database.tables.schema import CREATING, DAY, RecoverySetting, Table
+from partita.errors import ContinuousBackupsUnavailableException, ValidationException
+from partita.limits import RECOVERY_DAYS_MAX
+
+ENABLED, DISABLED = "ENABLED", "DISABLED"
+MILLISECONDS = 1000
+
+
+def update_continuous_backups(context: WriteContext, request: Request) -> bytes:
+    service = context.service
+    found = service.catalog.find(table_name(request["TableName"]))
+    if found is not None and found.status(service.clock()) == CREATING:
+        raise ContinuousBackupsUnavailableException(
+            f"Backups are being enabled for the table: {found.name}. Please retry later"
+        )
+    table = existing_table(service, request["TableName"])
+    specification = request["PointInTimeRecoverySpecification"]
+    is_enabled, days = (
+        specification["PointInTimeRecoveryEnabled"],
+        specification.get("RecoveryPeriodInDays"),
+    )
+    if not is_enabled and days is not None:
+        raise ValidationException(
+            "RecoveryPeriodInDays can not be specified when PointInTimeRecoveryEnabled is false"
+        )
+    changed = replace(table, recovery=_setting(service, table, days) if is_enabled else None)
+    if not is_enabled:
+        # If it is switched on again, the log has a gap that these must not be used over.
+        for base in workplace(service).bases(table.table_id):
+            workplace(service).records.remove(context.write_batch, base)
+    service.catalog.save(context.write_batch, changed)
+    return encode({"ContinuousBackupsDescription": _description(service, changed)})
+
+
+def describe_continuous_backups(context: ReadContext, request: Request) -> bytes:
+    table = existing_table(context.service, request["TableName"])
+    return encode({"ContinuousBackupsDescription": _description(context.service, table)})
+
+
+def restorable(service: Service, table: Table) -> tuple[int, int] | None:
+    """The first and the last stamp that the table can be restored to, once there are any."""
+    work = workplace(service)
+    bases = work.bases(table.table_id)
+    if table.recovery is None or not bases:
+        return None
+    latest = work.log.latest()
+    oldest = latest - table.recovery.period_days * DAY * MICROSECONDS
+    return max(bases[0].stamp, oldest), latest
+
+
+def _setting(service: Service, table: Table, days: int | None) -> RecoverySetting:
+    if table.recovery is not None:
+        return replace(table.recovery, period_days=days or table.recovery.period_days)
+    return RecoverySetting(days or RECOVERY_DAYS_MAX, service.clock())
+
+
+def _description(service: Service, table: Table) -> dict[str, Any]:
+    recovery: dict[str, Any] = {"PointInTimeRecoveryStatus": DISABLED}
+    if table.recovery is not None:
+        recovery = {
+            "PointInTimeRecoveryStatus": ENABLED,
+            "RecoveryPeriodInDays": table.recovery.period_days,
+        }
+        moments = restorable(service, table)
+        if moments is not None:
+            earliest, latest = moments
+            # Inwards, so that both are restorable as they are shown.
+            scale = MICROSECONDS // MILLISECONDS
+            recovery["EarliestRestorableDateTime"] = ceil(earliest / scale) / MILLISECONDS
+            recovery["LatestRestorableDateTime"] = floor(latest / scale) / MILLISECONDS
+    return {
+        "ContinuousBackupsStatus": ENABLED,
+        "PointInTimeRecoveryDescription": recovery,
+    }

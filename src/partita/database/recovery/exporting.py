@@ -1,0 +1,266 @@
+"""Exports: the state of a table, or what changed in a time, in AWS's files and manifests."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import md5
+from secrets import token_hex
+from typing import Any, Final
+
+import orjson
+from msgspec.structs import replace
+from zlib_ng import zlib_ng
+
+from partita.database.recovery.buckets import Bucket, BucketError
+from partita.database.recovery.ion import VERSION, ion_item, ion_struct, ion_value
+from partita.database.recovery.records import COMPLETED, FAILED, Export
+from partita.database.recovery.states import Slice, state
+from partita.database.recovery.tasks import Task, Workplace, past
+from partita.database.storage.recovery_log import MICROSECONDS, read_log
+from partita.database.tables.schema import Table
+from partita.database.tables.stored import HEADER_BYTES, decode, unpack_sizes
+from partita.errors import StorageError
+
+GZIP: Final = 31
+"""For the library: with the header of gzip."""
+COMPRESSION: Final = 1
+FILE_BYTES_MAX: Final = 32 << 20
+ION, DYNAMODB_JSON = "ION", "DYNAMODB_JSON"
+FULL, INCREMENTAL = "FULL_EXPORT", "INCREMENTAL_EXPORT"
+NEW_AND_OLD_IMAGES: Final = "NEW_AND_OLD_IMAGES"
+Lines = Iterator[list[tuple[bytes, int]]]
+"""Records with the sizes of what is in them, a slice at a time."""
+
+
+def export(work: Workplace, record: Export, arn: str, table_arn: str) -> Task:
+    yield None
+    try:
+        done = yield from _exported(work, record, arn, table_arn)
+    except (BucketError, StorageError) as error:
+        code = error.code if isinstance(error, BucketError) else "InternalError"
+        done = replace(record, status=FAILED, failure_code=code, failure_message=str(error))
+    write_batch = yield None
+    work.records.save(write_batch, replace(done, ended_at=work.clock()))
+
+
+class _Files:
+    """Data files in the making, and the lines of the manifest for those that are done."""
+
+    def __init__(self, work: Workplace, bucket: Bucket, folder: str, ending: str) -> None:
+        self._work = work
+        self._bucket = bucket
+        self._folder = folder
+        self._ending = ending
+        self.manifest: list[bytes] = []
+        self.items = 0
+        self.size_bytes = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._compressor = zlib_ng.compressobj(COMPRESSION, wbits=GZIP)
+        self._pieces: list[bytes] = []
+        self._file_items = 0
+        self._file_bytes = 0
+
+    @property
+    def has_items(self) -> bool:
+        return self._file_items > 0
+
+    def add(self, lines: list[tuple[bytes, int]]) -> bool:
+        """Whether the file has grown large enough."""
+        content = b"".join(line for line, _ in lines)
+        piece = self._compressor.compress(content)
+        self._pieces.append(piece)
+        self._file_items += len(lines)
+        self._file_bytes += len(piece)
+        self.size_bytes += sum(size for _, size in lines)
+        return self._file_bytes > FILE_BYTES_MAX
+
+    def finish(self) -> Future[Any]:
+        content = b"".join([*self._pieces, self._compressor.flush()])
+        key = f"{self._folder}{token_hex(13)}{self._ending}"
+        digest = md5(content, usedforsecurity=False)
+        line = {
+            "itemCount": self._file_items,
+            "md5Checksum": b64encode(digest.digest()).decode(),
+            "etag": f"{digest.hexdigest()}-1",
+            "dataFileS3Key": key,
+        }
+        self.manifest.append(orjson.dumps(line) + b"\n")
+        self.items += self._file_items
+        self._begin()
+        return self._work.run(partial(self._bucket.put, key, content))
+
+
+def _exported(
+    work: Workplace, record: Export, arn: str, table_arn: str
+) -> Generator[Future[Any] | None, Any, Export]:
+    request = record.request
+    bucket = work.buckets.find(request["S3Bucket"], _encryption(request))
+    prefix = request.get("S3Prefix", "").strip("/")
+    root = f"{prefix}/AWSDynamoDB/" if prefix else "AWSDynamoDB/"
+    folder = f"{root}{record.id}/"
+    yield work.run(partial(bucket.put, f"{folder}_started", b""))
+    is_full = request.get("ExportType", FULL) == FULL
+    is_ion = request.get("ExportFormat", DYNAMODB_JSON) == ION
+    data = f"{folder}data/" if is_full else f"{root}data/"
+    files = _Files(work, bucket, data, ".ion.gz" if is_ion else ".json.gz")
+    lines = yield from (_full if is_full else _incremental)(work, record, is_ion)
+    for some in lines:
+        if some and files.add(some):
+            yield files.finish()
+        yield None
+    if not files.manifest or files.has_items:
+        yield files.finish()
+    done = replace(record, status=COMPLETED, item_count=files.items, billed_bytes=files.size_bytes)
+    key = f"{folder}manifest-files.json"
+    yield from _put_checked(work, bucket, key, b"".join(files.manifest))
+    summary = _summary(done, arn, table_arn, key, work.clock())
+    yield from _put_checked(work, bucket, f"{folder}manifest-summary.json", orjson.dumps(summary))
+    return done
+
+
+def _put_checked(
+    work: Workplace, bucket: Bucket, key: str, content: bytes
+) -> Generator[Future[Any] | None, Any, None]:
+    """A manifest, and behind it its checksum."""
+    digest = b64encode(md5(content, usedforsecurity=False).digest())
+    yield work.run(partial(bucket.put, key, content))
+    yield work.run(partial(bucket.put, key.removesuffix(".json") + ".checksum", digest))
+
+
+def _encryption(request: dict[str, Any]) -> dict[str, str]:
+    if "S3SseAlgorithm" not in request:
+        return {}
+    algorithm = request["S3SseAlgorithm"]
+    options = {"server_side_encryption": "aws:kms" if algorithm == "KMS" else algorithm}
+    if "S3SseKmsKeyId" in request:
+        options["sse_kms_key_id"] = request["S3SseKmsKeyId"]
+    return options
+
+
+# Records
+
+
+def _full(
+    work: Workplace, record: Export, is_ion: bool
+) -> Generator[Future[Any] | None, Any, Lines]:
+    manifest, until = yield from past(work, record.table.table_id, record.until)
+    slices = state(work.archive, manifest, record.table.table_id, until)
+    return (_items(some, is_ion) for some in slices)
+
+
+def _items(items: Slice, is_ion: bool) -> list[tuple[bytes, int]]:
+    if not is_ion:
+        return [
+            (b'{"Item":%b}\n' % value[HEADER_BYTES:], unpack_sizes(value)[0]) for _, value in items
+        ]
+    return [
+        (
+            b"%b{Item:%b}\n" % (VERSION, ion_item(decode(value[HEADER_BYTES:]))),
+            unpack_sizes(value)[0],
+        )
+        for _, value in items
+    ]
+
+
+def _incremental(
+    work: Workplace, record: Export, is_ion: bool
+) -> Generator[Future[Any] | None, Any, Lines]:
+    """What the items are at the end that were written since the beginning, and what they were."""
+    table_id = record.table.table_id
+    manifest, since = yield from past(work, table_id, record.since)
+    written: dict[bytes, tuple[int, bytes | None]] = {}
+    for commits in read_log(work.archive, table_id, since, record.until):
+        for stamp, changes in commits:
+            written.update((place, (stamp, value)) for place, value in changes)
+        yield None
+    view = record.request.get("IncrementalExportSpecification", {}).get("ExportViewType")
+    has_old = view in (None, NEW_AND_OLD_IMAGES)
+    write = partial(_change, record.table, is_ion, has_old)
+    slices = state(work.archive, manifest, table_id, since)
+    return _changes(slices, written, write)
+
+
+def _changes(
+    slices: Iterator[Slice],
+    written: dict[bytes, tuple[int, bytes | None]],
+    write: Callable[[int, bytes | None, bytes | None], bytes],
+) -> Lines:
+    """First those that were there before, then those that are new."""
+    for items in slices:
+        found = []
+        for place, old in items:
+            if place in written:
+                stamp, new = written.pop(place)
+                found.append((write(stamp, old, new), _size(old) + _size(new)))
+        yield found
+    for stamp, new in written.values():
+        # Put and deleted within the time: it was not there before, and is not there now.
+        if new is not None:
+            yield [(write(stamp, None, new), _size(new))]
+
+
+def _size(value: bytes | None) -> int:
+    return unpack_sizes(value)[0] if value else 0
+
+
+def _change(
+    table: Table, is_ion: bool, has_old: bool, stamp: int, old: bytes | None, new: bytes | None
+) -> bytes:
+    item = decode((new or old or b"")[HEADER_BYTES:])
+    keys = {name: item[name] for name in table.key_names}
+    images = {"NewImage": new, **({"OldImage": old} if has_old else {})}
+    shown = {name: decode(value[HEADER_BYTES:]) for name, value in images.items() if value}
+    if is_ion:
+        members = {name: ion_item(image) for name, image in shown.items()}
+        metadata = ion_struct({"WriteTimestampMicros": ion_value({"N": str(stamp)})})
+        record = ion_struct({"Metadata": metadata, "Keys": ion_item(keys), **members})
+        return b"%b{Record:%b}\n" % (VERSION, record)
+    metadata_json = {"WriteTimestampMicros": str(stamp)}
+    return orjson.dumps({"Metadata": metadata_json, "Keys": keys, **shown}) + b"\n"
+
+
+# Manifests
+
+
+def _summary(
+    record: Export, arn: str, table_arn: str, manifest_key: str, now: float
+) -> dict[str, Any]:
+    request = record.request
+    is_full = request.get("ExportType", FULL) == FULL
+    if is_full:
+        times = {"exportTime": _iso(record.exported_at)}
+    else:
+        times = {
+            "exportFromTime": _iso(record.since / MICROSECONDS),
+            "exportToTime": _iso(record.until / MICROSECONDS),
+        }
+    view = request.get("IncrementalExportSpecification", {}).get("ExportViewType")
+    return {
+        "version": "2020-06-30" if is_full else "2023-08-01",
+        "exportArn": arn,
+        "startTime": _iso(record.started_at),
+        "endTime": _iso(now),
+        "tableArn": table_arn,
+        "tableId": record.table.table_id,
+        **times,
+        "s3Bucket": request["S3Bucket"],
+        "s3Prefix": request.get("S3Prefix"),
+        "s3SseAlgorithm": request.get("S3SseAlgorithm"),
+        "s3SseKmsKeyId": request.get("S3SseKmsKeyId"),
+        "manifestFilesS3Key": manifest_key,
+        "billedSizeBytes": record.billed_bytes,
+        "itemCount": record.item_count,
+        "outputFormat": request.get("ExportFormat", DYNAMODB_JSON),
+        **({} if is_full else {"outputView": view or NEW_AND_OLD_IMAGES}),
+        "exportType": FULL if is_full else INCREMENTAL,
+    }
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

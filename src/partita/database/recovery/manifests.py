@@ -1,0 +1,138 @@
+"""Chunks and manifests: what a base or a backup consists of.
+
+A chunk is a run of neighbouring items. It ends where the checksum of a key says so, not after a
+fixed number of items: an insert changes one chunk and leaves all others what they were. Chunks are
+named after their contents, so what has not changed since the last base or backup is there already.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Generator, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from partita.checksum import crc32
+from partita.database.storage.archive import Archive
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.recovery_log import COMPRESSION, Change, damaged
+from partita.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+CHUNKS: Final = "chunks/"
+MANIFESTS: Final = "manifests/"
+CHUNK_ITEMS: Final = 1024
+"""About how many items a chunk has."""
+CHUNK_ITEMS_MAX: Final = 4096
+CHUNK_BYTES_MAX: Final = 1 << 20
+DIGEST_BYTES: Final = 20
+
+_encode = msgspec.msgpack.encode
+_decode_changes = msgspec.msgpack.Decoder(list[tuple[bytes, bytes | None]]).decode
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    digest: str
+    first: bytes
+    """The place of its first item."""
+    items: int
+    size_bytes: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    stamp: int
+    chunks: list[Chunk]
+    """In key order."""
+    patches: list[Chunk] = []
+    """Later changes, the oldest first; without a value, an item was deleted."""
+
+
+_decode_manifest = msgspec.msgpack.Decoder(Manifest).decode
+
+
+def put_manifest(archive: Archive, name: str, manifest: Manifest) -> None:
+    content = _encode(manifest)
+    archive.put(MANIFESTS + name, crc32(content).to_bytes(4, "little") + content)
+
+
+def get_manifest(archive: Archive, name: str) -> Manifest:
+    content = archive.get(MANIFESTS + name)
+    if crc32(content[4:]).to_bytes(4, "little") != content[:4]:
+        raise damaged(MANIFESTS + name)
+    return _decode_manifest(content[4:])
+
+
+def chunk_name(digest: str) -> str:
+    return f"{CHUNKS}{digest[:2]}/{digest}"
+
+
+def put_chunk(archive: Archive, changes: Sequence[Change]) -> Chunk:
+    content = _encode(changes)
+    digest = blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
+    name = chunk_name(digest)
+    if not archive.has(name):
+        archive.put(name, zlib_ng.compress(content, COMPRESSION))
+    return Chunk(digest, changes[0][0], len(changes), len(content))
+
+
+def get_chunk(archive: Archive, chunk: Chunk) -> list[Change]:
+    name = chunk_name(chunk.digest)
+    try:
+        content = zlib.decompress(archive.get(name))
+    except zlib.error:
+        raise damaged(name) from None
+    if blake2b(content, digest_size=DIGEST_BYTES).hexdigest() != chunk.digest:
+        raise damaged(name)
+    try:
+        return _decode_changes(content)
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"{name} in the archive cannot be read: {error}.") from error
+
+
+def read_chunks(
+    snapshot: Snapshot, archive: Archive, prefix: bytes
+) -> Generator[None, Any, list[Chunk]]:
+    """Archive all items under a prefix, a chunk of the snapshot at a time."""
+    chunks: list[Chunk] = []
+    position, stop = prefix, prefix_end(prefix)
+    while run := _next_run(snapshot, position, stop, len(prefix)):
+        chunks.append(put_chunk(archive, run))
+        position = prefix + run[-1][0] + b"\x00"
+        yield
+    return chunks
+
+
+def _next_run(snapshot: Snapshot, position: bytes, stop: bytes, prefix_bytes: int) -> list[Change]:
+    run: list[Change] = []
+    size = 0
+    for key, value in snapshot.range(position, stop):
+        place = key[prefix_bytes:]
+        run.append((place, value))
+        size += len(place) + len(value)
+        is_end = not crc32(place) % CHUNK_ITEMS
+        if is_end or size > CHUNK_BYTES_MAX or len(run) == CHUNK_ITEMS_MAX:
+            break
+    return run
+
+
+def collect_garbage(archive: Archive, kept: set[str]) -> None:
+    """Remove all manifests but some, and the chunks that none of these names."""
+    used: set[str] = set()
+    try:
+        for path in archive.names(MANIFESTS):
+            name = path.removeprefix(MANIFESTS)
+            if name in kept:
+                manifest = get_manifest(archive, name)
+                used.update(one.digest for one in (*manifest.chunks, *manifest.patches))
+            else:
+                archive.delete(path)
+        for path in archive.names(CHUNKS):
+            if path.rpartition("/")[2] not in used:
+                archive.delete(path)
+    except StorageError as error:
+        logger.error("What the archive no longer needs cannot be removed: %s", error)

@@ -1,0 +1,177 @@
+"""What is known of backups, bases, exports and imports: in storage, and in memory for requests.
+
+As with the catalog, a change is visible to the requests behind it as soon as it is decided, and
+when a commit is lost, everything is read again from what the disk has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from partita.database.recovery import layout
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.recovery_log import STAMP_KEY
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables.schema import Table
+from partita.errors import StorageError
+
+USER, SYSTEM = "USER", "SYSTEM"
+IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
+
+
+class Backup(msgspec.Struct, frozen=True, kw_only=True, tag="backup"):
+    id: str
+    name: str
+    kind: str
+    table: Table
+    """As it was when the backup was asked for."""
+    created_at: float
+    item_count: int
+    size_bytes: int
+    expires_at: float | None = None
+    is_available: bool = False
+
+    @property
+    def manifest(self) -> str:
+        return f"backup-{self.id}"
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True, tag="base"):
+    """A table with recovery on, as it was at a stamp."""
+
+    id: str
+    table_id: str
+    stamp: int
+
+    @property
+    def manifest(self) -> str:
+        return f"base-{self.id}"
+
+
+class Export(msgspec.Struct, frozen=True, kw_only=True, tag="export"):
+    id: str
+    table: Table
+    request: dict[str, Any]
+    started_at: float
+    exported_at: float
+    """The moment that is exported, of a full export."""
+    until: int
+    """Its stamp; of an incremental export that of its end, which is not part of it."""
+    since: int = 0
+    status: str = IN_PROGRESS
+    ended_at: float | None = None
+    item_count: int | None = None
+    billed_bytes: int | None = None
+    failure_code: str | None = None
+    failure_message: str | None = None
+
+
+class Import(msgspec.Struct, frozen=True, kw_only=True, tag="import"):
+    id: str
+    table_name: str
+    table_id: str
+    request: dict[str, Any]
+    started_at: float
+    status: str = IN_PROGRESS
+    ended_at: float | None = None
+    processed_items: int = 0
+    processed_bytes: int = 0
+    imported_items: int = 0
+    errors: int = 0
+    failure_code: str | None = None
+    failure_message: str | None = None
+
+
+class BulkOperation(msgspec.Struct, frozen=True, kw_only=True, tag="bulk"):
+    id: str
+    table_name: str
+    table_id: str
+    request: dict[str, Any]
+    started_at: float
+    status: str = IN_PROGRESS
+    ended_at: float | None = None
+    total_bytes: int | None = None
+    processed_items: int = 0
+    processed_bytes: int = 0
+    failed_items: int = 0
+    objects_done: int = 0
+    """How many input objects are finished: where to go on after a restart."""
+    usage: dict[str, int] = {}
+    """Bytes put, by the names of the indexes; those of the table under its own."""
+    failure_code: str | None = None
+    failure_message: str | None = None
+
+
+Record = Backup | Base | Export | Import | BulkOperation
+Kind = TypeVar("Kind", Backup, Base, Export, Import, BulkOperation)
+
+_encode = msgspec.json.encode
+_decoder = msgspec.json.Decoder(Record)
+
+
+class Records:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._records: dict[bytes, Record] = {}
+        self.on_change: Callable[[], None] = _ignore
+        self.removals = 0
+        """How many records have been removed since the start."""
+        self.reload()
+
+    def reload(self) -> None:
+        self._records = dict(read_records(self._snapshot))
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        """The oldest first."""
+        return [record for record in self._records.values() if isinstance(record, kind)]
+
+    def find(self, kind: type[Kind], record_id: str) -> Kind | None:
+        record = self._records.get(_key(kind, record_id))
+        return record if isinstance(record, kind) else None
+
+    def is_committed(self, record: Record) -> bool:
+        """Whether the disk has a record, and so all commits before it."""
+        return self._snapshot.get(_key(type(record), record.id)) is not None
+
+    def save(self, write_batch: WriteBatch, record: Record) -> None:
+        key = _key(type(record), record.id)
+        write_batch.put(key, _encode(record))
+        write_batch.after_merge(partial(self._set, key, record))
+
+    def remove(self, write_batch: WriteBatch, record: Record) -> None:
+        key = _key(type(record), record.id)
+        write_batch.delete(key)
+        write_batch.after_merge(partial(self._set, key, None))
+
+    def _set(self, key: bytes, record: Record | None) -> None:
+        if record is None:
+            self._records.pop(key, None)
+            self.removals += 1
+        else:
+            self._records[key] = record
+        self.on_change()
+
+
+def read_records(snapshot: Snapshot) -> Iterator[tuple[bytes, Record]]:
+    for key, value in snapshot.range(layout.RECORDS, prefix_end(layout.RECORDS)):
+        if key == STAMP_KEY:
+            continue
+        try:
+            yield key, _decoder.decode(value)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            name = key[1:].decode(errors="replace").replace("\0", " ")
+            raise StorageError(
+                f"The data folder is damaged: its entry for {name} cannot be read ({error})."
+            ) from error
+
+
+def _key(kind: type[Record], record_id: str) -> bytes:
+    return layout.record_key(str(kind.__struct_config__.tag), record_id)
+
+
+def _ignore() -> None:
+    pass

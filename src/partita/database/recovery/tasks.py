@@ -1,0 +1,228 @@
+"""Long work on the archive, in pieces: each `yield` ends one, and gives the next write batch.
+
+A task that yields a future goes on when that is done. Nothing is stored of how far a task has come:
+after a restart it begins again, finds the chunks that are in the archive already, and a restore
+goes on behind the last item that the new table has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from partita.clock import Clock
+from partita.database.recovery.buckets import Buckets
+from partita.database.recovery.manifests import (
+    Chunk,
+    Manifest,
+    get_manifest,
+    put_chunk,
+    put_manifest,
+    read_chunks,
+)
+from partita.database.recovery.records import Backup, Base, Records
+from partita.database.recovery.states import state
+from partita.database.storage.archive import Archive
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.recovery_log import (
+    MICROSECONDS,
+    Change,
+    RecoveryLog,
+    read_log,
+    stamp_of,
+)
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.bulk_load import load_items
+from partita.database.tables.catalog import Catalog
+from partita.database.tables.schema import CREATING, Origin, Table
+from partita.errors import StorageError
+
+Task = Generator["Future[Any] | None", WriteBatch, None]
+Run = Callable[[Callable[[], Any]], "Future[Any]"]
+"""Runs a function that waits for the disk or the network, on another thread if there is one."""
+
+PATCH_BYTES_MAX: Final = 4 << 20
+LOAD_ITEMS: Final = 256
+"""So few at a time: a checkpoint follows each commit with four times as many puts."""
+
+
+class Workplace:
+    """What all tasks are given."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        records: Records,
+        snapshot: Snapshot,
+        archive: Archive,
+        log: RecoveryLog,
+        clock: Clock,
+        run: Run,
+        transient_seconds: float,
+        table_arn: Callable[[str], str],
+        buckets: Buckets,
+    ) -> None:
+        self.catalog = catalog
+        self.records = records
+        self.snapshot = snapshot
+        self.archive = archive
+        self.log = log
+        self.clock = clock
+        self.run = run
+        self.transient_seconds = transient_seconds
+        self.table_arn = table_arn
+        self.buckets = buckets
+
+    def bases(self, table_id: str) -> list[Base]:
+        """The oldest first."""
+        found = [base for base in self.records.of(Base) if base.table_id == table_id]
+        return sorted(found, key=lambda base: base.stamp)
+
+    def base_at(self, table_id: str, stamp: int) -> Base | None:
+        """The newest that is not newer than a moment."""
+        before = [base for base in self.bases(table_id) if base.stamp <= stamp]
+        return before[-1] if before else None
+
+
+def take_base(work: Workplace, table: Table, base_id: str) -> Task:
+    """Archive a table with recovery on, as it is now."""
+    yield None
+    manifest = yield from _new_manifest(work, table)
+    base = Base(id=base_id, table_id=table.table_id, stamp=manifest.stamp)
+    yield from _safe(work, base.manifest, manifest)
+    write_batch = yield None
+    work.records.save(write_batch, base)
+
+
+def take_backup(work: Workplace, backup: Backup) -> Task:
+    """Of a table with a base, the commits since; of any other, a base of its own."""
+    yield None
+    until = stamp_of(work.snapshot)
+    base = work.base_at(backup.table.table_id, until)
+    if base is None:
+        manifest = yield from _new_manifest(work, backup.table)
+    else:
+        before = get_manifest(work.archive, base.manifest)
+        patches = yield from _patches(work, backup.table.table_id, base.stamp, until)
+        manifest = replace(before, stamp=until, patches=[*before.patches, *patches])
+    yield from _safe(work, backup.manifest, manifest)
+    write_batch = yield None
+    work.records.save(write_batch, replace(backup, is_available=True))
+
+
+def restore(work: Workplace, table: Table, origin: Origin) -> Task:
+    """Fill a new table with what another was at a moment."""
+    yield None
+    manifest, until = yield from _source(work, origin)
+    prefix = layout.items_prefix(table.number)
+    last = next(work.snapshot.range(prefix, prefix_end(prefix), reverse=True), None)
+    after = None if last is None else last[0][len(prefix) :]
+    for items in state(work.archive, manifest, origin.table_id, until, after=after):
+        for at in range(0, len(items), LOAD_ITEMS):
+            write_batch = yield None
+            load_items(write_batch, table, items[at : at + LOAD_ITEMS])
+        if not items:
+            yield None
+    write_batch = yield None
+    finish_loading(work, write_batch, table, origin=replace(origin, is_in_progress=False))
+
+
+def finish_loading(
+    work: Workplace, write_batch: WriteBatch, table: Table, origin: Origin | None = None
+) -> None:
+    """Let a table be ACTIVE that has its items."""
+    settles_at = work.clock() + work.transient_seconds
+    done = replace(table, transition=CREATING, settles_at=settles_at, origin=origin, import_id=None)
+    work.catalog.save(write_batch, done)
+
+
+def _source(
+    work: Workplace, origin: Origin
+) -> Generator[Future[Any] | None, Any, tuple[Manifest, int | None]]:
+    if origin.manifest is not None:
+        return get_manifest(work.archive, origin.manifest), None
+    return (yield from past(work, origin.table_id, origin.stamp or 0))
+
+
+def past(
+    work: Workplace, table_id: str, stamp: int
+) -> Generator[Future[Any] | None, Any, tuple[Manifest, int]]:
+    """The base from which the state at a moment follows, once the log up to it is readable."""
+    yield work.run(work.log.flush)
+    base = work.base_at(table_id, stamp)
+    if base is None:
+        raise StorageError(f"The archive has no base of table {table_id} before that moment.")
+    return get_manifest(work.archive, base.manifest), stamp
+
+
+def _new_manifest(work: Workplace, table: Table) -> Generator[Future[Any] | None, Any, Manifest]:
+    """A fuzzy read of the table, and the commits from its beginning to its end."""
+    start = stamp_of(work.snapshot)
+    prefix = layout.items_prefix(table.number)
+    chunks = yield from read_chunks(work.snapshot, work.archive, prefix)
+    end = stamp_of(work.snapshot)
+    patches = yield from _patches(work, table.table_id, start, end)
+    return Manifest(stamp=end, chunks=chunks, patches=patches)
+
+
+def _patches(
+    work: Workplace, table_id: str, after: int, until: int
+) -> Generator[Future[Any] | None, Any, list[Chunk]]:
+    """What the commits between two stamps changed, in the archive."""
+    patches: list[Chunk] = []
+    if after == until:
+        return patches
+    yield work.run(work.log.flush)
+    changed: dict[bytes, bytes | None] = {}
+    size = 0
+    for commits in read_log(work.archive, table_id, after, until):
+        for _, changes in commits:
+            changed.update(changes)
+            size += sum(map(_change_bytes, changes))
+        if size > PATCH_BYTES_MAX:
+            patches.append(put_chunk(work.archive, list(changed.items())))
+            changed, size = {}, 0
+        yield None
+    if changed:
+        patches.append(put_chunk(work.archive, list(changed.items())))
+    return patches
+
+
+def _change_bytes(change: Change) -> int:
+    place, value = change
+    return len(place) + len(value or b"")
+
+
+def _safe(
+    work: Workplace, name: str, manifest: Manifest
+) -> Generator[Future[Any] | None, Any, None]:
+    """Chunks first, so that a manifest never names what is not there."""
+    yield work.run(work.archive.sync)
+    put_manifest(work.archive, name, manifest)
+    yield work.run(work.archive.sync)
+
+
+def seconds_of(stamp: int) -> float:
+    return stamp / MICROSECONDS
+
+
+def followed_tables(work: Workplace) -> dict[bytes, str]:
+    """Whose commits are kept: the prefixes of their items, and their ids."""
+    followed = [table for table in work.catalog if table.recovery]
+    followed += [one.table for one in work.records.of(Backup) if not one.is_available]
+    return {layout.items_prefix(table.number): table.table_id for table in followed}
+
+
+def run_at_once(work: Callable[[], Any]) -> Future[Any]:
+    """For those without another thread."""
+    future: Future[Any] = Future()
+    try:
+        future.set_result(work())
+    except Exception as error:
+        # Whatever it was, whoever waits hears of it.
+        future.set_exception(error)
+    return future

@@ -1,0 +1,178 @@
+"""The archive: named bytes outside the tree, for what has to outlive a table or a log.
+
+Names are paths with slashes. What was put is whole or not there; what was put or appended is safe
+after the next `sync`. All of it may be called from another thread than the engine's.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+from partita.errors import StorageError
+
+PART = ".part"
+
+
+class Archive(Protocol):
+    def put(self, name: str, content: bytes) -> None: ...
+
+    def append(self, name: str, content: bytes) -> None: ...
+
+    def get(self, name: str) -> bytes:
+        """Raises StorageError if it is not there or cannot be read."""
+        ...
+
+    def size(self, name: str) -> int:
+        """In bytes; 0 for what is not there."""
+        ...
+
+    def has(self, name: str) -> bool: ...
+
+    def names(self, prefix: str) -> list[str]:
+        """All that begin with a prefix, which is a folder and ends with a slash; in order."""
+        ...
+
+    def delete(self, name: str) -> None: ...
+
+    def sync(self) -> None: ...
+
+
+class FolderArchive:
+    """Files of a folder. Full disks and failures raise StorageError.
+
+    Without `durable`, what is written outlives the process but not a crash of the machine.
+    """
+
+    def __init__(self, folder: Path, *, durable: bool = True) -> None:
+        self._folder = folder
+        self._durable = durable
+        self._unsynced: set[Path] = set()
+        self._lock = Lock()
+
+    def put(self, name: str, content: bytes) -> None:
+        path = self._folder / name
+        part = path.with_name(path.name + PART)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(content)
+            os.replace(part, path)
+        except OSError as error:
+            raise _failed("written", path, error) from error
+        self._note(path)
+
+    def append(self, name: str, content: bytes) -> None:
+        path = self._folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab") as file:
+                file.write(content)
+        except OSError as error:
+            raise _failed("written", path, error) from error
+        self._note(path)
+
+    def get(self, name: str) -> bytes:
+        path = self._folder / name
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise _failed("read", path, error) from error
+
+    def size(self, name: str) -> int:
+        try:
+            return (self._folder / name).stat().st_size
+        except OSError:
+            return 0
+
+    def has(self, name: str) -> bool:
+        return (self._folder / name).exists()
+
+    def names(self, prefix: str) -> list[str]:
+        files = (self._folder / prefix).rglob("*")
+        found = [path for path in files if path.is_file() and path.suffix != PART]
+        return sorted(path.relative_to(self._folder).as_posix() for path in found)
+
+    def delete(self, name: str) -> None:
+        path = self._folder / name
+        with self._lock:
+            self._unsynced.discard(path)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _failed("removed", path, error) from error
+
+    def sync(self) -> None:
+        with self._lock:
+            unsynced, self._unsynced = self._unsynced, set()
+        if not self._durable:
+            return
+        folders = {path.parent for path in unsynced}
+        folders |= {folder.parent for folder in folders}
+        try:
+            for path in [*unsynced, *folders, self._folder]:
+                _sync(path)
+        except OSError as error:
+            with self._lock:
+                self._unsynced |= unsynced
+            raise _failed("written", self._folder, error) from error
+
+    def _note(self, path: Path) -> None:
+        with self._lock:
+            self._unsynced.add(path)
+
+
+class MemoryArchive:
+    """As safe as memory is: gone with the process."""
+
+    def __init__(self) -> None:
+        self._contents: dict[str, bytes] = {}
+
+    def copy(self) -> MemoryArchive:
+        copied = MemoryArchive()
+        copied._contents = dict(self._contents)
+        return copied
+
+    def put(self, name: str, content: bytes) -> None:
+        self._contents[name] = content
+
+    def append(self, name: str, content: bytes) -> None:
+        self._contents[name] = self._contents.get(name, b"") + content
+
+    def get(self, name: str) -> bytes:
+        try:
+            return self._contents[name]
+        except KeyError:
+            raise StorageError(f"{name} is not in the archive.") from None
+
+    def size(self, name: str) -> int:
+        return len(self._contents.get(name, b""))
+
+    def has(self, name: str) -> bool:
+        return name in self._contents
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(name for name in self._contents if name.startswith(prefix))
+
+    def delete(self, name: str) -> None:
+        self._contents.pop(name, None)
+
+    def sync(self) -> None:
+        pass
+
+
+def _sync(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        # Removed since.
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failed(done: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path} cannot be {done}: {error.strerror or error}.")

@@ -1,0 +1,281 @@
+"""The background jobs of recovery: bases, backups, restores, and what is no longer needed.
+
+Tasks take turns, a piece each. What is to be done follows from the catalog and the records; a task
+that failed is tried again after a while.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from itertools import pairwise
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from partita.database.recovery.exporting import export
+from partita.database.recovery.importing import import_table
+from partita.database.recovery.manifests import collect_garbage
+from partita.database.recovery.records import (
+    IN_PROGRESS,
+    Backup,
+    Base,
+    Export,
+    Import,
+)
+from partita.database.recovery.tasks import Task, Workplace, restore, take_backup, take_base
+from partita.database.storage.recovery_log import LOGS, MICROSECONDS, log_files
+from partita.database.storage.write_batch import WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.schema import DAY, Table
+from partita.database.tables.statistics import read_statistics
+from partita.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 10.0
+BASE_BYTES_MIN: Final = 16 << 20
+"""A new base is taken when the log since the last one is larger than the table, and than this."""
+RETENTION_SECONDS: Final = 60.0
+PENDING_COMMITS_MAX: Final = 256
+"""How many commits an engine without a write-ahead log keeps in memory before a flush."""
+
+Key = tuple[str, str]
+Starts = Iterator[tuple[Key, Callable[[], Task]]]
+
+
+class RecoveryJobs:
+    def __init__(self, work: Workplace, new_id: Callable[[], str]) -> None:
+        self._work = work
+        self._new_id = new_id
+        self._tasks: dict[Key, Task] = {}
+        self._waiting: dict[Key, Future[Any]] = {}
+        self._not_before: dict[Key, float] = {}
+        """When what has failed, or was looked at, is tried or looked at again."""
+        self._retained_at = 0.0
+        self._is_early = False
+        """Whether there will be something to do after the commit under way."""
+        self._collecting: Future[Any] | None = None
+        self._removals_seen = 0
+        self._is_garbage = True
+        """Whether there may be chunks that no manifest names."""
+
+    def restart(self) -> None:
+        """A commit was lost, and perhaps pieces of tasks with it."""
+        for key in list(self._tasks):
+            self._end(key)
+
+    def is_kept(self, prefix: bytes) -> bool:
+        """Whether the items under a prefix are still being read, though their table is gone."""
+        return any(
+            not backup.is_available and layout.items_prefix(backup.table.number) == prefix
+            for backup in self._work.records.of(Backup)
+        )
+
+    def work(self, write_batch: WriteBatch) -> bool:
+        """One piece of a task, or something that is due."""
+        self._start_tasks()
+        for key in list(self._tasks):
+            waiting = self._waiting.get(key)
+            if waiting is not None and not waiting.done():
+                continue
+            # To the end of the line: the others are next.
+            self._tasks[key] = self._tasks.pop(key)
+            self._advance(key, write_batch)
+            return True
+        if self._fix_latest(write_batch) or self._retain(write_batch):
+            return True
+        self._collect_garbage()
+        self._flush_in_memory()
+        return self._is_early
+
+    # Tasks
+
+    def _start_tasks(self) -> None:
+        if self._collecting is not None:
+            if not self._collecting.done():
+                return
+            self._collecting = None
+        self._is_early = False
+        wanted = dict(self._wanted())
+        for key in [key for key in self._tasks if key not in wanted]:
+            self._end(key)
+        now = self._work.clock()
+        for key, start in wanted.items():
+            if key not in self._tasks and now >= self._not_before.get(key, 0.0):
+                task = start()
+                next(task)
+                self._tasks[key] = task
+
+    def _wanted(self) -> Starts:
+        work = self._work
+        for backup in work.records.of(Backup):
+            if backup.is_available:
+                continue
+            if work.records.is_committed(backup):
+                yield ("backup", backup.id), partial(take_backup, work, backup)
+            else:
+                self._is_early = True
+        for record in work.records.of(Export):
+            if record.status == IN_PROGRESS:
+                arn = work.table_arn(record.table.name)
+                export_arn = f"{arn}/export/{record.id}"
+                if work.records.is_committed(record):
+                    yield ("export", record.id), partial(export, work, record, export_arn, arn)
+                else:
+                    self._is_early = True
+        for table in work.catalog:
+            if table.recovery is None and table.origin is None and table.import_id is None:
+                continue
+            committed = work.catalog.committed(table)
+            if committed != table:
+                self._is_early = True
+            if committed is None:
+                continue
+            if committed.recovery == table.recovery and self._needs_base(table):
+                yield ("base", table.table_id), partial(take_base, work, table, self._new_id())
+            origin = committed.origin
+            if origin and origin.is_in_progress and origin == table.origin and origin.is_fixed:
+                yield ("restore", table.table_id), partial(restore, work, table, origin)
+            if committed.import_id is not None and table.import_id is not None:
+                asked = work.records.find(Import, table.import_id)
+                if asked is not None:
+                    yield ("import", asked.id), partial(import_table, work, asked, table)
+
+    def _needs_base(self, table: Table) -> bool:
+        if table.recovery is None:
+            return False
+        key = "base", table.table_id
+        if key in self._tasks:
+            return True
+        bases = self._work.bases(table.table_id)
+        if not bases:
+            return True
+        look = "log", table.table_id
+        now = self._work.clock()
+        if now < self._not_before.get(look, 0.0):
+            return False
+        self._not_before[look] = now + RETRY_SECONDS
+        archive = self._work.archive
+        files = log_files(archive, table.table_id)
+        log_bytes = sum(archive.size(name) for first, name in files if first > bases[-1].stamp)
+        size = read_statistics(self._work.snapshot, table.number).size_bytes
+        return log_bytes > max(BASE_BYTES_MIN, size)
+
+    def _advance(self, key: Key, write_batch: WriteBatch) -> None:
+        task = self._tasks[key]
+        waited = self._waiting.pop(key, None)
+        savepoint = write_batch.savepoint()
+        try:
+            failure = None if waited is None else waited.exception()
+            future = task.send(write_batch) if failure is None else task.throw(failure)
+        except StopIteration:
+            self._end(key)
+        except StorageError as error:
+            write_batch.rollback_to(savepoint)
+            logger.error("The %s %s failed, and is tried again: %s", *key, error)
+            self._end(key)
+            self._not_before[key] = self._work.clock() + RETRY_SECONDS
+        else:
+            if future is not None:
+                self._waiting[key] = future
+
+    def _end(self, key: Key) -> None:
+        self._tasks.pop(key).close()
+        self._waiting.pop(key, None)
+
+    def _fix_latest(self, write_batch: WriteBatch) -> bool:
+        """A restore to the latest moment waits for the first base; then the moment is chosen."""
+        for table in self._work.catalog:
+            origin = table.origin
+            if origin and origin.is_in_progress and not origin.is_fixed:
+                if self._work.bases(origin.table_id):
+                    fixed = replace(origin, stamp=self._work.log.latest())
+                    self._work.catalog.save(write_batch, replace(table, origin=fixed))
+                    return True
+        return False
+
+    # What is no longer needed
+
+    def _retain(self, write_batch: WriteBatch) -> bool:
+        now, removals = self._work.clock(), self._work.records.removals
+        is_due = removals != self._removals_seen
+        if self._tasks or (0 <= now - self._retained_at < RETENTION_SECONDS and not is_due):
+            return False
+        self._retained_at, self._removals_seen = now, removals
+        self._is_garbage = self._is_garbage or is_due
+        read = self._tables_read()
+        gone: list[Backup | Base] = [*self._old_bases(now, read), *self._expired_backups(now)]
+        for record in gone:
+            self._work.records.remove(write_batch, record)
+        if not gone:
+            self._drop_logs(read)
+        return bool(gone)
+
+    def _old_bases(self, now: float, read: set[str]) -> Iterator[Base]:
+        """Those of tables without recovery, and those that only older moments need."""
+        periods = {table.table_id: table.recovery for table in self._work.catalog if table.recovery}
+        for table_id in {base.table_id for base in self._work.records.of(Base)} - read:
+            bases = self._work.bases(table_id)
+            setting = periods.get(table_id)
+            if setting is None:
+                yield from bases
+                continue
+            horizon = int((now - setting.period_days * DAY) * MICROSECONDS)
+            for base, following in pairwise(bases):
+                if following.stamp <= horizon:
+                    yield base
+
+    def _expired_backups(self, now: float) -> Iterator[Backup]:
+        for backup in self._work.records.of(Backup):
+            if backup.expires_at is not None and backup.expires_at <= now:
+                yield backup
+
+    def _tables_read(self) -> set[str]:
+        """Ids of the tables whose past is being read."""
+        records = self._work.records
+        restored = {
+            table.origin.table_id
+            for table in self._work.catalog
+            if table.origin and table.origin.is_in_progress
+        }
+        exported = {one.table.table_id for one in records.of(Export) if one.status == IN_PROGRESS}
+        backed_up = {one.table.table_id for one in records.of(Backup) if not one.is_available}
+        return restored | exported | backed_up
+
+    def _drop_logs(self, read: set[str]) -> None:
+        archive = self._work.archive
+        followed = {table.table_id for table in self._work.catalog if table.recovery}
+        table_ids = {name.split("/")[1] for name in archive.names(LOGS)}
+        for table_id in table_ids - read:
+            bases = self._work.bases(table_id)
+            files = log_files(archive, table_id)
+            if table_id not in followed:
+                old = [name for _, name in files]
+            elif bases:
+                # A file ends before the next one begins, at the latest.
+                old = [
+                    name
+                    for (_, name), (following, _) in pairwise(files)
+                    if following <= bases[0].stamp
+                ]
+            else:
+                old = []
+            for name in old:
+                archive.delete(name)
+
+    def _collect_garbage(self) -> None:
+        """Remove what no record refers to; nothing is added meanwhile."""
+        if self._is_garbage and not self._tasks:
+            self._is_garbage = False
+            records = self._work.records
+            kept = {backup.manifest for backup in records.of(Backup)}
+            kept |= {base.manifest for base in records.of(Base)}
+            self._collecting = self._work.run(partial(collect_garbage, self._work.archive, kept))
+
+    def _flush_in_memory(self) -> None:
+        """An engine without a write-ahead log never asks for it."""
+        if self._work.log.pending_commits > PENDING_COMMITS_MAX:
+            self._work.run(self._work.log.flush)
