@@ -20,6 +20,13 @@ TABLES: Final = (
         key bytea NOT NULL, bucket smallint NOT NULL, items bigint NOT NULL, bytes bigint NOT NULL)
     """,
     "CREATE INDEX partita_counts_key ON partita_counts (key)",
+    """CREATE TABLE partita_sums (
+        key bytea NOT NULL, bucket smallint NOT NULL, items bigint NOT NULL, bytes bigint NOT NULL,
+        PRIMARY KEY (key, bucket))""",
+    """CREATE TABLE partita_usage (
+        server bigint NOT NULL, table_number bigint NOT NULL, index_name text NOT NULL,
+        reads float8 NOT NULL, writes float8 NOT NULL, at timestamptz NOT NULL DEFAULT now(),
+        PRIMARY KEY (server, table_number, index_name))""",
     """CREATE TABLE partita_sequences (
         key bytea NOT NULL PRIMARY KEY, last bigint NOT NULL)""",
     """CREATE TABLE partita_catalog (
