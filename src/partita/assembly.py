@@ -480,6 +480,24 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
         return _check(snapshot, say)
 
 
+def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
+    """Copy all data from one folder or URL to another, and check it there; whether all is well."""
+    from partita.database.shared import copying
+    from partita.database.shared.stored_snapshot import stored_snapshot
+    from partita.database.storage.postgresql.connections import is_url
+
+    read = stored_snapshot(source) if is_url(source) else opened_for_reading(Path(source))
+    with read as snapshot:
+        write = copying.postgresql_target(target) if is_url(target) else None
+        with write or copying.folder_target(Path(target)) as copy:
+            copied = copying.copy(snapshot, copy)
+            say(f"{copied.pairs} keys, {copied.written} written.")
+            copying.verify(snapshot, copy)
+            copy.finish()
+            say("Both are the same.")
+    return check_storage(target, say) if is_url(target) else check(Path(target), say)
+
+
 def _check(snapshot: Snapshot, say: Callable[[str], None]) -> bool:
     from partita.database.check.check import check as check_folder
     from partita.database.check.findings import Folder

@@ -131,6 +131,11 @@ def failure(url: str, error: psycopg.Error) -> StorageError:
     return StorageError(f"{place(url)}: {_words(error)}.")
 
 
+def is_url(storage: str) -> bool:
+    """Whether a storage is a database, not a folder."""
+    return storage.startswith(("postgresql://", "postgres://"))
+
+
 def place(url: str) -> str:
     """The database that a URL names, without the password."""
     try:
