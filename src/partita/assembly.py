@@ -31,7 +31,15 @@ from partita.database.storage.engine import Engine, Snapshot
 from partita.database.storage.lmdb import LmdbEngine
 from partita.errors import PartitaError
 from partita.functions.storage import TABLE as FUNCTIONS_TABLE
-from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES, forwarded_rights, rights
+from partita.registry import (
+    OF_ARCHIVES,
+    ONLY_READS,
+    PLAIN_READS,
+    READS,
+    WRITES,
+    forwarded_rights,
+    rights,
+)
 from partita.server.companions import Companion
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Start
@@ -351,7 +359,9 @@ async def _shared(url: str, options: dict[str, Any]) -> Served:
     from partita.database.storage.postgresql.connections import place
 
     database = await SharedDatabase.open(url, **options)
-    shared = SharedOperations(database, READS, WRITES, ONLY_READS)
+    reads = {name: read for name, read in READS.items() if name not in OF_ARCHIVES}
+    writes = {name: write for name, write in WRITES.items() if name not in OF_ARCHIVES}
+    shared = SharedOperations(database, reads, writes, ONLY_READS)
     operations = {"database": shared, "reads": {}, "writes": shared.handlers}
 
     def leader() -> Leader | None:
@@ -590,6 +600,27 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
 
     with stored_snapshot(url) as snapshot:
         return _check(snapshot, say)
+
+
+def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
+    """Copy all data from one folder or URL to another, and check it there; whether all is well."""
+    from partita.database.shared import copying
+    from partita.database.shared.stored_snapshot import stored_snapshot
+    from partita.database.storage.postgresql.connections import is_url
+
+    for folder in (source, target):
+        if not is_url(folder) and (Path(folder) / KEYRING).exists():
+            raise PartitaError(f"The data folder {folder} is encrypted: it cannot be copied yet.")
+    read = stored_snapshot(source) if is_url(source) else opened_for_reading(Path(source))
+    with read as snapshot:
+        write = copying.postgresql_target(target) if is_url(target) else None
+        with write or copying.folder_target(Path(target)) as copy:
+            copied = copying.copy(snapshot, copy)
+            say(f"{copied.pairs} keys, {copied.written} written.")
+            copying.verify(snapshot, copy)
+            copy.finish()
+            say("Both are the same.")
+    return check_storage(target, say) if is_url(target) else check(Path(target), say)
 
 
 def _check(snapshot: Snapshot, say: Callable[[str], None], keyring: Keyring | None = None) -> bool:

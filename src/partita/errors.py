@@ -148,6 +148,10 @@ class TransactionConflictException(DynamoDBError):
     pass
 
 
+class TransactionInProgressException(DynamoDBError):
+    message_member = "Message"
+
+
 class IdempotentParameterMismatchException(DynamoDBError):
     message_member = "Message"
 

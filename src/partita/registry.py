@@ -20,6 +20,7 @@ READS: dict[str, ReadHandler] = {**dynamodb.READS, **kinesis.READS}
 WRITES: dict[str, WriteHandler] = {**dynamodb.WRITES, **kinesis.WRITES}
 ONLY_READS = dynamodb.ONLY_READS
 PLAIN_READS = dynamodb.PLAIN_READS
+OF_ARCHIVES = dynamodb.OF_ARCHIVES
 
 
 def rights() -> dict[str, Rights]:

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.connections import connected, place
+from partita.database.storage.postgresql.connections import connected, is_url, place
 from partita.database.tables import layout
 from partita.database.tables.catalog import FORMAT_VERSION
 from partita.errors import StorageError
@@ -72,3 +72,26 @@ def status(url: str) -> None:
 
     for line in asyncio.run(run()):
         click.echo(line)
+
+
+@storage.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+def copy(source: str, target: str) -> None:
+    """Copy a data folder into PostgreSQL, or back: FROM and TO are folders or URLs.
+
+    A copy that was interrupted goes on when it is run again. A folder must not be served
+    meanwhile; what is copied from PostgreSQL is as it was when the copy began. The copy is
+    verified before it may be served.
+    """
+    from partita import assembly
+
+    if is_url(target):
+
+        async def run() -> None:
+            async with connected(target) as connection:
+                await schema.init(connection, FIRST_ROWS, is_copied_into=True)
+
+        asyncio.run(run())
+    if not assembly.copy_storage(source, target, say=click.echo):
+        sys.exit(1)

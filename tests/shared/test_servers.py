@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ..migrate.servers import PostgreSQL
 from .tables import create, item, number
 
 ABSENT = "attribute_not_exists(pk)"
@@ -218,3 +220,98 @@ def test_a_hot_item_without_room_for_all_is_never_an_internal_error(clients: lis
 
     with ThreadPoolExecutor(12) as pool:
         assert sum(pool.map(claim, range(12))) == 1
+
+
+def test_a_token_in_use_on_another_server_is_a_transaction_in_progress(
+    postgresql: PostgreSQL, clients: list[Any]
+) -> None:
+    table = create(clients[0])
+    clients[0].put_item(TableName=table, Item=item("a", euros=0))
+    actions = [_move(table, "a", "1")]
+
+    def transact(client: Any) -> str:
+        try:
+            client.transact_write_items(TransactItems=actions, ClientRequestToken=f"in use {table}")
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        return "done"
+
+    with postgresql.connect("shared") as blocker, ThreadPoolExecutor(3) as pool:
+        blocker.autocommit = False
+        # Nobody's commit gets past it: all of them are under way at once.
+        blocker.execute("LOCK TABLE partita_commits IN EXCLUSIVE MODE")
+        under_way = [pool.submit(transact, client) for client in clients]
+        time.sleep(1)
+        blocker.rollback()
+        answers = sorted(one.result() for one in under_way)
+    assert answers == ["TransactionInProgressException"] * 2 + ["done"]
+    assert number(clients[1], table, "a", "euros") == 1
+    assert transact(clients[2]) == "done"
+    assert number(clients[1], table, "a", "euros") == 1
+
+
+def test_writes_to_one_item_collection_from_several_servers_do_not_conflict(
+    clients: list[Any],
+) -> None:
+    client = clients[0]
+    client.create_table(
+        TableName="collections",
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", "other")
+        ],
+        LocalSecondaryIndexes=[
+            {
+                "IndexName": "by-other",
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "other", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+    def write(worker: int) -> None:
+        for turn in range(10):
+            row = {"pk": {"S": "one"}, "sk": {"S": f"{worker}-{turn}"}, "other": {"S": "o"}}
+            clients[worker % 3].put_item(TableName="collections", Item=row)
+            if turn % 2:
+                key = {"pk": row["pk"], "sk": row["sk"]}
+                clients[(worker + 1) % 3].delete_item(TableName="collections", Key=key)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    # The sizes are checked when all tests are done: `partita storage check`.
+    found = client.query(
+        TableName="collections",
+        IndexName="by-other",
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": {"S": "one"}},
+    )
+    assert found["Count"] == 30
+
+
+def test_large_requests_are_answered_by_every_server(clients: list[Any]) -> None:
+    table = create(clients[0])
+    large = [{"M": {f"n{place}": {"N": str(place)}}} for place in range(12_000)]
+    clients[0].put_item(TableName=table, Item={**item("large"), "list": {"L": large}})
+    got = clients[1].get_item(TableName=table, Key=item("large"))["Item"]
+    assert len(got["list"]["L"]) == 12_000
+
+
+def test_a_policy_of_a_table_is_there_for_all_servers(clients: list[Any]) -> None:
+    table = create(clients[0])
+    arn = clients[0].describe_table(TableName=table)["Table"]["TableArn"]
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "dynamodb:GetItem", "Resource": arn}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    clients[0].put_resource_policy(ResourceArn=arn, Policy=policy)
+    got = clients[1].get_resource_policy(ResourceArn=arn)["Policy"]
+    assert json.loads(got) == json.loads(policy)
+    clients[2].delete_resource_policy(ResourceArn=arn)
+    with pytest.raises(clients[0].exceptions.PolicyNotFoundException):
+        clients[0].get_resource_policy(ResourceArn=arn)

@@ -135,3 +135,23 @@ ONLY_READS: dict[str, Callable[[Request], bool]] = {
     "ExecuteTransaction": _partiql("transactions", "only_reads"),
 }
 """For operations that are in both READS and WRITES: whether a request only reads."""
+
+OF_ARCHIVES = frozenset(
+    {
+        "CreateBackup",
+        "DeleteBackup",
+        "DescribeBackup",
+        "DescribeContinuousBackups",
+        "DescribeExport",
+        "DescribeImport",
+        "ExportTableToPointInTime",
+        "ImportTable",
+        "ListBackups",
+        "ListExports",
+        "ListImports",
+        "RestoreTableFromBackup",
+        "RestoreTableToPointInTime",
+        "UpdateContinuousBackups",
+    }
+)
+"""Operations of databases that have an archive beside the engine."""

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from psycopg import AsyncConnection
+
 from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
-from partita.database.events.throughput import Throughput
 from partita.database.operations.context import (
     ReadContext,
     ReadHandler,
@@ -24,8 +25,9 @@ from partita.database.operations.context import (
 )
 from partita.database.shared.known import CurrentView
 from partita.database.shared.leadership import Leadership
-from partita.database.shared.requests import RequestLedger, SharedRequest
+from partita.database.shared.requests import RequestLedger, RequestThroughput, SharedRequest
 from partita.database.shared.rounds import Rounds
+from partita.database.shared.usage import Usage
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.connections import Connections, host_towards
 from partita.database.storage.write_batch import WriteBatch
@@ -72,7 +74,8 @@ class SharedDatabase:
             self.service.meter()
 
         self._rounds = Rounds(connections, view, ledger, instance, clock, reload)
-        self.leadership = Leadership(connections, instance, self._rounds.refresh_catalog)
+        self._usage = Usage(ledger, instance, clock)
+        self.leadership = Leadership(connections, instance, self._refresh)
         now = self._rounds.clock
         scaling = Scaling(catalog, view, now, ledger, schedules)
         events = EventJobs(event_streams, view, now)
@@ -91,7 +94,7 @@ class SharedDatabase:
             transient_seconds,
             ledger,
             event_streams,
-            Throughput(now),
+            RequestThroughput(now, ledger),
             is_lenient=is_lenient,
         )
         self.reads = ReadContext(self.service, view, _never_held)
@@ -152,6 +155,10 @@ class SharedDatabase:
             done(False)
             return
         self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
+
+    async def _refresh(self, connection: AsyncConnection[Any]) -> None:
+        await self._rounds.refresh_catalog(connection)
+        await self._usage.exchange(connection)
 
     def _on_catalog_change(self) -> None:
         self.service.meter()

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Set
 
 from partita.clock import Clock
 from partita.database.changes import layout as change_layout
-from partita.database.shared.known import CATALOG_SPACES, UNSHARED, Known
+from partita.database.shared.known import CATALOG_SPACES, COUNTED, UNSHARED, Known
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.commit import CommitPlan, LogEntry
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables import layout
-from partita.database.tables.statistics import statistics_delta
+from partita.database.tables.statistics import collection_size_in, statistics_delta
 
 
 class Draft:
@@ -70,7 +70,7 @@ class RoundState(LatestState):
 
     def get(self, key: bytes) -> bytes | None:
         draft = self._draft
-        if key.startswith(layout.STATISTICS):
+        if key.startswith(COUNTED):
             draft.figures[key] = value = self._known.figure(key)
             return value
         if key.startswith(change_layout.SEQUENCES):
@@ -105,6 +105,8 @@ def add_draft(plan: CommitPlan, draft: Draft, *, is_exclusive: bool = False) -> 
         space = key[:1]
         if space == layout.STATISTICS:
             _add_counts(plan, key, draft.figures.get(key), value)
+        elif space == layout.COLLECTIONS:
+            _add_collection_size(plan, key, draft.figures.get(key), value)
         elif space == change_layout.SEQUENCES and is_exclusive:
             plan.sequences[key] = None if value is None else int.from_bytes(value, "big")
         elif space == change_layout.SEQUENCES:
@@ -124,9 +126,16 @@ def _add_counts(plan: CommitPlan, key: bytes, seen: bytes | None, value: bytes |
         plan.counts[key] = items + more_items, size + more_bytes
 
 
+def _add_collection_size(
+    plan: CommitPlan, key: bytes, seen: bytes | None, value: bytes | None
+) -> None:
+    items, size = plan.counts.get(key, (0, 0))
+    plan.counts[key] = items, size + collection_size_in(value) - collection_size_in(seen)
+
+
 def _add_leftover(plan: CommitPlan, prefix: bytes) -> None:
     """What lies under a prefix in the tables of figures goes with the last of its rows."""
-    if prefix.startswith(layout.STATISTICS):
+    if prefix.startswith(COUNTED):
         plan.removed_counts.append((prefix, prefix_end(prefix)))
     elif prefix.startswith(change_layout.SEQUENCES):
         plan.sequences[prefix] = None

@@ -6,7 +6,7 @@ everything it can get at. A run that has noted something does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,7 @@ from partita.database.storage.postgresql.fetch import (
     Wanted,
 )
 from partita.database.tables import layout
-from partita.database.tables.statistics import statistics_value
+from partita.database.tables.statistics import collection_size_value, statistics_value
 
 Pair = tuple[bytes, bytes]
 BUCKET_BYTES: Final = 2
@@ -69,6 +69,8 @@ class Known:
         self._ranges: dict[tuple[bytes, bytes, bool], RangeRead] = {}
         self._figures: dict[bytes, bytes] = {} if figures is None else figures
         """Counts and sequence numbers, as the layouts have them."""
+        self._collections: dict[bytes, bytes | None] = {}
+        """Sizes of item collections."""
         self._keys: set[bytes] = set()
         self._parts: list[RangeRead] = []
         self._asked_in_vain = 0
@@ -88,10 +90,13 @@ class Known:
         return None if row is None else row.value
 
     def figure(self, key: bytes) -> bytes | None:
-        if key not in self._figures:
+        figures: Mapping[bytes, bytes | None] = self._figures
+        if key.startswith(layout.COLLECTIONS):
+            figures = self._collections
+        if key not in figures:
             self._note(key)
             return None
-        return self._figures[key]
+        return figures[key]
 
     def row(self, key: bytes) -> Row | None:
         if key not in self._rows:
@@ -119,7 +124,7 @@ class Known:
         """What was noted, to be fetched; and the ranges, in the order of their pages."""
         keys, parts = self._keys, self._parts
         self._keys, self._parts = set(), []
-        counts = {key for key in keys if key.startswith(layout.STATISTICS)}
+        counts = {key for key in keys if key.startswith(COUNTED)}
         sequences = {key for key in keys if key.startswith(change_layout.SEQUENCES)}
         pages = [part.next_page() for part in parts]
         return Wanted(keys - counts - sequences, pages, counts, sequences), parts
@@ -130,7 +135,11 @@ class Known:
         for part, (rows, is_last) in zip(parts, fetched.pages, strict=True):
             part.add(rows, is_last=is_last)
         for key in wanted.counts:
-            self._figures[key] = statistics_value(*fetched.counts.get(key, (0, 0)))
+            items, size = fetched.counts.get(key, (0, 0))
+            if key.startswith(layout.COLLECTIONS):
+                self._collections[key] = collection_size_value(size)
+            else:
+                self._figures[key] = statistics_value(items, size)
         for key in wanted.sequences:
             self._figures[key] = change_layout.pack_sequence(fetched.sequences.get(key, 0))
 
@@ -144,7 +153,8 @@ class Known:
             raise Lacking
 
 
-FIGURES: Final = (layout.STATISTICS, change_layout.SEQUENCES)
+COUNTED: Final = (layout.STATISTICS, layout.COLLECTIONS)
+FIGURES: Final = (*COUNTED, change_layout.SEQUENCES)
 
 
 CATALOG_SPACES: Final = (
@@ -154,7 +164,7 @@ CATALOG_SPACES: Final = (
     event_layout.STREAMS,
 )
 """What every server keeps in memory, or decides with: changed under an exclusive lock."""
-UNSHARED: Final = (layout.STATISTICS, change_layout.SEQUENCES, change_layout.CHANGES)
+UNSHARED: Final = (*FIGURES, change_layout.CHANGES)
 """What a draft leaves to its commit: those behind it do not see it."""
 
 

@@ -41,9 +41,15 @@ _SUM_COUNTS: Final = f"""
             > {COUNT_ROWS_MAX}
         RETURNING key, bucket, items, bytes
     )
-    INSERT INTO partita_counts (key, bucket, items, bytes)
-    SELECT key, bucket, sum(items), sum(bytes) FROM appended GROUP BY key, bucket"""
+    INSERT INTO partita_sums AS s (key, bucket, items, bytes)
+    SELECT key, bucket, sum(items), sum(bytes) FROM appended GROUP BY key, bucket ORDER BY key
+    ON CONFLICT (key, bucket) DO UPDATE SET
+        items = s.items + EXCLUDED.items, bytes = s.bytes + EXCLUDED.bytes
+    RETURNING key, items, bytes"""
+_REMOVE_ZEROS: Final = """
+    DELETE FROM partita_sums WHERE key = ANY(%b::bytea[]) AND items = 0 AND bytes = 0"""
 _FORGET_COMMITS: Final = "DELETE FROM partita_commits WHERE at < now() - interval '1 hour'"
+_FORGET_USAGE: Final = "DELETE FROM partita_usage WHERE at < now() - interval '1 hour'"
 _SEEN: Final = """
     UPDATE partita_instances SET seen_at = now(), endpoint = %s, secret = %s WHERE number = %s"""
 _LEADER: Final = """
@@ -134,8 +140,9 @@ class Leadership:
                 None if leader is None else Leader(*leader),
             )
             if self.lease is not None:
-                await connection.execute(_SUM_COUNTS)
+                await _sum_counts(connection)
                 await connection.execute(_FORGET_COMMITS)
+                await connection.execute(_FORGET_USAGE)
             await self._refresh(connection)
 
     def _lead(self, lease: Lease | None, leader: Leader | None) -> None:
@@ -143,6 +150,13 @@ class Leadership:
         self.lease, self.leader = lease, leader
         if has_changed:
             self.on_change()
+
+
+async def _sum_counts(connection: AsyncConnection[Any]) -> None:
+    cursor = await connection.execute(_SUM_COUNTS, binary=True)
+    empty = [key for key, items, size in await cursor.fetchall() if not (items or size)]
+    if empty:
+        await connection.execute(_REMOVE_ZEROS, [empty])
 
 
 def _nothing() -> None:

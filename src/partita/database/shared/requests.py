@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from partita.clock import Clock
+from partita.database.capacity.buckets import Bucket
 from partita.database.capacity.ledger import Charge, Ledger
 from partita.database.capacity.refusals import Refusal
+from partita.database.events.throughput import ShardMeter, Throughput
 from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.write_batch import WriteBatch
 
@@ -52,21 +54,61 @@ class RequestLedger(Ledger):
         self._position = 0
 
     def admit(self, charges: Sequence[Charge]) -> Refusal | None:
-        if self.is_lacking():
-            return None
-        if self._position == len(self._payments):
-            self._payments.append(super().admit(charges))
-        refusal: Refusal | None = self._next_payment()
+        admit = super().admit
+        refusal: Refusal | None = self.once(lambda: admit(charges), None)
         return refusal
 
     def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[Refusal | None]:
-        if self.is_lacking():
-            return [None] * len(groups)
-        if self._position == len(self._payments):
-            self._payments.append(super().admit_all(groups))
-        paid: list[Refusal | None] = self._next_payment()
+        admit_all = super().admit_all
+        paid: list[Refusal | None] = self.once(lambda: admit_all(groups), [None] * len(groups))
         return paid
 
-    def _next_payment(self) -> Any:
+    def once(self, pay: Callable[[], Any], unknown: Any) -> Any:
+        """What has come of a payment, now or in an earlier run; `unknown` while something lacks."""
+        if self.is_lacking():
+            return unknown
+        if self._position == len(self._payments):
+            self._payments.append(pay())
         self._position += 1
         return self._payments[self._position - 1]
+
+
+class RequestThroughput(Throughput):
+    """What shards take and give is paid in the same way."""
+
+    def __init__(self, clock: Clock, ledger: RequestLedger) -> None:
+        super().__init__(clock)
+        self._ledger = ledger
+
+    def meter(self, stream_number: int, shard_number: int) -> ShardMeter:
+        return RequestMeter(super().meter(stream_number, shard_number), self._ledger)
+
+
+class RequestMeter(ShardMeter):
+    def __init__(self, meter: ShardMeter, ledger: RequestLedger) -> None:
+        self._meter = meter
+        self._ledger = ledger
+        self.read_bytes = RequestBucket(meter.read_bytes, ledger)
+
+    def take_record(self, size: int, now: float) -> bool:
+        meter = self._meter
+        is_taken: bool = self._ledger.once(lambda: meter.take_record(size, now), True)
+        return is_taken
+
+    def take_read(self, now: float) -> bool:
+        meter = self._meter
+        is_taken: bool = self._ledger.once(lambda: meter.take_read(now), True)
+        return is_taken
+
+    def is_hot(self) -> bool:
+        return self._meter.is_hot()
+
+
+class RequestBucket(Bucket):
+    def __init__(self, bucket: Bucket, ledger: RequestLedger) -> None:
+        self._bucket = bucket
+        self._ledger = ledger
+
+    def take(self, units: float) -> None:
+        bucket = self._bucket
+        self._ledger.once(lambda: bucket.take(units), None)

@@ -38,7 +38,13 @@ from partita.database.storage.postgresql.fetch import fetch
 from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
-from partita.errors import InternalServerError, RequestError, StorageError, ThrottlingException
+from partita.errors import (
+    InternalServerError,
+    RequestError,
+    StorageError,
+    ThrottlingException,
+    TransactionInProgressException,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +66,7 @@ LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDA
 UNKNOWN_VERSION: Final = 0
 CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS)
 BUSY: Final = "Too many requests at once: try again in a moment."
+IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
 OVERTAKEN: Final = "The item is written too often at once: try again in a moment."
 
 
@@ -334,6 +341,8 @@ class Rounds:
         seconds = self._clock() - request.now
         if request.lease is not None:
             request.done(False)
+        elif any(key.startswith(layout.TOKENS) and key in one.draft.checks for key in changed):
+            request.done(TransactionInProgressException(IN_PROGRESS))
         elif seconds > ATTEMPT_SECONDS_MAX:
             request.done(ThrottlingException(OVERTAKEN))
         else:

@@ -14,18 +14,20 @@ import psycopg
 from psycopg import Connection, IsolationLevel
 
 from partita.database.changes import layout as change_layout
-from partita.database.shared.known import Pair, bucket_of
+from partita.database.shared.known import COUNTED, FIGURES, Pair, bucket_of
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.tables import layout
-from partita.database.tables.statistics import statistics_value
+from partita.database.tables.statistics import collection_size_value, statistics_value
 
 ROWS_PER_TRIP: Final = 1000
 
 _ROW: Final = "SELECT value FROM partita_rows WHERE key = %b AND bucket = %s"
 _ROWS: Final = "SELECT key, value FROM partita_rows WHERE key >= %b AND key < %b ORDER BY key {}"
 _COUNTS: Final = """
-    SELECT key, sum(items)::bigint, sum(bytes)::bigint FROM partita_counts
-    WHERE key >= %b AND key < %b GROUP BY key ORDER BY key"""
+    SELECT key, sum(items)::bigint, sum(bytes)::bigint FROM (
+        SELECT key, items, bytes FROM partita_sums UNION ALL
+        SELECT key, items, bytes FROM partita_counts
+    ) AS counted WHERE key >= %b AND key < %b GROUP BY key ORDER BY key"""
 _SEQUENCES: Final = """
     SELECT key, last FROM partita_sequences WHERE key >= %b AND key < %b ORDER BY key"""
 
@@ -36,14 +38,14 @@ class StoredSnapshot:
         self._names = count()
 
     def get(self, key: bytes) -> bytes | None:
-        if key.startswith((layout.STATISTICS, change_layout.SEQUENCES)):
+        if key.startswith(FIGURES):
             figures = dict(self._figures(key, key + b"\x00"))
             return figures.get(key)
         found = self._connection.execute(_ROW, [key, bucket_of(key)]).fetchone()
         return None if found is None else bytes(found[0])
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
-        if start.startswith((layout.STATISTICS, change_layout.SEQUENCES)):
+        if start.startswith(FIGURES):
             figures = list(self._figures(start, stop))
             yield from reversed(figures) if reverse else figures
             return
@@ -53,9 +55,15 @@ class StoredSnapshot:
             yield from cursor
 
     def _figures(self, start: bytes, stop: bytes) -> Iterator[Pair]:
-        if start.startswith(layout.STATISTICS):
+        if start.startswith(COUNTED):
             for key, items, size in self._connection.execute(_COUNTS, [start, stop]):
-                yield bytes(key), statistics_value(items, size)
+                value = (
+                    collection_size_value(size)
+                    if start.startswith(layout.COLLECTIONS)
+                    else statistics_value(items, size)
+                )
+                if value is not None:
+                    yield bytes(key), value
         else:
             for key, last in self._connection.execute(_SEQUENCES, [start, stop]):
                 yield bytes(key), change_layout.pack_sequence(last)

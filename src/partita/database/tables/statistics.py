@@ -10,8 +10,8 @@ from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 
 _PAIR: Final = struct.Struct(">qq")
+_SIZE: Final = struct.Struct(">q")
 """Below zero only in what a draft makes of figures that are a moment old."""
-_SIZE: Final = struct.Struct(">Q")
 
 
 class Statistics(NamedTuple):
@@ -52,15 +52,24 @@ def moved_statistics(read: bytes | None, decided: bytes, latest: bytes | None) -
     return _PAIR.pack(items + more_items, size_bytes + more_bytes)
 
 
+def collection_size_in(value: bytes | None) -> int:
+    return int.from_bytes(value, "big", signed=True) if value else 0
+
+
+def collection_size_value(size_bytes: int) -> bytes | None:
+    """An empty collection has none."""
+    return _SIZE.pack(size_bytes) if size_bytes else None
+
+
 def read_collection_size(reader: Reader, collection_key: bytes) -> int:
-    value = reader.get(collection_key)
-    return int.from_bytes(value, "big") if value else 0
+    return collection_size_in(reader.get(collection_key))
 
 
 def add_collection_size(write_batch: WriteBatch, collection_key: bytes, size_bytes: int) -> int:
     size = read_collection_size(write_batch, collection_key) + size_bytes
-    if size:
-        write_batch.put(collection_key, _SIZE.pack(size))
-    else:
+    value = collection_size_value(size)
+    if value is None:
         write_batch.delete(collection_key)
+    else:
+        write_batch.put(collection_key, value)
     return size

@@ -83,7 +83,7 @@ def delete_table(context: WriteContext, request: Request) -> bytes:
             "Disable deletion protection first."
         )
     response = _answer(context, table, DELETING)
-    if table.recovery is not None:
+    if table.recovery is not None and service.recovery is not None:
         # Imported here: the operations of recovery create tables too.
         from partita.database.operations.recovery.backups import back_up_deleted_table
 

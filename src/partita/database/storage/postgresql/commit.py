@@ -71,6 +71,7 @@ _SET_SEQUENCES: Final = """
     ON CONFLICT (key) DO UPDATE SET last = EXCLUDED.last"""
 _REMOVE_SEQUENCES: Final = "DELETE FROM partita_sequences WHERE key = ANY(%b::bytea[])"
 _REMOVE_COUNTS: Final = "DELETE FROM partita_counts WHERE key >= %b AND key < %b"
+_REMOVE_SUMS: Final = "DELETE FROM partita_sums WHERE key >= %b AND key < %b"
 _TOKEN: Final = "INSERT INTO partita_commits (token) VALUES (%s)"
 _TOUCH_TOKEN: Final = "UPDATE partita_commits SET at = now() WHERE token = %s"
 _MOVE_CATALOG: Final = "UPDATE partita_catalog SET version = version + 1 WHERE id = 1"
@@ -264,6 +265,7 @@ async def _write_the_rest(statements: _Statements, plan: CommitPlan, bucket: Buc
         await statements.run(_COUNT, keys, buckets, list(items), list(sizes))
     for start, stop in plan.removed_counts:
         await statements.run(_REMOVE_COUNTS, start, stop)
+        await statements.run(_REMOVE_SUMS, start, stop)
     await statements.run(_TOKEN, plan.token)
     if plan.moves_catalog:
         await statements.run(_MOVE_CATALOG)

@@ -17,6 +17,8 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from partita.clock import system_stopwatch
 from partita.database.storage.postgresql.availability import Availability
+from partita.database.storage.postgresql.commit import OutcomeUnknown
+from partita.database.storage.postgresql.heartbeat import check_primary
 from partita.errors import StorageError
 
 CONNECT_SECONDS_MAX: Final = 5
@@ -24,6 +26,8 @@ WAIT_SECONDS_MAX: Final = 10.0
 """For a connection of the pool."""
 FAILING_WAIT_SECONDS_MAX: Final = 1.0
 """The same while the database is known to be away: clients had better ask again."""
+CHECK_SECONDS_MAX: Final = 2.0
+"""For a new connection to show that it leads to a primary."""
 USE_SECONDS_MAX: Final = 10.0
 """Until a connection counts as lost that does not answer."""
 CLOSE_SECONDS_MAX: Final = 1.0
@@ -48,7 +52,8 @@ class Connections:
             url,
             min_size=1,
             max_size=count_max,
-            kwargs=SESSION,
+            kwargs={**SESSION, "load_balance_hosts": "random"},
+            configure=_configure,
             timeout=WAIT_SECONDS_MAX,
             # Then it tries again for whoever asks next: the pause before it never grows long.
             reconnect_timeout=1.0,
@@ -83,6 +88,17 @@ class Connections:
         return StorageError(f"{self._place}: {reason}.")
 
 
+async def _configure(connection: AsyncConnection[Any]) -> None:
+    loop = asyncio.get_running_loop()
+    limit = loop.call_later(CHECK_SECONDS_MAX, hang_up, connection)
+    try:
+        await check_primary(connection)
+    except OutcomeUnknown as error:
+        raise psycopg.OperationalError(str(error)) from error
+    finally:
+        limit.cancel()
+
+
 def hang_up(connection: AsyncConnection[Any]) -> None:
     """End a connection for both sides. What waits for it hears that it is lost; nothing is
     cancelled, so that the outcome of a commit is found out and not decided here."""
@@ -113,6 +129,11 @@ async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
 
 def failure(url: str, error: psycopg.Error) -> StorageError:
     return StorageError(f"{place(url)}: {_words(error)}.")
+
+
+def is_url(storage: str) -> bool:
+    """Whether a storage is a database, not a folder."""
+    return storage.startswith(("postgresql://", "postgres://"))
 
 
 def place(url: str) -> str:

@@ -32,8 +32,10 @@ _RANGE: Final = """
     WHERE bytes <= %s OR number = 1 ORDER BY key {0}"""
 _FORWARD, _BACKWARD = _RANGE.format(""), _RANGE.format("DESC")
 _COUNTS: Final = """
-    SELECT key, sum(items)::bigint, sum(bytes)::bigint FROM partita_counts
-    WHERE key = ANY(%b::bytea[]) GROUP BY key"""
+    SELECT key, sum(items)::bigint, sum(bytes)::bigint FROM (
+        SELECT key, items, bytes FROM partita_sums WHERE key = ANY(%b::bytea[])
+        UNION ALL SELECT key, items, bytes FROM partita_counts WHERE key = ANY(%b::bytea[])
+    ) AS counted GROUP BY key"""
 _SEQUENCES: Final = "SELECT key, last FROM partita_sequences WHERE key = ANY(%b::bytea[])"
 _CATALOG: Final = """
     SELECT c.version, extract(epoch FROM clock_timestamp() - h.at)::float8
@@ -82,7 +84,7 @@ async def fetch(connection: AsyncConnection[Any], wanted: Wanted, bucket: Bucket
             if keys
             else None,
             *[await _execute_page(connection, page) for page in wanted.ranges],
-            await connection.execute(_COUNTS, [list(wanted.counts)], binary=True)
+            await connection.execute(_COUNTS, [list(wanted.counts)] * 2, binary=True)
             if wanted.counts
             else None,
             await connection.execute(_SEQUENCES, [list(wanted.sequences)], binary=True)

@@ -10,6 +10,8 @@ from psycopg import AsyncConnection
 from partita.errors import StorageError
 
 SCHEMA_VERSION: Final = 1
+COPYING: Final = 0
+"""The version of a database that a copy has not been finished into."""
 SERVER_VERSION_MIN: Final = 150_000
 
 TABLES: Final = (
@@ -20,6 +22,13 @@ TABLES: Final = (
         key bytea NOT NULL, bucket smallint NOT NULL, items bigint NOT NULL, bytes bigint NOT NULL)
     """,
     "CREATE INDEX partita_counts_key ON partita_counts (key)",
+    """CREATE TABLE partita_sums (
+        key bytea NOT NULL, bucket smallint NOT NULL, items bigint NOT NULL, bytes bigint NOT NULL,
+        PRIMARY KEY (key, bucket))""",
+    """CREATE TABLE partita_usage (
+        server bigint NOT NULL, table_number bigint NOT NULL, index_name text NOT NULL,
+        reads float8 NOT NULL, writes float8 NOT NULL, at timestamptz NOT NULL DEFAULT now(),
+        PRIMARY KEY (server, table_number, index_name))""",
     """CREATE TABLE partita_sequences (
         key bytea NOT NULL PRIMARY KEY, last bigint NOT NULL)""",
     """CREATE TABLE partita_catalog (
@@ -46,11 +55,13 @@ _FIRST_ROW: Final = "INSERT INTO partita_rows (key, bucket, value, version) VALU
 _EXISTS: Final = "SELECT to_regclass('partita_format') IS NOT NULL"
 
 
-async def init(connection: AsyncConnection[Any], rows: Mapping[bytes, bytes]) -> bool:
+async def init(
+    connection: AsyncConnection[Any], rows: Mapping[bytes, bytes], *, is_copied_into: bool = False
+) -> bool:
     """Create the tables, with some first rows; whether there were none yet."""
     async with connection.transaction():
         if await _value(connection, _EXISTS):
-            await check(connection)
+            await check(connection, is_copied_into=is_copied_into)
             return False
         for statement in TABLES:
             await connection.execute(statement)
@@ -59,7 +70,7 @@ async def init(connection: AsyncConnection[Any], rows: Mapping[bytes, bytes]) ->
     return True
 
 
-async def check(connection: AsyncConnection[Any]) -> None:
+async def check(connection: AsyncConnection[Any], *, is_copied_into: bool = False) -> None:
     """Refuse a database that has no tables of ours, or those of another version."""
     found = connection.info.server_version
     if found < SERVER_VERSION_MIN:
@@ -72,6 +83,12 @@ async def check(connection: AsyncConnection[Any]) -> None:
             "The database has no tables of Partita; create them with partita storage init."
         )
     version = await _value(connection, "SELECT max(version) FROM partita_format")
+    if version == COPYING:
+        if is_copied_into:
+            return
+        raise StorageError(
+            "A copy into the database was not finished; run partita storage copy again."
+        )
     if version != SCHEMA_VERSION:
         raise StorageError(
             f"The database has schema {version}, this Partita works with {SCHEMA_VERSION}; "

@@ -1,0 +1,222 @@
+"""Copying a whole database from one storage into another: a folder into PostgreSQL, or back.
+
+Both are walked side by side, a piece at a time, and only what differs is written: a copy that was
+interrupted goes on where it was, and a second walk shows that both are the same. Until then the
+target says that it is being copied into, and nobody serves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import psycopg
+from psycopg import Connection
+
+from partita.database.changes import layout as change_layout
+from partita.database.shared.known import COUNTED, Pair, bucket_of
+from partita.database.shared.rounds import INSTANCE_BITS
+from partita.database.shared.stored_snapshot import StoredSnapshot
+from partita.database.storage.embedded import EmbeddedEngine
+from partita.database.storage.engine import Changes, Snapshot, prefix_end
+from partita.database.storage.postgresql.connections import SESSION, failure
+from partita.database.storage.postgresql.schema import COPYING, SCHEMA_VERSION
+from partita.database.tables import layout
+from partita.database.tables.catalog import FORMAT_VERSION
+from partita.database.tables.statistics import collection_size_in, statistics_delta
+from partita.errors import StorageError
+from partita.limits import MB
+
+SPACES: Final = tuple(bytes([space]) for space in range(0x20))
+PIECE_PAIRS: Final = 2000
+PIECE_BYTES: Final = 8 * MB
+COPYING_FORMAT: Final = b"copying"
+
+_PUT: Final = """
+    INSERT INTO partita_rows (key, bucket, value, version)
+    SELECT key, bucket, value, %s FROM unnest(%b::bytea[], %b::smallint[], %b::bytea[])
+        AS x(key, bucket, value)
+    ON CONFLICT (key, bucket) DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version"""
+_PUT_SUMS: Final = """
+    INSERT INTO partita_sums (key, bucket, items, bytes)
+    SELECT * FROM unnest(%b::bytea[], %b::smallint[], %b::bigint[], %b::bigint[])
+    ON CONFLICT (key, bucket) DO UPDATE SET items = EXCLUDED.items, bytes = EXCLUDED.bytes"""
+_PUT_SEQUENCES: Final = """
+    INSERT INTO partita_sequences (key, last) SELECT * FROM unnest(%b::bytea[], %b::bigint[])
+    ON CONFLICT (key) DO UPDATE SET last = EXCLUDED.last"""
+_DELETE: Final = "DELETE FROM {} WHERE key = ANY(%b::bytea[])"
+_REGISTER: Final = "INSERT INTO partita_instances DEFAULT VALUES RETURNING number"
+_SERVERS: Final = """
+    SELECT count(*) FROM partita_instances
+    WHERE seen_at > now() - interval '10 seconds' AND endpoint <> ''"""
+
+
+class Target(Protocol):
+    """Where a copy goes."""
+
+    def pairs(self, start: bytes, stop: bytes) -> list[Pair]: ...
+
+    def write(self, changes: Changes) -> None: ...
+
+    def finish(self) -> None:
+        """From now on, it may be served."""
+
+
+class Copied(NamedTuple):
+    pairs: int
+    written: int
+
+
+def copy(source: Snapshot, target: Target) -> Copied:
+    """Make the target the same as the source."""
+    pairs = written = 0
+    for piece, changes in _differences(source, target):
+        pairs += piece
+        if changes:
+            target.write(changes)
+            written += len(changes)
+    return Copied(pairs, written)
+
+
+def verify(source: Snapshot, target: Target) -> None:
+    for _, changes in _differences(source, target):
+        for key in changes:
+            raise StorageError(f"The copy differs at {key[:40].hex()}: run it again.")
+
+
+def _differences(source: Snapshot, target: Target) -> Iterator[tuple[int, Changes]]:
+    """For each piece how much is in it, and what has to change in the target."""
+    for space in SPACES:
+        start, stop = space, prefix_end(space)
+        while start < stop:
+            given = _piece(source.range(start, stop))
+            end = given[-1][0] + b"\x00" if _is_full(given) else stop
+            there = dict(target.pairs(start, end))
+            wanted = {key: value for key, value in given if key != layout.FORMAT_KEY}
+            there.pop(layout.FORMAT_KEY, None)
+            changes: dict[bytes, bytes | None] = {
+                key: value for key, value in wanted.items() if there.get(key) != value
+            }
+            changes.update(dict.fromkeys(there.keys() - wanted.keys()))
+            yield len(given), changes
+            start = end
+
+
+def _piece(pairs: Iterator[Pair]) -> list[Pair]:
+    piece: list[Pair] = []
+    size = 0
+    for key, value in pairs:
+        piece.append((key, value))
+        size += len(key) + len(value)
+        if len(piece) == PIECE_PAIRS or size >= PIECE_BYTES:
+            break
+    return piece
+
+
+def _is_full(piece: list[Pair]) -> bool:
+    return len(piece) == PIECE_PAIRS or sum(len(key) + len(v) for key, v in piece) >= PIECE_BYTES
+
+
+class FolderTarget:
+    def __init__(self, folder: Path) -> None:
+        self._engine = EmbeddedEngine(folder)
+        snapshot = self._engine.snapshot()
+        found = snapshot.get(layout.FORMAT_KEY)
+        if found not in (None, COPYING_FORMAT):
+            self._engine.close()
+            raise StorageError(f"{folder} has data already: copy into a new folder.")
+        self.write({layout.FORMAT_KEY: COPYING_FORMAT})
+
+    def pairs(self, start: bytes, stop: bytes) -> list[Pair]:
+        return list(self._engine.snapshot().range(start, stop))
+
+    def write(self, changes: Changes) -> None:
+        self._engine.commit(changes)
+        self._engine.refresh()
+
+    def finish(self) -> None:
+        self.write({layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+class PostgresqlTarget:
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        found = self._value("SELECT max(version) FROM partita_format")
+        is_empty = self._value("SELECT count(*) FROM (SELECT 1 FROM partita_rows LIMIT 2) x") < 2
+        if found != COPYING and not is_empty:
+            raise StorageError("The database has data already: copy into a new one.")
+        if self._value(_SERVERS):
+            raise StorageError("Servers are running on the database: stop them first.")
+        connection.execute("UPDATE partita_format SET version = %s", [COPYING])
+        self._version = self._value(_REGISTER) << INSTANCE_BITS
+
+    def pairs(self, start: bytes, stop: bytes) -> list[Pair]:
+        with self._connection.transaction():
+            return list(StoredSnapshot(self._connection).range(start, stop))
+
+    def write(self, changes: Changes) -> None:
+        """A piece, which has keys of one space."""
+        puts = {key: value for key, value in changes.items() if value is not None}
+        gone = [key for key, value in changes.items() if value is None]
+        space = next(iter(changes))[:1]
+        with self._connection.transaction():
+            if space in COUNTED:
+                self._put_sums(puts, gone)
+            elif space == change_layout.SEQUENCES:
+                numbers = [int.from_bytes(value, "big") for value in puts.values()]
+                self._run(_PUT_SEQUENCES, list(puts), numbers)
+                self._run(_DELETE.format("partita_sequences"), gone)
+            else:
+                self._version += 1
+                buckets = [bucket_of(key) for key in puts]
+                self._run(_PUT, self._version, list(puts), buckets, list(puts.values()))
+                self._run(_DELETE.format("partita_rows"), gone)
+
+    def _put_sums(self, puts: dict[bytes, bytes], gone: list[bytes]) -> None:
+        # What is appended beside a sum would count twice.
+        self._run(_DELETE.format("partita_counts"), [*puts, *gone])
+        self._run(_DELETE.format("partita_sums"), gone)
+        figures = [
+            (0, collection_size_in(value))
+            if key.startswith(layout.COLLECTIONS)
+            else statistics_delta(None, value)
+            for key, value in puts.items()
+        ]
+        buckets = [bucket_of(key) for key in puts]
+        items, sizes = [one[0] for one in figures], [one[1] for one in figures]
+        self._run(_PUT_SUMS, list(puts), buckets, items, sizes)
+
+    def finish(self) -> None:
+        with self._connection.transaction():
+            self._run("UPDATE partita_catalog SET version = version + 1")
+            self._run("UPDATE partita_format SET version = %s", SCHEMA_VERSION)
+
+    def _run(self, statement: str, *parameters: Any) -> None:
+        self._connection.execute(statement, parameters, binary=True)
+
+    def _value(self, statement: str) -> Any:
+        row = self._connection.execute(statement).fetchone()
+        return None if row is None else row[0]
+
+
+@contextmanager
+def postgresql_target(url: str) -> Iterator[PostgresqlTarget]:
+    try:
+        with psycopg.connect(url, **SESSION) as connection:
+            yield PostgresqlTarget(connection)
+    except psycopg.Error as error:
+        raise failure(url, error) from error
+
+
+@contextmanager
+def folder_target(folder: Path) -> Iterator[FolderTarget]:
+    target = FolderTarget(folder)
+    try:
+        yield target
+    finally:
+        target.close()

@@ -1,0 +1,109 @@
+"""`partita storage copy`: a data folder into PostgreSQL and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .. import processes
+from ..migrate.servers import PostgreSQL
+from .conftest import storage_url
+from .tables import item
+
+ROWS = 60
+INDEX = {
+    "IndexName": "by-group",
+    "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
+    "Projection": {"ProjectionType": "ALL"},
+}
+
+
+def test_a_folder_is_copied_into_postgresql_and_back(
+    postgresql: PostgreSQL, tmp_path: Path
+) -> None:
+    storage = storage_url(postgresql, "copied")
+    folder, back = tmp_path / "folder", tmp_path / "back"
+    with processes.starting() as start:
+        before = _filled(start("serve", "--port", "0", "--data", folder).client())
+    copied = processes.run("storage", "copy", folder, storage)
+    assert copied.returncode == 0, copied.stdout + copied.stderr
+    assert "no findings" in copied.stdout
+    with processes.starting() as start:
+        server = start("serve", "--port", "0", "--storage", storage)
+        client = server.client()
+        assert _content(client) == before
+        assert _stream_records(server) == ROWS
+        client.put_item(TableName="copied", Item={**item("later"), "group": {"N": "1"}})
+        after = _content(client)
+        refused = processes.run("storage", "copy", folder, storage)
+        assert (refused.returncode, refused.stderr) == (
+            1,
+            "partita: The database has data already: copy into a new one.\n",
+        )
+    copied_back = processes.run("storage", "copy", storage, back)
+    assert copied_back.returncode == 0, copied_back.stdout + copied_back.stderr
+    with processes.starting() as start:
+        assert _content(start("serve", "--port", "0", "--data", back).client()) == after
+
+
+def test_a_copy_that_was_interrupted_is_not_served_and_goes_on(
+    postgresql: PostgreSQL, tmp_path: Path
+) -> None:
+    storage = storage_url(postgresql, "interrupted")
+    with processes.starting() as start:
+        before = _filled(start("serve", "--port", "0", "--data", tmp_path).client())
+    assert processes.run("storage", "copy", tmp_path, storage).returncode == 0
+    # As it would be in the middle: some is there, some is wrong, the format is not set.
+    postgresql.execute(
+        """UPDATE partita_format SET version = 0;
+        DELETE FROM partita_rows WHERE substr(key, 1, 1) = '\\x11';
+        UPDATE partita_rows SET value = 'other' WHERE substr(key, 1, 1) = '\\x10';
+        INSERT INTO partita_rows VALUES ('\\x10ffffff', 0, 'more', 5)""",
+        "interrupted",
+    )
+    refused = processes.run("serve", "--port", "0", "--storage", storage)
+    assert refused.returncode == 1
+    assert "A copy into the database was not finished" in refused.stderr
+    again = processes.run("storage", "copy", tmp_path, storage)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert f"{2 * ROWS + 1} written" in again.stdout
+    with processes.starting() as start:
+        assert _content(start("serve", "--port", "0", "--storage", storage).client()) == before
+
+
+def _filled(client: Any) -> Any:
+    client.create_table(
+        TableName="copied",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "group", "AttributeType": "N"},
+        ],
+        GlobalSecondaryIndexes=[INDEX],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+        BillingMode="PAY_PER_REQUEST",
+    )
+    for place in range(ROWS):
+        row = {**item(f"k{place}"), "group": {"N": str(place % 3)}}
+        client.put_item(TableName="copied", Item=row)
+    return _content(client)
+
+
+def _content(client: Any) -> Any:
+    indexed = client.scan(TableName="copied", IndexName="by-group")["Items"]
+    described = client.describe_table(TableName="copied")["Table"]
+    figures = described["ItemCount"], described["TableSizeBytes"], described["TableId"]
+    return client.scan(TableName="copied")["Items"], indexed, figures
+
+
+def _stream_records(server: processes.Server) -> int:
+    streams = server.client("dynamodbstreams")
+    (stream,) = streams.list_streams(TableName="copied")["Streams"]
+    arn = stream["StreamArn"]
+    found = 0
+    for shard in streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
+        iterator = streams.get_shard_iterator(
+            StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+        )["ShardIterator"]
+        found += len(streams.get_records(ShardIterator=iterator)["Records"])
+    return found

@@ -1,0 +1,78 @@
+"""The network between servers and PostgreSQL is cut, slow and half open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from botocore.exceptions import ClientError
+
+from .. import processes
+from ..migrate.servers import PostgreSQL
+from .conftest import storage_url
+from .proxy import Proxy
+from .tables import create, item, number
+from .test_faults import Writers
+
+
+class Site(NamedTuple):
+    proxy: Proxy
+    clients: list[Any]
+    table: str
+
+
+@pytest.fixture(scope="module")
+def site(postgresql: PostgreSQL) -> Iterator[Site]:
+    """One server behind the network, one beside the database."""
+    storage = storage_url(postgresql, "far")
+    assert processes.run("storage", "init", storage).returncode == 0
+    with Proxy(postgresql.port) as proxy, processes.starting() as start:
+        far = storage.replace(f":{postgresql.port}/", f":{proxy.port}/")
+        clients = [
+            start("serve", "--port", "0", "--storage", url, stderr=None).client()
+            for url in (far, storage)
+        ]
+        yield Site(proxy, clients, create(clients[0]))
+        proxy.mend()
+    assert processes.run("storage", "check", storage).returncode == 0
+
+
+def test_a_cut_network_loses_nothing_acknowledged(site: Site) -> None:
+    with Writers(site.clients[:1] * 4, site.table) as writers:
+        for _ in range(3):
+            writers.wait_for(10)
+            site.proxy.cut()
+            time.sleep(0.3)
+            site.proxy.mend()
+        writers.wait_for(10)
+    for place, acknowledged in enumerate(writers.acknowledged):
+        assert number(site.clients[1], site.table, f"w{place}", "n") >= acknowledged
+
+
+def test_a_slow_network_only_takes_longer(site: Site) -> None:
+    site.proxy.delay_seconds = 0.1
+    try:
+        started = time.monotonic()
+        site.clients[0].put_item(TableName=site.table, Item=item("slow", n=1))
+        assert time.monotonic() - started > 0.2
+        assert number(site.clients[1], site.table, "slow", "n") == 1
+    finally:
+        site.proxy.delay_seconds = 0.0
+
+
+@pytest.mark.soak
+def test_a_half_open_network_is_given_up_and_used_again(site: Site) -> None:
+    with Writers(site.clients[:1] * 4, site.table) as writers:
+        writers.wait_for(10)
+        site.proxy.silence()
+        started = time.monotonic()
+        with pytest.raises(ClientError) as refused:
+            site.clients[0].get_item(TableName=site.table, Key=item("a"))
+        assert refused.value.response["Error"]["Code"] == "InternalServerError"
+        assert time.monotonic() - started < 25
+        site.proxy.mend()
+        writers.wait_for(10)
+    for place, acknowledged in enumerate(writers.acknowledged):
+        assert number(site.clients[1], site.table, f"w{place}", "n") >= acknowledged
