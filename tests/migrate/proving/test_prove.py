@@ -310,7 +310,7 @@ def test_a_run_of_another_design_takes_nothing_over(
     narrowed: Narrowed, endpoint: str, tmp_path: object
 ) -> None:
     folder = narrowed("customer")
-    head = RunHead(fingerprint="other", source="x", is_all=True, rows={})
+    head = RunHead(fingerprint="other", source="x", is_all=True, rows={}, statements={})
     path = folder.path / "tests" / "unfinished.model.single-table.jsonl"
     path.parent.mkdir(exist_ok=True)
     wrong = PatternProof(pattern="customer", operation="read", verdict="proven", cases=["made up"])

@@ -126,6 +126,7 @@ def test(
                 source=str(source.address),
                 is_all=is_whole,
                 rows={table.name: staging.count(table.name) for table in claim.tables},
+                statements={one.name: one.statement or "" for one in claim.patterns},
             )
             path = folder.path / RUNS / f"unfinished.{name.removesuffix('.toml')}.jsonl"
             with Unfinished(path, head, is_resumed=is_resumed) as unfinished:
@@ -306,7 +307,7 @@ def _functional(
         except NotExact as reason:
             found.append(_without(pattern, "unproven", str(reason)))
             continue
-        known = unfinished.of(pattern.name, pattern.statement or "")
+        known = unfinished.of(pattern.name)
         if known is not None:
             found.append(known)
             continue

@@ -20,24 +20,26 @@ class RunHead(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     is_all: bool
     rows: dict[str, int]
+    statements: dict[str, str]
+    """Of the patterns."""
 
 
 class Unfinished:
     def __init__(self, path: Path, head: RunHead, *, is_resumed: bool) -> None:
         self.path = path
-        self.kept: dict[tuple[str, str], PatternProof] = {}
+        self.kept: dict[str, PatternProof] = {}
         lines = path.read_bytes().splitlines() if is_resumed and path.exists() else []
         for proof in _proofs(lines, head):
-            self.kept[proof.pattern, proof.statement] = proof
+            self.kept[proof.pattern] = proof
         path.parent.mkdir(exist_ok=True)
         self._file = path.open("wb")
         self._append(head)
         for proof in self.kept.values():
             self._append(proof)
 
-    def of(self, pattern: str, statement: str) -> PatternProof | None:
+    def of(self, pattern: str) -> PatternProof | None:
         """What the stopped run found, if it came to this pattern and it was in order."""
-        found = self.kept.get((pattern, statement))
+        found = self.kept.get(pattern)
         return found if found is not None and found.verdict == "proven" else None
 
     def add(self, proof: PatternProof) -> None:
