@@ -154,6 +154,7 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
 @click.option(
     "--sample", default=None, type=click.IntRange(1), help="Rows of each table to load at most."
 )
+@click.option("--resume", "is_resumed", is_flag=True, help="Go on where a run was stopped.")
 def test(
     path: Path,
     as_json: bool,
@@ -161,6 +162,7 @@ def test(
     endpoint: str | None,
     is_all: bool,
     sample: int | None,
+    is_resumed: bool,
 ) -> None:
     """Proves a model on the source's own rows.
 
@@ -178,6 +180,7 @@ def test(
             endpoint=endpoint,
             is_all=is_all,
             sample=sample,
+            is_resumed=is_resumed,
             ask=_password_prompt(),
             progress=progress,
         )

@@ -34,6 +34,8 @@ from partita.migrate.understanding.sources.address import PASSWORD_ENV
 from tests.javascript_sdk import installed
 from tests.processes import Server
 
+from ..proving import public
+from ..proving.conftest import designed, sqlite_database
 from ..servers import PASSWORD
 from ..test_examples import on_server
 from .conftest import MakeDesign
@@ -525,6 +527,30 @@ def test_requests_of_proposals_run(
             forget(dynamodb, one)
             run(one)
             assert held(dynamodb, one) == one.requests[0].item
+
+
+@pytest.mark.parametrize("kind", ["denormalized", "single-table"])
+def test_requests_of_lists_and_sparse_indexes_run(
+    server: Server, dynamodb: Any, run: Run, kind: str, tmp_path: Path
+) -> None:
+    airline = public.SCHEMAS["airline"]
+    names = ("airports", "latest bookings", "not yet gone", "take off")
+    chosen = {name: airline.patterns[name] for name in names}
+    url = sqlite_database(tmp_path / "airline.db", airline.script("sqlite"))
+    folder = designed(tmp_path / "folder", url, chosen)
+    name = f"model.{kind}.toml"
+    create(folder, server.url, name=name)
+    load(dynamodb, folder, read_design(folder, name))
+    found = written(folder, name)
+    for one in found.values():
+        run(one)
+    assert found["airports"].request == ("Scan" if kind == "denormalized" else "Query")
+    departed = found["take off"].requests[0]
+    assert ("REMOVE" in departed.input["UpdateExpression"]) == (kind == "single-table")
+    if kind == "single-table":
+        (sparse,) = departed.removed
+        item = held(dynamodb, found["take off"])
+        assert item is not None and "left_at" in item and sparse not in item
 
 
 @pytest.mark.soak

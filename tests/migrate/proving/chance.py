@@ -147,6 +147,7 @@ class Chance:
 
     def statements(self) -> dict[str, str]:
         kinds = [self._select] * 6 + [self._joined, self._below, self._counted]
+        kinds += [self._listed, self._listed]
         kinds += [self._insert, self._update, self._delete]
         found = {}
         for number in range(self.random.randint(4, 8)):
@@ -157,6 +158,22 @@ class Chance:
     def _select(self, table: Table) -> str:
         columns = "*" if self.random.random() < 0.5 else ", ".join(self._some(table.names))
         return f"SELECT {columns} FROM {table.name}{self._where(table)}{self._order(table)}"
+
+    def _listed(self, table: Table) -> str:
+        """What gives no value of a key: all rows, those with an open end, those of one status."""
+        column = self.random.choice(table.columns)
+        tests = [f"{column.name} IS {self.random.choice(['', 'NOT '])}NULL", "", ""]
+        if column.kind in ("number", "flag"):
+            tests.append(f"{column.name} = {'TRUE' if column.kind == 'flag' else 1}")
+        if column.kind == "text":
+            tests.append(f"{column.name} = 'a'")
+        if column.kind in ("day", "moment"):
+            tests.append(f"{column.name} >= ?")
+        test = self.random.choice(tests)
+        where = f" WHERE {test}" if test else ""
+        wanted = self.random.choice(["*", "COUNT(*)", ", ".join(self._some(table.names))])
+        order = "" if wanted == "COUNT(*)" else self._order(table)
+        return f"SELECT {wanted} FROM {table.name}{where}{order}"
 
     def _some(self, names: list[str]) -> list[str]:
         return self.random.sample(names, self.random.randint(1, len(names)))

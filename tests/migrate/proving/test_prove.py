@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from partita.migrate.commands import migrate
 from partita.migrate.designing.model import model
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import Access, Attribute, Design, Entity, TableDesign
 from partita.migrate.model.files import read_design, to_toml
 from partita.migrate.proving.prove import test as prove
-from partita.migrate.proving.results import ProofRun
+from partita.migrate.proving.reads import ReadProof
+from partita.migrate.proving.results import PatternProof, ProofRun
+from partita.migrate.proving.unfinished import RunHead
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from ..servers import PASSWORD, DatabaseServer
@@ -269,3 +277,57 @@ def test_a_sample_is_asked_of_a_private_copy(narrowed: Narrowed, endpoint: str) 
     assert verdicts(run) == {"newest orders": "proven", "ship": "proven"}
     orders = next(one for one in run.acceptance if one.table == "orders")
     assert orders.processed == 300, "keys are tested on every row"
+
+
+# Stopped and called.
+
+
+def test_a_stopped_run_goes_on_with_what_is_left(
+    narrowed: Narrowed, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = narrowed("customer", "newest orders", "ship")
+    asked: list[str] = []
+    compare = ReadProof.of
+
+    def stopping(self: ReadProof, pattern: AccessPattern, *more: Any) -> PatternProof:
+        if pattern.name == "newest orders" and len(asked) == 1:
+            raise KeyboardInterrupt
+        asked.append(pattern.name)
+        return compare(self, pattern, *more)
+
+    monkeypatch.setattr(ReadProof, "of", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        prove(folder, name=SINGLE, endpoint=endpoint)
+    (kept,) = (folder.path / "tests").glob("unfinished.*")
+    asked.append("stopped")
+    run = prove(folder, name=SINGLE, endpoint=endpoint, is_resumed=True)
+    assert asked == ["customer", "stopped", "newest orders"]
+    assert set(verdicts(run).values()) == {"proven"}
+    assert not kept.exists()
+
+
+def test_a_run_of_another_design_takes_nothing_over(
+    narrowed: Narrowed, endpoint: str, tmp_path: object
+) -> None:
+    folder = narrowed("customer")
+    head = RunHead(fingerprint="other", source="x", is_all=True, rows={}, statements={})
+    path = folder.path / "tests" / "unfinished.model.single-table.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    wrong = PatternProof(pattern="customer", operation="read", verdict="proven", cases=["made up"])
+    path.write_bytes(msgspec.json.encode(head) + b"\n" + msgspec.json.encode(wrong) + b"\n{")
+    run = prove(folder, name=SINGLE, endpoint=endpoint, is_resumed=True)
+    assert run.functional[0].cases != ["made up"]
+
+
+def test_the_command_fails_when_a_pattern_differs(narrowed: Narrowed, endpoint: str) -> None:
+    folder = narrowed("open loans")
+    wrong = with_access(
+        read_design(folder, SINGLE), "open loans", lambda one: replace(one, filter=[])
+    )
+    folder.write_text("mutated.toml", to_toml(wrong))
+    codes = {}
+    for name in (SINGLE, "mutated.toml"):
+        command = ["test", str(folder.path), "--model", name, "--endpoint", endpoint, "--json"]
+        answer = CliRunner().invoke(migrate, command)
+        codes[name] = (answer.exit_code, json.loads(answer.stdout)["summary"]["differs"])
+    assert codes == {SINGLE: (0, 0), "mutated.toml": (1, 1)}

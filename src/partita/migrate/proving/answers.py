@@ -209,6 +209,8 @@ class Asking:
             yield {"S": day}
 
     def _is_empty_key(self, one: Condition, given: Mapping[str, AttributeValue]) -> bool:
+        if one.comparison != "=":
+            return False
         parts = template_fields(one.value)
         is_alone = len(parts) == 1 and one.value.startswith("{") and one.value.endswith("}")
         return is_alone and given[parts[0].name] in ({"S": ""}, {"B": ""})
@@ -295,13 +297,14 @@ class Asking:
     def _key_condition(
         self, expression: _Expression, one: Condition, given: Mapping[str, AttributeValue]
     ) -> str | None:
-        """None for a range whose end is before its beginning: the service refuses to look."""
+        """None for a range whose end is before its beginning: the service refuses to look. Empty
+        for one that has all."""
         attribute = self._attribute(one.attribute)
-        name = expression.name(one.attribute)
         if one.comparison == "between":
             ends = [self._operand(attribute, part, given) for part in one.value.split(" and ")]
             if order(ends[0]) > order(ends[-1]):
                 return None
+            name = expression.name(one.attribute)
             if ends[0] == {"S": ""}:
                 return f"{name} <= {expression.value(ends[-1])}"
             first, last = map(expression.value, ends)
@@ -309,7 +312,11 @@ class Asking:
         form = _KEY_OPERATORS.get(one.comparison)
         if form is None:
             raise Refused(f"{one.comparison} is no comparison of a key")
-        return form.format(name, expression.value(self._operand(attribute, one.value, given)))
+        operand = self._operand(attribute, one.value, given)
+        if operand in ({"S": ""}, {"B": ""}):
+            # Every key is behind an empty one, which the service refuses to compare with.
+            return "" if one.comparison in _LOW else None
+        return form.format(expression.name(one.attribute), expression.value(operand))
 
     # Tests after reading.
 

@@ -35,6 +35,7 @@ from partita.migrate.proving.sampling import sample as sampled_rows
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
 from partita.migrate.proving.tables import create_tables, drop_tables, put_all
+from partita.migrate.proving.unfinished import RunHead, Unfinished
 from partita.migrate.proving.writes import WriteProof
 from partita.migrate.statements.patterns import Statements
 from partita.migrate.statements.question import NotExact, Question
@@ -89,6 +90,7 @@ def test(
     endpoint: str | None = None,
     is_all: bool = False,
     sample: int | None = None,
+    is_resumed: bool = False,
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> ProofRun:
@@ -119,7 +121,16 @@ def test(
                 claim.design, claim.inventory, read_side, place.server, draw, place.prefix
             )
             writes = stack.enter_context(_write_proof(claim, source, staging, place))
-            functional = _functional(claim, reads, writes, progress)
+            head = RunHead(
+                fingerprint=fingerprint(claim.design),
+                source=str(source.address),
+                is_all=is_whole,
+                rows={table.name: staging.count(table.name) for table in claim.tables},
+                statements={one.name: one.statement or "" for one in claim.patterns},
+            )
+            path = folder.path / RUNS / f"unfinished.{name.removesuffix('.toml')}.jsonl"
+            with Unfinished(path, head, is_resumed=is_resumed) as unfinished:
+                functional = _functional(claim, reads, writes, unfinished, progress)
             load = LoadTest(claim.design, claim.patterns, claim.volumes, staging)
             keys = [*making.problems.values(), *_ranges(claim)]
             run = ProofRun(
@@ -271,7 +282,11 @@ def _write_proof(
 
 
 def _functional(
-    claim: Claim, reads: ReadProof, writes: WriteProof | str, progress: Progress
+    claim: Claim,
+    reads: ReadProof,
+    writes: WriteProof | str,
+    unfinished: Unfinished,
+    progress: Progress,
 ) -> list[PatternProof]:
     statements = Statements(SchemaLookup(claim.inventory))
     lines = ModelLines(claim.folder, claim.name)
@@ -292,6 +307,10 @@ def _functional(
         except NotExact as reason:
             found.append(_without(pattern, "unproven", str(reason)))
             continue
+        known = unfinished.of(pattern.name)
+        if known is not None:
+            found.append(known)
+            continue
         line = lines.of_pattern(pattern.name)
         if isinstance(statement, Question):
             found.append(reads.of(pattern, statement, accesses, line))
@@ -301,6 +320,7 @@ def _functional(
             found.append(_without(pattern, "unproven", writes))
         else:
             found.append(writes.of(pattern, statement, accesses, line))
+        unfinished.add(found[-1])
     progress("Patterns", len(claim.patterns), len(claim.patterns))
     return found
 

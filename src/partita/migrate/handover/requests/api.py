@@ -18,9 +18,19 @@ from partita.migrate.handover.requests.values import (
     shards,
 )
 from partita.migrate.model.buckets import BUCKET
-from partita.migrate.model.design import READS, Access, Condition, Design, Entity, TableDesign
+from partita.migrate.model.design import (
+    READS,
+    Access,
+    Attribute,
+    Condition,
+    Design,
+    Entity,
+    TableDesign,
+)
+from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.sample_items import sample_item
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.column_refs import Ref
 
 COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
     "between": lambda name, values: f"{name} BETWEEN {values[0]} AND {values[-1]}",
@@ -58,6 +68,8 @@ class Request(Struct, frozen=True, kw_only=True):
     filter: list[Test] = field(default_factory=list)
     item: Item = field(default_factory=dict)
     """What is put or set."""
+    removed: list[str] = field(default_factory=list)
+    """Attributes that go, because their condition no longer holds."""
     must: str = ""
     """Whether the item must, or must not, be there before: exists, not_exists."""
     descending_by: str = ""
@@ -148,8 +160,11 @@ class RequestWriter:
                 ),
             ]
         if verb == "update":
+            after = changed_item(self.examples, entity, pattern, 0)
+            changed = {name: value for name, value in after.items() if item.get(name) != value}
+            removed = _removed(entity, pattern, after)
             return [
-                _update(table, item, self._changed(entity, pattern, item), access),
+                _update(table, item, changed, access, removed),
                 *self._written_with_update(access, entity),
             ]
         upsert = _is_upsert(pattern)
@@ -176,11 +191,6 @@ class RequestWriter:
     def _beside(self, table: TableDesign, entity: Entity) -> Item:
         return items_of(self.examples, table, entity)[0]
 
-    def _changed(self, entity: Entity, pattern: AccessPattern, item: Item) -> Item:
-        """What an update sets."""
-        changed = changed_item(self.examples, entity, pattern, 0)
-        return {name: value for name, value in changed.items() if item.get(name) != value}
-
     def _written_with_update(self, access: Access, entity: Entity) -> list[Request]:
         """Of a unique value that changes, the old one is free again and the new one is taken."""
         found = []
@@ -192,6 +202,18 @@ class RequestWriter:
             else:
                 found.append(_put(table, old, None, is_new=False))
         return found
+
+
+def _removed(entity: Entity, pattern: AccessPattern, after: Item) -> list[Attribute]:
+    """Keys of sparse indexes, where what is changed decides whether an item is in them."""
+    names = {Ref.parse(name) for name in pattern.columns}
+    return [
+        one
+        for one in entity.attributes
+        if (condition := parse_condition(one.when)) is not None
+        and Ref(entity.source, condition.column) in names
+        and one.name not in after
+    ]
 
 
 def _verb(access: Access, pattern: AccessPattern) -> str:
@@ -363,7 +385,9 @@ def _put(table: TableDesign, item: Item, access: Access | None, *, is_new: bool)
     )
 
 
-def _update(table: TableDesign, item: Item, changed: Item, access: Access) -> Request:
+def _update(
+    table: TableDesign, item: Item, changed: Item, access: Access, removed: list[Attribute]
+) -> Request:
     keys = {key.name for key in table.keys}
     new = {name: value for name, value in changed.items() if name not in keys}
     expressions = _Expressions()
@@ -371,11 +395,14 @@ def _update(table: TableDesign, item: Item, changed: Item, access: Access) -> Re
     for number, (name, value) in enumerate(new.items()):
         expressions.values[f":s{number}"] = value
         sets.append(f"{expressions.name(name, f's{number}')} = :s{number}")
+    gone = [expressions.name(one.name, f"r{place}") for place, one in enumerate(removed)]
+    clauses = [f"SET {', '.join(sets)}"] if sets else []
+    clauses += [f"REMOVE {', '.join(gone)}"] if gone else []
     condition = f"attribute_exists({expressions.name(table.partition_key.name, 'k0')})"
     content = {
         "TableName": table.name,
         "Key": {name: item[name] for name in (key.name for key in table.keys)},
-        **({"UpdateExpression": f"SET {', '.join(sets)}"} if sets else {}),
+        **({"UpdateExpression": " ".join(clauses)} if clauses else {}),
         "ConditionExpression": condition,
         **expressions.members(),
     }
@@ -385,7 +412,13 @@ def _update(table: TableDesign, item: Item, changed: Item, access: Access) -> Re
         table=table.name,
         key=_key_tests(table, item, access),
         item=new,
+        removed=[one.name for one in removed],
         must="exists",
+        afterwards=" ".join(
+            f"{one.name} is there only while {one.when}: set it to {one.constant!r} then, and"
+            " remove it otherwise."
+            for one in removed
+        ),
     )
 
 

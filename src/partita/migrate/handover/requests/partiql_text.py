@@ -85,6 +85,7 @@ class _Writer:
         sets = "".join(
             f"\nSET {_name(name)} = {self._value(value)}" for name, value in request.item.items()
         )
+        sets += "".join(f"\nREMOVE {_name(name)}" for name in request.removed)
         return f"UPDATE {_name(request.table)}{sets}\nWHERE {self._tests(request.key)}"
 
     def _delete(self, request: Request) -> str:

@@ -7,6 +7,7 @@ the number of the change beside it, so that a change that comes twice counts onc
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from sqlglot import exp
 
 from partita.limits import READ_UNIT_BYTES
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
+from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
+from partita.migrate.designing.proposals.usage import WRITES
 from partita.migrate.model.design import Access, Design, Entity, Technique, type_attribute
 from partita.migrate.statements.patterns import Statements
 from partita.migrate.statements.question import NotExact, Parameter, Question
@@ -23,6 +26,10 @@ from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.column_refs import Ref
 
+READ_UNITS = 0.5
+"""Of a call that reads one small item."""
+CHANGE_UNITS = 4
+"""The figures and the number of the change, in a transaction."""
 NAME = "aggregate kept by a stream's consumer"
 FUNCTION = Template('''\
 """Keeps $what of $entity, from the stream (NEW_AND_OLD_IMAGES) of the table $table.
@@ -131,6 +138,30 @@ class KeptAggregate:
 
 
 def kept_aggregates(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
+    """Those that cost less than reading the rows."""
+    for one in _possible(design, inputs):
+        kept = READ_UNITS * one.pattern.calls_per_second
+        kept += _write_units(inputs, one) * WRITE_UNIT_IN_READ_UNITS
+        if kept < _read_units(inputs, one) * one.pattern.calls_per_second:
+            yield one
+
+
+def _write_units(inputs: DesignInputs, one: KeptAggregate) -> float:
+    """A second: a transaction of two items for each change."""
+    return CHANGE_UNITS * sum(
+        other.calls_per_second * other.items
+        for other in inputs.patterns
+        if other.operation in WRITES and other.table == one.entity.source
+    )
+
+
+def _read_units(inputs: DesignInputs, one: KeptAggregate) -> float:
+    """Of a call that reads the rows."""
+    size = max(one.pattern.items, 1.0) * inputs.volumes.item_bytes(one.entity)
+    return max(math.ceil(size / READ_UNIT_BYTES), 1) / 2
+
+
+def _possible(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
     statements = Statements(SchemaLookup(inputs.volumes.inventory))
     served: dict[str, Access] = {}
     for access in design.access:
@@ -187,15 +218,6 @@ def _kept(
 
 def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
     for one in kept_aggregates(design, inputs):
-        writes = sum(
-            other.calls_per_second * other.items
-            for other in inputs.patterns
-            if other.operation in ("insert", "update", "delete")
-            and other.table == one.entity.source
-        )
-        rows = max(one.pattern.items, 1.0)
-        size = rows * inputs.volumes.item_bytes(one.entity)
-        reads = max(size / READ_UNIT_BYTES, 1) / 2
         yield Technique(
             name=NAME,
             patterns=[one.pattern.name],
@@ -205,10 +227,11 @@ def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Techn
                 " proves the rows under the figures, not the function."
             ),
             cost=(
-                f"0.5 read units a call, and {writes * 4:,.3g} write units a second for the"
-                " consumer's transactions"
+                f"{READ_UNITS} read units a call, and {_write_units(inputs, one):,.3g} write units"
+                " a second for the consumer's transactions"
             ),
             limit="figures are behind the table by as much as the stream is read late, and 24 hours"
             " after it stops they are lost",
-            next_best=f"reading the rows: {reads:,.3g} read units a call, always right",
+            next_best=f"reading the rows: {_read_units(inputs, one):,.3g} read units a call,"
+            " always right",
         )
