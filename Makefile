@@ -12,7 +12,7 @@ COMPILE ?=
 # Tests of one file share their servers, and stay together.
 WORKERS ?= -n 2 --dist loadfile
 
-.PHONY: run install compile check unit lint test compat soak bench wheel docs clean
+.PHONY: run install compile check unit lint test coverage compat soak bench wheel docs clean
 .DELETE_ON_ERROR:
 
 # Serves at once, and compiles the hot modules meanwhile: the next start is the fast one.
@@ -60,6 +60,13 @@ test: install compile lint
 	@scripts/provision
 	$(BIN)/pytest tests -q $(WORKERS)
 	PARTITA_PURE=1 $(BIN)/pytest -q $(WORKERS) tests/unit/database tests/unit/server tests/storage
+
+# How much of the metric catalogue its own tests reach, and whether that is enough; in plain Python.
+coverage: install
+	@scripts/provision
+	PARTITA_PURE=1 $(BIN)/coverage run -m pytest tests/apps/metrics -q
+	@$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered
 
 compat: install compile
 	@scripts/provision

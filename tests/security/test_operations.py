@@ -303,6 +303,7 @@ KINESIS_ROWS = {
         {"StreamARN": EVENTS, "StreamModeDetails": {"StreamMode": "ON_DEMAND"}},
     ),
 }
+MAP_RUN = f"{MACHINE.replace(':stateMachine:', ':mapRun:')}/Each:one-1"
 ROUTE = {"stateMachineVersionArn": f"{MACHINE}:1", "weight": 100}
 STATES_ROWS = {
     "CreateActivity": on(ACTIVITY, "CreateActivity", {"name": "pick"}),
@@ -323,6 +324,7 @@ STATES_ROWS = {
     ),
     "DescribeActivity": on(ACTIVITY, "DescribeActivity", {"activityArn": ACTIVITY}),
     "DescribeExecution": on_execution("DescribeExecution"),
+    "DescribeMapRun": on(MAP_RUN, "DescribeMapRun", {"mapRunArn": MAP_RUN}),
     "DescribeStateMachine": on_machine("DescribeStateMachine"),
     "DescribeStateMachineAlias": on(
         MACHINE, "DescribeStateMachineAlias", {"stateMachineAliasArn": f"{MACHINE}:live"}

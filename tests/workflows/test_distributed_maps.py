@@ -64,6 +64,38 @@ def test_its_history_tells_of_the_run_and_not_of_the_items(states: Any, create: 
     assert "/All:" in arn
 
 
+def test_map_runs_are_listed_and_described(states: Any, create: Run) -> None:
+    machine = create(
+        distributed(ItemBatcher={"MaxItemsPerBatch": 2}, ToleratedFailureCount=3, MaxConcurrency=7)
+    )
+    items = [*numbers(1, 2, 3), {"n": None}, {"n": 5}]
+    started = states.start_execution(stateMachineArn=machine, input=json.dumps(items))
+    arn = started["executionArn"]
+    finished(states, arn)
+    (listed,) = states.list_map_runs(executionArn=arn)["mapRuns"]
+    assert (listed["executionArn"], listed["stateMachineArn"]) == (arn, machine)
+    assert listed["stopDate"] >= listed["startDate"]
+    described = states.describe_map_run(mapRunArn=listed["mapRunArn"])
+    assert (described["status"], described["maxConcurrency"]) == ("SUCCEEDED", 7)
+    assert described["toleratedFailureCount"] == 3
+    assert described["itemCounts"]["total"] == 5
+    counts = described["executionCounts"]
+    assert counts["total"] == counts["succeeded"] + counts["failed"] == 3
+    assert (counts["pending"], counts["running"]) == (0, 0)
+
+
+def test_map_runs_that_failed_or_are_not_there(states: Any, create: Run) -> None:
+    started = states.start_execution(
+        stateMachineArn=create(distributed()), input=json.dumps([{"n": 1}, {"wrong": 1}])
+    )
+    finished(states, started["executionArn"])
+    (listed,) = states.list_map_runs(executionArn=started["executionArn"])["mapRuns"]
+    described = states.describe_map_run(mapRunArn=listed["mapRunArn"])
+    assert (described["status"], described["executionCounts"]["failed"]) == ("FAILED", 1)
+    with pytest.raises(states.exceptions.ResourceNotFound):
+        states.describe_map_run(mapRunArn=f"{listed['mapRunArn']}0")
+
+
 def test_the_rows_of_a_csv_object_are_items(output: Run, folder: Path) -> None:
     (folder / "reports").mkdir(exist_ok=True)
     (folder / "reports" / "orders.csv").write_text('id;amount\n1;"2"\n2;3\n3;4\n')

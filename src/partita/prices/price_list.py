@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from partita.errors import PartitaError
 
 NEWEST = "us-east-1.2026-11.toml"
-COMPARED = ("lambda", "fargate", "aurora")
+COMPARED = ("lambda", "fargate", "aurora", "kinesis", "analytics", "delivery")
 """What DynamoDB is compared with: a list of one's own may leave it out."""
 MONTH_HOURS = 730
 """As AWS's calculator has them."""
@@ -77,7 +77,31 @@ class AuroraPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     io_million: float
     storage_gb_month: float
     month_hours: int = MONTH_HOURS
-    reserved_three_years_month: float | None = None
+    reserved_three_years_hour: float | None = None
+    """Of an instance that is reserved for three years, what was paid at the start included."""
+
+
+class KinesisPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    shard_hour: float
+    puts_million: float
+    """Of units of 25 KB."""
+
+
+class AnalyticsPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of Kinesis Analytics, or Managed Service for Apache Flink."""
+
+    unit_hour: float
+    """A processing unit (KPU): a virtual CPU and 4 GB."""
+
+
+class DeliveryPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of Data Firehose, S3's requests, SNS and EventBridge Scheduler."""
+
+    stream_gb: float
+    puts_thousand: float
+    gets_thousand: float
+    notifications_million: float
+    schedules_million: float
 
 
 class PriceSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,6 +124,9 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     functions: LambdaPrices | None = field(name="lambda", default=None)
     fargate: FargatePrices | None = None
     aurora: AuroraPrices | None = None
+    kinesis: KinesisPrices | None = None
+    analytics: AnalyticsPrices | None = None
+    delivery: DeliveryPrices | None = None
     sources: list[PriceSource] = field(default_factory=list)
 
     @property

@@ -9,14 +9,24 @@ import pytest
 
 from partita.apps.pagehits.aws import costs
 from partita.apps.pagehits.aws.costs import (
+    analytics_month,
     aurora_month,
+    aurora_reserved_month,
     consumer_calls_month,
     dynamodb_month,
+    dynamodb_on_demand_month,
+    dynamodb_reserved_month,
     fargate_all_month,
     fargate_all_month_as_printed,
     fargate_month,
+    kinesis_month,
     lambda_month,
     read_prices,
+)
+from partita.apps.pagehits.aws.delivery_costs import (
+    dollars_month,
+    longest_delay_seconds,
+    mean_delay_seconds,
 )
 from partita.errors import PartitaError
 from partita.prices import price_list
@@ -68,7 +78,40 @@ def test_figure_5_3_stays_below_the_documents_sum_for_fargate() -> None:
 def test_storage_costs_55_and_85_dollars() -> None:
     assert round(dynamodb_month(DOCUMENT.dynamodb)) == 55
     assert round(aurora_month(DOCUMENT.aurora)) == 85
-    assert DOCUMENT.aurora.reserved_three_years_month == 25
+    assert round(aurora_reserved_month(DOCUMENT.aurora) or 0) == 25
+
+
+def test_reserved_units_cost_less_than_provisioned_ones() -> None:
+    # By hand: 2 blocks and 50 units read, 50 units written.
+    reserved = DOCUMENT.dynamodb.reserved
+    read_block = reserved.read_upfront_100 / 12 + reserved.read_hour_100 * 730
+    write_block = reserved.write_upfront_100 / 12 + reserved.write_hour_100 * 730
+    expected = 2 * read_block + min(read_block, 50 * 0.000147 * 730)
+    expected += min(write_block, 50 * 0.000735 * 730) + 3 * 0.283
+    assert dynamodb_reserved_month(DOCUMENT.dynamodb) == pytest.approx(expected)
+    assert expected < dynamodb_month(DOCUMENT.dynamodb)
+
+
+def test_on_demand_is_paid_by_requests() -> None:
+    # By hand: 730 hours of 20 reads and a write a second.
+    seconds = 730 * 3_600
+    expected = 20 * seconds * 0.283e-6 + seconds * 1.4135e-6 + 3 * 0.283
+    assert dynamodb_on_demand_month(DOCUMENT.dynamodb) == pytest.approx(expected)
+
+
+def test_streams_are_paid_by_shards_and_units() -> None:
+    assert kinesis_month(DOCUMENT.kinesis, 2, 0) == pytest.approx(2 * 0.015 * 730)
+    assert analytics_month(DOCUMENT.analytics) == pytest.approx(0.11 * 730)
+
+
+def test_of_the_four_ways_the_schedule_is_the_slowest() -> None:
+    assert mean_delay_seconds("topic") == 30 and longest_delay_seconds("topic") == 60
+    assert mean_delay_seconds("schedule") == 180 and longest_delay_seconds("schedule") == 360
+    costs_of = {
+        route: dollars_month(DOCUMENT.functions, DOCUMENT.delivery, route)
+        for route in ("direct", "bucket", "topic", "schedule")
+    }
+    assert costs_of["direct"] < costs_of["bucket"] < costs_of["topic"]
 
 
 def test_todays_prices_are_those_of_the_one_list() -> None:
@@ -84,11 +127,16 @@ def test_todays_prices_are_those_of_the_one_list() -> None:
 
 def test_prices_of_the_users_own(tmp_path: Path) -> None:
     path = tmp_path / "prices.toml"
-    text = Path(costs.__file__).with_name("prices").joinpath(costs.DOCUMENT).read_text()
+    text = Path(price_list.__file__).with_name(costs.DOCUMENT).read_text()
     path.write_text(text.replace("instance_hour = 0.082", "instance_hour = 1.0"))
     assert aurora_month(read_prices(path).aurora) > 700
     path.write_text(text.replace("instance_hour", "instance_minute"))
     with pytest.raises(PartitaError, match="instance_minute"):
+        read_prices(path)
+    listed = Path(price_list.__file__).with_name(price_list.NEWEST)
+    assert read_prices(listed).aurora == read_prices("today").aurora
+    path.write_text(listed.read_text().replace("[kinesis]", "[ignored]"))
+    with pytest.raises(PartitaError, match="ignored"):
         read_prices(path)
     with pytest.raises(PartitaError, match="Cannot read the prices"):
         read_prices(tmp_path / "none.toml")
@@ -105,4 +153,8 @@ def test_the_command_shows_both_and_speaks_json() -> None:
         "Figure 5.2",
         "Figure 5.3",
         "Chapter 5.",
+        "Old and ne",
+        "Figure 5.1",
     ]
+    for figure in ("54.50", "85.26", "24.70", "40%"):
+        assert figure in shown.stdout

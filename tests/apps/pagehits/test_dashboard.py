@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -87,8 +86,8 @@ def test_titles_and_figures_are_shown(short: Pipeline, browser: Browser) -> None
     wait_for(lambda: "The <b>weather</b>" in text(browser, f"[data-asset='{asset_id(22)}']"))
     wait_for(lambda: " s" in text(browser, "[data-figure=behind]"))
     wait_for(lambda: "%" in text(browser, "[data-figure='lists from memory']"))
-    for chart in ("#units", "#durations"):
-        wait_for(partial(browser.evaluate, f"!!document.querySelector('{chart} polyline')"))
+    curves = "document.querySelectorAll('#units polyline, #durations polyline').length"
+    wait_for(lambda: browser.evaluate(curves) == 2)
     assert "allowed 1000" in text(browser, "#units")
     assert browser.complaints == []
 
@@ -102,6 +101,25 @@ def test_what_visitors_call_themselves_is_shown_and_does_nothing(
     wait_for(lambda: "onerror" in text(browser, "#cases"))
     assert browser.evaluate("document.querySelectorAll('#cases img').length") == 0
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.complaints == []
+
+
+def test_cases_are_confirmed_and_released_on_the_page(short: Pipeline, browser: Browser) -> None:
+    agent = "python-requests/2 of a partner"
+    withhold(short, MadeVisit("abc", ASSET, 8, "free", "article", "bob", agent, "", time.time()))
+    browser.open(f"{short.url('api')}/dashboard#brand=abc")
+    row = f"[...document.querySelectorAll('#cases tr')].find(r => r.innerText.includes('{agent}'))"
+
+    def decide(decision: str, status: str) -> None:
+        button = f"{row}?.querySelector('[data-decision={decision}]')"
+        wait_for(lambda: browser.evaluate(f"!!{button}"))
+        browser.evaluate(f"{button}.click()")
+        wait_for(lambda: status in str(browser.evaluate(f"{row}?.innerText ?? ''")))
+
+    decide("confirm", "confirmed")
+    decide("release", "released")
+    (case,) = [c for c in short.get("/quarantine?brand=abc")[2]["cases"] if c["subject"] == agent]
+    assert case["status"] == "released"
     assert browser.complaints == []
 
 

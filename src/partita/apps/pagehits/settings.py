@@ -118,8 +118,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     delivery: DeliverySettings = DeliverySettings()
     signatures: SignatureSettings = SignatureSettings()
     alarms: tuple[Alarm, ...] = ()
-    path: str = ""
-    """Of the file that these were read from; filled in."""
 
     def period(self, name: str) -> Period | None:
         return next((period for period in self.periods if period.name == name), None)
@@ -145,12 +143,13 @@ def load(path: Path | None) -> Settings:
 def _placed(path: Path, settings: Settings) -> Settings:
     """With paths that mean the same in every process."""
     folder, replace = path.resolve().parent, msgspec.structs.replace
-    return replace(
-        settings,
-        delivery=replace(settings.delivery, folder=str(folder / settings.delivery.folder)),
-        signatures=replace(settings.signatures, keys=str(folder / settings.signatures.keys)),
-        path=str(path.resolve()),
-    )
+    delivery, signatures = settings.delivery, settings.signatures
+    if delivery.is_on:
+        place = str(folder / delivery.folder)
+        delivery = replace(delivery, folder=place, config=str(path.resolve()))
+    if signatures.mode != "off":
+        signatures = replace(signatures, keys=str(folder / signatures.keys))
+    return replace(settings, delivery=delivery, signatures=signatures)
 
 
 def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:

@@ -6,8 +6,11 @@ import asyncio
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from partita.errors import (
     ExecutionDoesNotExist,
+    ResourceNotFound,
     StateMachineTypeNotSupported,
     ValidationException,
 )
@@ -15,7 +18,15 @@ from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Stopped
 from partita.workflows.running import arns, redrives
-from partita.workflows.running.storage.records import EXPRESS, Execution, Machine
+from partita.workflows.running.storage.records import (
+    ABORTED,
+    EXPRESS,
+    RUNNING,
+    Execution,
+    Machine,
+    MapRun,
+    MapRunCounts,
+)
 
 NOT_SUPPORTED = "This operation is not supported by this type of state machine"
 DATA_MEMBERS = ("input", "output", "parameters")
@@ -167,9 +178,76 @@ def _without_data(event: dict[str, Any]) -> dict[str, Any]:
 
 
 async def list_map_runs(service: Service, request: Request) -> Answer:
-    """Always empty: Map states run inline."""
-    await find(service, request["executionArn"])
-    return {"mapRuns": []}
+    """Those of distributed Map states, in order of their start."""
+    execution = await find(service, request["executionArn"])
+    runs = await service.store.map_runs(execution.arn)
+    runs.sort(key=lambda run: (run.started_at, run.arn))
+    first = pages.place(request, int) or 0
+    last = first + pages.limit_of(request)
+    listed = [
+        {
+            "executionArn": run.execution_arn,
+            "mapRunArn": run.arn,
+            "stateMachineArn": arns.machine_arn(run.machine),
+            **_dates(_current(service, run, execution)),
+        }
+        for run in runs[first:last]
+    ]
+    return {"mapRuns": listed, **pages.more(last if last < len(runs) else None)}
+
+
+async def describe_map_run(service: Service, request: Request) -> Answer:
+    run = await _find_map_run(service, request["mapRunArn"])
+    return {
+        "mapRunArn": run.arn,
+        "executionArn": run.execution_arn,
+        "status": run.status,
+        **_dates(run),
+        "maxConcurrency": run.concurrency,
+        "toleratedFailurePercentage": run.tolerated_percentage,
+        "toleratedFailureCount": run.tolerated_count,
+        "itemCounts": _counts(run.items),
+        "executionCounts": _counts(run.executions),
+        "redriveCount": 0,
+    }
+
+
+async def _find_map_run(service: Service, arn: str) -> MapRun:
+    """Its ARN ends with the name of the execution and the number of the task."""
+    prefix, _, names = arn.partition(":mapRun:")
+    machine, _, last = names.partition(":")
+    execution_arn = f"{prefix}:execution:{machine.rpartition('/')[0]}:{last.rpartition('-')[0]}"
+    run = await service.store.map_run(execution_arn, arn) if names else None
+    if run is None:
+        raise ResourceNotFound(f"Resource not found: '{arn}'", resourceName=arn)
+    return _current(service, run, await find(service, execution_arn))
+
+
+def _current(service: Service, run: MapRun, execution: Execution) -> MapRun:
+    """With the counts of the moment; aborted with its execution."""
+    if run.status != RUNNING:
+        return run
+    if execution.status != RUNNING:
+        return structs.replace(run, status=ABORTED, stopped_at=execution.stopped_at)
+    return service.engine.map_runs.get(run.arn, run)
+
+
+def _dates(run: MapRun) -> Answer:
+    stopped = {} if run.stopped_at is None else {"stopDate": run.stopped_at}
+    return {"startDate": run.started_at, **stopped}
+
+
+def _counts(counts: MapRunCounts) -> dict[str, int]:
+    return {
+        "pending": counts.pending,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "timedOut": 0,
+        "aborted": 0,
+        "total": counts.total,
+        "resultsWritten": counts.succeeded,
+    }
 
 
 async def stop_execution(service: Service, request: Request) -> Answer:

@@ -33,6 +33,7 @@ OPERATIONS: dict[str, Operation] = {
     "DeleteStateMachineVersion": versions.delete_state_machine_version,
     "DescribeActivity": tasks.describe_activity,
     "DescribeExecution": executions.describe_execution,
+    "DescribeMapRun": executions.describe_map_run,
     "DescribeStateMachine": machines.describe_state_machine,
     "DescribeStateMachineAlias": versions.describe_state_machine_alias,
     "DescribeStateMachineForExecution": executions.describe_state_machine_for_execution,

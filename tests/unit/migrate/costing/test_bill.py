@@ -15,7 +15,7 @@ from partita.migrate.designing.proposals.propose import denormalized
 from partita.migrate.designing.settings import ModelSettings
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.understanding.analysis import Analysis
-from partita.prices.price_list import NEWEST, read_prices
+from partita.prices.price_list import COMPARED, NEWEST, read_prices
 
 from ..games import expected, table_4
 from ..schemas import inventory, table
@@ -141,7 +141,7 @@ def test_every_figure_says_where_it_comes_from() -> None:
     assert f"{prices.region}.{prices.date[:7]}.toml" == NEWEST
     named = {figure.partition(".")[0] for one in prices.sources for figure in one.figures}
     database = {"standard", "standard_ia", "reserved", "backup", "streams", "dax"}
-    assert named == database | {"lambda", "fargate", "aurora"}
+    assert named == database | set(COMPARED)
     counted = {figure for one in prices.database_sources for figure in one.figures}
     assert {figure.partition(".")[0] for figure in counted} == database
     assert all(one.source and one.as_of for one in prices.sources)

@@ -1,7 +1,8 @@
-"""What designs cost on AWS, as compared in chapter 5.4 of the thesis behind this service.
+"""What designs cost on AWS, as compared in chapter 5 of the thesis behind this service.
 
 Computing: Lambda is billed by execution, Fargate by the second with a minimum, or for all of the
-month. Storage: DynamoDB is billed by provisioned units, Aurora by the instance and its I/O.
+month. Storage: DynamoDB is billed by requests or by units, which can be reserved, Aurora by the
+instance and its I/O. Streams are billed by shards, their analytics by processing units.
 """
 
 from __future__ import annotations
@@ -16,11 +17,22 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from partita.apps.pagehits.aws import delivery_costs
+from partita.apps.pagehits.delivery.settings import OPTIONS
 from partita.errors import PartitaError
 from partita.prices import price_list
-from partita.prices.price_list import MONTH_HOURS, AuroraPrices, FargatePrices, LambdaPrices
+from partita.prices.price_list import (
+    MONTH_HOURS,
+    AnalyticsPrices,
+    AuroraPrices,
+    DeliveryPrices,
+    FargatePrices,
+    KinesisPrices,
+    LambdaPrices,
+    ReservedPrices,
+)
 
-DOCUMENT = "document.2020.toml"
+DOCUMENT = "thesis.2020-07.toml"
 PRICES = ("document", "today")
 """Of 2020, and of the price list that comes with Partita."""
 MILLION = 1_000_000
@@ -39,13 +51,29 @@ READ_UNITS = 250
 WRITE_UNITS = 50
 STORED_GB = 3
 AURORA_IO_SECOND = 50
+READS_SECOND = 20
+WRITES_SECOND = 1
+"""Requests of chapter 5.4.2, before caches."""
+SHARDS = 2
+ANALYTICS_UNITS = 1
+CONSUMER_MS = 1_000
+API_MS = 100
+API_REQUESTS = 5 * MILLION
+CLAIMED_SHARE = 0.40
+"""What the new counter's costs were of the old one's, by the thesis's own bills (chapter 7.2)."""
+YEAR_MONTHS = 12
+UNITS_PER_BLOCK = 100
 
 
 class DynamoDBPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     write_unit_hour: float
     read_unit_hour: float
+    write_requests_million: float
+    read_requests_million: float
     storage_gb_month: float
     month_hours: int = MONTH_HOURS
+    reserved: ReservedPrices
+    """For one year."""
 
 
 class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,30 +84,46 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fargate: FargatePrices
     dynamodb: DynamoDBPrices
     aurora: AuroraPrices
+    kinesis: KinesisPrices
+    analytics: AnalyticsPrices
+    delivery: DeliveryPrices
 
 
 def read_prices(name: str | Path) -> Prices:
-    """One of PRICES, or a file."""
+    """One of PRICES, or a file: in the format of the thesis's prices, or a whole price list."""
     if name == "today":
-        return _todays_prices()
+        return _of_list(price_list.read_prices(), "today")
     try:
         if name in PRICES:
-            text = (resources.files(__package__) / "prices" / DOCUMENT).read_text()
+            text = (resources.files(price_list.__package__) / DOCUMENT).read_text()
         else:
             text = Path(name).read_text()
-        return msgspec.convert(tomllib.loads(text), Prices)
+        content = tomllib.loads(text)
+        if "standard" in content:
+            return _of_list(price_list.read_prices(Path(name)), str(name))
+        return msgspec.convert(content, Prices)
     except OSError as error:
         raise PartitaError(f"Cannot read the prices in {name}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise PartitaError(f"The prices in {name} are not valid: {error}.") from error
 
 
-def _todays_prices() -> Prices:
-    listed = price_list.read_prices()
-    assert listed.functions and listed.fargate and listed.aurora
+def _of_list(listed: price_list.Prices, name: str) -> Prices:
+    if not (
+        listed.functions
+        and listed.fargate
+        and listed.aurora
+        and listed.kinesis
+        and listed.analytics
+        and listed.delivery
+    ):
+        raise PartitaError(
+            f"The prices in {name} need the sections lambda, fargate, aurora, kinesis, analytics "
+            "and delivery."
+        )
     units = listed.standard
     return Prices(
-        name="today",
+        name=name,
         date=listed.date,
         note=f"{listed.region}; Lambda with 128 MB, DynamoDB provisioned, Aurora on a db.t3.medium",
         functions=listed.functions,
@@ -87,9 +131,15 @@ def _todays_prices() -> Prices:
         dynamodb=DynamoDBPrices(
             write_unit_hour=units.write_unit_hour,
             read_unit_hour=units.read_unit_hour,
+            write_requests_million=units.write_requests_million,
+            read_requests_million=units.read_requests_million,
             storage_gb_month=units.storage_gb_month,
+            reserved=listed.reserved.one_year,
         ),
         aurora=listed.aurora,
+        kinesis=listed.kinesis,
+        analytics=listed.analytics,
+        delivery=listed.delivery,
     )
 
 
@@ -138,6 +188,60 @@ def dynamodb_month(
     return units_hour * prices.month_hours + stored_gb * prices.storage_gb_month
 
 
+def dynamodb_on_demand_month(
+    prices: DynamoDBPrices,
+    reads_second: float = READS_SECOND,
+    writes_second: float = WRITES_SECOND,
+    stored_gb: float = STORED_GB,
+) -> float:
+    seconds = prices.month_hours * HOUR_SECONDS
+    reads = reads_second * seconds / MILLION * prices.read_requests_million
+    writes = writes_second * seconds / MILLION * prices.write_requests_million
+    return reads + writes + stored_gb * prices.storage_gb_month
+
+
+def dynamodb_reserved_month(
+    prices: DynamoDBPrices,
+    read_units: float = READ_UNITS,
+    write_units: float = WRITE_UNITS,
+    stored_gb: float = STORED_GB,
+) -> float:
+    """For a year, in blocks of 100 units; what does not fill a block is provisioned, unless a block
+    costs less."""
+    reserved, hours = prices.reserved, prices.month_hours
+
+    def month(units: float, upfront: float, block_hour: float, unit_hour: float) -> float:
+        block = upfront / YEAR_MONTHS + block_hour * hours
+        blocks, rest = divmod(units, UNITS_PER_BLOCK)
+        return blocks * block + min(block, rest * unit_hour * hours)
+
+    return (
+        month(read_units, reserved.read_upfront_100, reserved.read_hour_100, prices.read_unit_hour)
+        + month(
+            write_units, reserved.write_upfront_100, reserved.write_hour_100, prices.write_unit_hour
+        )
+        + stored_gb * prices.storage_gb_month
+    )
+
+
+def aurora_reserved_month(prices: AuroraPrices) -> float | None:
+    """The instance alone, as the thesis has it."""
+    hour = prices.reserved_three_years_hour
+    return None if hour is None else hour * prices.month_hours
+
+
+# Streams
+
+
+def kinesis_month(prices: KinesisPrices, shards: float, puts_second: float) -> float:
+    puts = puts_second * MONTH_SECONDS / MILLION
+    return shards * prices.shard_hour * MONTH_HOURS + puts * prices.puts_million
+
+
+def analytics_month(prices: AnalyticsPrices, units: float = ANALYTICS_UNITS) -> float:
+    return units * prices.unit_hour * MONTH_HOURS
+
+
 def aurora_month(
     prices: AuroraPrices, io_second: float = AURORA_IO_SECOND, stored_gb: float = STORED_GB
 ) -> float:
@@ -166,6 +270,8 @@ def compare(prices: Prices) -> Iterator[Comparison]:
     yield _consumer(prices)
     yield _api(prices)
     yield _storage(prices)
+    yield _old_and_new(prices)
+    yield _deliveries(prices)
 
 
 def _consumer(prices: Prices) -> Comparison:
@@ -202,11 +308,19 @@ def _api(prices: Prices) -> Comparison:
 
 
 def _storage(prices: Prices) -> Comparison:
-    reserved = prices.aurora.reserved_three_years_month
+    reserved = aurora_reserved_month(prices.aurora)
     rows = [
         (
             f"DynamoDB, {READ_UNITS} RCU and {WRITE_UNITS} WCU, {STORED_GB} GB",
             _dollars(dynamodb_month(prices.dynamodb)),
+        ),
+        (
+            "DynamoDB, the same reserved for a year",
+            _dollars(dynamodb_reserved_month(prices.dynamodb)),
+        ),
+        (
+            f"DynamoDB on demand, {READS_SECOND} reads and {WRITES_SECOND} write a second",
+            _dollars(dynamodb_on_demand_month(prices.dynamodb)),
         ),
         (
             f"Aurora, db.t3.medium, {AURORA_IO_SECOND} I/O a second, {STORED_GB} GB",
@@ -216,6 +330,56 @@ def _storage(prices: Prices) -> Comparison:
     if reserved is not None:
         rows.append(("Aurora, the instance reserved for three years", _dollars(reserved)))
     return Comparison("Chapter 5.4.2: storage, a month", ("", "dollars"), rows)
+
+
+def _old_and_new(prices: Prices) -> Comparison:
+    """The old counter: a server and a database that always run. The new one: streams and their
+    analytics, functions, DynamoDB."""
+    consumer = lambda_month(prices.functions, consumer_calls_month(), CONSUMER_MS)
+    api = lambda_month(prices.functions, API_REQUESTS, API_MS)
+    parts = [
+        ("counter and API as a task that always runs", fargate_all_month(prices.fargate), None),
+        ("database: Aurora, db.t3.medium", aurora_month(prices.aurora), None),
+        (f"Kinesis, {SHARDS} shards", None, kinesis_month(prices.kinesis, SHARDS, WRITES_SECOND)),
+        (f"stream analytics, {ANALYTICS_UNITS} unit", None, analytics_month(prices.analytics)),
+        ("consumer: Lambda, every 90 s for a second", None, consumer),
+        ("API: Lambda, 5 million requests of 100 ms", None, api),
+        ("storage: DynamoDB, provisioned", None, dynamodb_month(prices.dynamodb)),
+    ]
+    old = sum(before for _, before, _ in parts if before is not None)
+    new = sum(after for _, _, after in parts if after is not None)
+    rows = [
+        (
+            title,
+            "" if before is None else _dollars(before),
+            "" if after is None else _dollars(after),
+        )
+        for title, before, after in parts
+    ]
+    rows += [
+        ("together", _dollars(old), _dollars(new)),
+        ("share of the old, by these prices", "", f"{new / old:.0%}"),
+        ("share of the old, by the thesis's own bills (7.2)", "", f"{CLAIMED_SHARE:.0%}"),
+    ]
+    title = "Old and new, a month (the thesis's 40 % is its claim: its bills are not public)"
+    return Comparison(title, ("", "old", "new"), rows)
+
+
+def _deliveries(prices: Prices) -> Comparison:
+    rows = [
+        (
+            f"{letter}: {delivery_costs.DESCRIPTIONS[route]}",
+            f"{delivery_costs.mean_delay_seconds(route):g}",
+            f"{delivery_costs.longest_delay_seconds(route):g}",
+            _dollars(delivery_costs.dollars_month(prices.functions, prices.delivery, route)),
+        )
+        for letter, route in OPTIONS.items()
+    ]
+    title = (
+        f"Figure 5.1: ways to deliver {delivery_costs.VISITS_SECOND} visits a second, a month; "
+        "delays in seconds"
+    )
+    return Comparison(title, ("option", "mean delay", "longest", "dollars"), rows)
 
 
 def _dollars(amount: float) -> str:

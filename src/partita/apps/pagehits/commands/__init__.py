@@ -6,6 +6,7 @@ import click
 
 from partita.apps.pagehits.commands.aws import cloudformation, cost, flink_sql
 from partita.apps.pagehits.commands.legacy import compare, serve_old
+from partita.apps.pagehits.commands.logs import logs
 from partita.apps.pagehits.commands.service import import_logs, serve
 from partita.apps.pagehits.commands.signatures import keys, sign
 from partita.apps.pagehits.commands.spam import quarantine
@@ -22,6 +23,7 @@ for command in (
     quarantine,
     keys,
     sign,
+    logs,
     serve_old,
     compare,
     cost,

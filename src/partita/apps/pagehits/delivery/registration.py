@@ -35,7 +35,7 @@ async def _register_function(client: Client, settings: Settings) -> None:
     configuration = {
         "Handler": HANDLER,
         "Timeout": TIMEOUT_SECONDS,
-        "Environment": {"Variables": {"PAGEHITS_CONFIG": settings.path}},
+        "Environment": {"Variables": {"PAGEHITS_CONFIG": settings.delivery.config}},
     }
     found = await _found(client, "lambda", f"{FUNCTIONS}/{name}")
     if found is None:

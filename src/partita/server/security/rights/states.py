@@ -114,6 +114,7 @@ RIGHTS: Final[dict[str, Rights]] = {
                 *("ListStateMachineVersions", "PublishStateMachineVersion", "StartExecution"),
                 *("StartSyncExecution", "UpdateStateMachine"),
             ),
+            ("mapRunArn",): ("DescribeMapRun",),
             ("stateMachineArn", "mapRunArn"): ("ListExecutions",),
             ("stateMachineAliasArn",): (
                 *("DeleteStateMachineAlias", "DescribeStateMachineAlias"),

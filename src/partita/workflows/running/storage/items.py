@@ -9,6 +9,7 @@ ARN               / execution        an execution, listed by the index of starts
 ARN               / history#00000001 its events from that one on
 ARN               / state            its state, listed by the index of running; kept after a
                                      failure, so that it can be redriven
+ARN               / map run#ARN      a map run of an execution
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ STARTS, RUNNING = "starts", "running"
 """The indexes: executions of a machine in order of their start, and running executions."""
 MACHINES, ACTIVITIES = "machines", "activities"
 EXECUTION, STATE, HISTORY, DEFINITION = "execution", "state", "history#", "definition"
+MAP_RUN = "map run#"
 TRANSACTION_BYTES_MAX = 3 * MB
 """Less than the service's limit, which also counts names and keys."""
 

@@ -9,6 +9,7 @@ import msgspec
 STANDARD, EXPRESS = "STANDARD", "EXPRESS"
 ACTIVE, DELETING = "ACTIVE", "DELETING"
 RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+FAILED, ABORTED = "FAILED", "ABORTED"
 
 
 class Machine(msgspec.Struct, kw_only=True):
@@ -90,3 +91,32 @@ class Execution(msgspec.Struct, kw_only=True):
     redriven_at: float | None = None
     redrive_tokens: dict[str, float] = {}
     """The last tokens with which it was redriven, and when."""
+
+
+class MapRunCounts(msgspec.Struct, kw_only=True):
+    """Of a map run's executions, or of their items."""
+
+    total: int
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    @property
+    def pending(self) -> int:
+        return self.total - self.running - self.succeeded - self.failed
+
+
+class MapRun(msgspec.Struct, kw_only=True):
+    """A map run as DescribeMapRun shows it."""
+
+    arn: str
+    execution_arn: str
+    machine: str
+    started_at: float
+    concurrency: int
+    tolerated_count: int
+    tolerated_percentage: float
+    executions: MapRunCounts
+    items: MapRunCounts
+    status: str = RUNNING
+    stopped_at: float | None = None

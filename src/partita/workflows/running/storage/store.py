@@ -20,6 +20,7 @@ from partita.workflows.running.storage.records import (
     Alias,
     Execution,
     Machine,
+    MapRun,
     Version,
 )
 
@@ -188,6 +189,21 @@ class Store(Table):
             found.append(listed)
             last = {name: item[name] for name in ("pk", "sk", "machine", "started")}
         return found, None
+
+    async def put_map_run(self, run: MapRun) -> None:
+        sort = f"{items.MAP_RUN}{run.arn}"
+        await self._commits.commit([await self.put(run.execution_arn, sort, _encode(run))])
+
+    async def map_run(self, execution_arn: str, arn: str) -> MapRun | None:
+        return await self.read(execution_arn, f"{items.MAP_RUN}{arn}", MapRun)
+
+    async def map_runs(self, execution_arn: str) -> list[MapRun]:
+        condition = "pk = :pk AND begins_with(sk, :prefix)"
+        request = query(condition, {":pk": execution_arn, ":prefix": items.MAP_RUN})
+        return [
+            msgspec.json.decode(await self.record(item), type=MapRun)
+            async for item in self.each(request)
+        ]
 
     async def event_count(self, arn: str) -> int:
         counts = [await self._event_count(arn, sort) for sort in (items.STATE, items.EXECUTION)]

@@ -16,14 +16,25 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from partita.client import Client, ClientError
+from partita.clock import system_clock
 from partita.workflows.language import StartTask, TaskStarted, TaskSucceeded
-from partita.workflows.language.definition import processor_of
+from partita.workflows.language.definition import State, processor_of
 from partita.workflows.language.errors import RUNTIME, StateError
 from partita.workflows.language.states import distributed
 from partita.workflows.language.states.map_items import too_many_failures
 from partita.workflows.language.values import Json, json_text, parse_json
 from partita.workflows.running import arns
-from partita.workflows.running.storage.records import EXPRESS, SUCCEEDED, Execution, Machine
+from partita.workflows.running.storage.records import (
+    EXPRESS,
+    FAILED,
+    RUNNING,
+    SUCCEEDED,
+    Execution,
+    Machine,
+    MapRun,
+    MapRunCounts,
+)
+from partita.workflows.running.storage.store import Store
 from partita.workflows.running.tasks import buckets
 from partita.workflows.running.tasks.buckets import Buckets
 
@@ -47,6 +58,17 @@ class Child(NamedTuple):
         return self.execution.status == SUCCEEDED
 
 
+def _count(run: MapRun, size: int, name: str, by: int) -> None:
+    setattr(run.executions, name, getattr(run.executions, name) + by)
+    setattr(run.items, name, getattr(run.items, name) + by * size)
+
+
+def _percentage(state: State) -> float:
+    """As it is written; one that is worked out counts among the tolerated ones."""
+    written = state.fields.get("ToleratedFailurePercentage", 0)
+    return float(written) if isinstance(written, int | float) else 0.0
+
+
 class Children:
     """How executions of a map run are started; the engine's side of it."""
 
@@ -60,9 +82,12 @@ class Children:
 
 
 class MapRuns:
-    def __init__(self, client: Client, buckets: Buckets) -> None:
+    def __init__(self, client: Client, buckets: Buckets, store: Store) -> None:
         self._client = client
         self._buckets = buckets
+        self._store = store
+        self.live: dict[str, MapRun] = {}
+        """Those that are under way, by their ARNs."""
         self.children: Children | None = None
 
     async def run(
@@ -91,11 +116,47 @@ class MapRuns:
         )
         if not task.is_started:
             report(TaskStarted(task.id))
-        ended = await self._run_all(task, child, inputs, tolerated)
-        report(TaskSucceeded(task.id, self._result(task, ended)))
+        sizes = [len(one["Items"]) if "ItemBatcher" in state.fields else 1 for one in inputs]
+        run = self.live[task.input["mapRunArn"]] = MapRun(
+            arn=task.input["mapRunArn"],
+            execution_arn=execution_arn,
+            machine=parent.machine,
+            started_at=task.scheduled_at,
+            concurrency=task.input["concurrency"] or 0,
+            tolerated_count=tolerated,
+            tolerated_percentage=_percentage(state),
+            executions=MapRunCounts(total=len(inputs)),
+            items=MapRunCounts(total=sum(sizes)),
+        )
+        await self._note(run, parent)
+        try:
+            ended = await self._run_all(task, child, inputs, tolerated, run, sizes)
+            result = self._result(task, ended)
+            run.status = SUCCEEDED
+        except StateError:
+            run.status = FAILED
+            raise
+        finally:
+            # It is still running when a server stops, or an execution is stopped.
+            del self.live[run.arn]
+            if run.status != RUNNING:
+                run.stopped_at = system_clock()
+                await self._note(run, parent)
+        report(TaskSucceeded(task.id, result))
+
+    async def _note(self, run: MapRun, parent: Execution) -> None:
+        """Express executions are not stored, and neither is what belongs to them."""
+        if parent.type != EXPRESS:
+            await self._store.put_map_run(run)
 
     async def _run_all(
-        self, task: StartTask, machine: Machine, inputs: list[Json], tolerated: int
+        self,
+        task: StartTask,
+        machine: Machine,
+        inputs: list[Json],
+        tolerated: int,
+        map_run: MapRun,
+        sizes: list[int],
     ) -> list[Child]:
         wanted = task.input["concurrency"] or CONCURRENCY_MAX
         turns = asyncio.Semaphore(min(wanted, CONCURRENCY_MAX))
@@ -107,11 +168,15 @@ class MapRuns:
             async with turns:
                 name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{task.input['mapRunArn']} {number}"))
                 assert self.children is not None
+                _count(map_run, sizes[number], "running", 1)
                 execution = await self.children.run(
                     machine, name, json_text(inputs[number]), is_kept=machine.type != EXPRESS
                 )
                 ended.append(Child(number, execution))
-                if execution.status != SUCCEEDED:
+                is_well = execution.status == SUCCEEDED
+                _count(map_run, sizes[number], "running", -1)
+                _count(map_run, sizes[number], "succeeded" if is_well else "failed", 1)
+                if not is_well:
                     failed += 1
                     if failed > tolerated:
                         raise too_many_failures()

@@ -89,7 +89,7 @@ class TaskRunner:
         self._sinks = sinks
         self._buckets = buckets
         self._stand_ins = stand_ins
-        self.map_runs = MapRuns(client, buckets)
+        self.map_runs = MapRuns(client, buckets, store)
         self.executions: Executions | None = None
 
     async def run_task(
