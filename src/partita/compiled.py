@@ -66,6 +66,7 @@ MODULES = (
     "database/changes/log.py",
     "database/events/layout.py",
     "database/events/log.py",
+    "database/events/throughput.py",
     "database/tables/catalog.py",
     "database/tables/expiry_time.py",
     "database/tables/indexes.py",
