@@ -9,6 +9,7 @@ const PAGES = [
   ["explore", "Explorer"],
   ["partiql", "PartiQL"],
   ["build", "Builder"],
+  ["model", "Modeler"],
   ["heat", "Heat"],
   ["streams", "Streams"],
   ["workflows", "Workflows"],
