@@ -13,6 +13,7 @@ const PAGES = [
   ["heat", "Heat"],
   ["streams", "Streams"],
   ["workflows", "Workflows"],
+  ["time", "Time"],
 ];
 const GUARDED = [["access", "Access"]];
 const pages = () => (session.SignsIn ? [...PAGES, ...GUARDED] : PAGES);
