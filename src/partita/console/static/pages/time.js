@@ -1,14 +1,13 @@
 // Time: backups and recovery; a table as it was at a moment, compared with now, and put back.
 
 import { Call, Confirm, Field, Input, Over, Problem, Select, count, html, items as counted, link, say, size, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, session } from "../api.js";
+import { allTables, call, isUnknown, session } from "../api.js";
 import { additionOf, keyOf, same, shown, updateOf } from "../values.js";
 
 const COMPARED_MAX = 50000;
 const SHOWN_MAX = 200;
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "–");
 const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
-const isMissing = (error) => error?.code === "UnknownOperationException";
 
 export default function Time({ parts }) {
   return parts[0] ? html`<${OneTable} key=${parts[0]} name=${parts[0]} />` : html`<${All} />`;
@@ -41,7 +40,7 @@ function Backups({ table }) {
     }, (failed) => !gone && setError(failed));
     return () => { gone = true; };
   }, [table, round]);
-  if (isMissing(error)) return html`<${Missing} />`;
+  if (isUnknown(error)) return html`<${Missing} />`;
   const on = session.Mode === "on";
   return html`<section class="card" aria-label="Backups"><div class="bar"><h2>Backups</h2><span class="spacer"></span>${on && table && html`<button class="small" onClick=${() => setOver({ create: true })}>Create backup</button>`}</div><${Problem} error=${error} />
     ${backups && (backups.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Backups"><table id="backups"><thead><tr><th scope="col">Backup</th><th scope="col">Table</th><th scope="col">Made</th><th scope="col" class="number">Size</th><th scope="col">Status</th>${on && html`<th scope="col"><span class="hidden-label">Actions</span></th>`}</tr></thead><tbody>
@@ -69,9 +68,9 @@ function OneTable({ name }) {
   const request = { TableName: name, PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: !isOn } };
   const flip = async () => { try { await call("UpdateContinuousBackups", request); say(`Recovery is ${isOn ? "off" : "on"}.`); setRound(round + 1); } catch (failed) { setError(failed); } };
   return html`<div class="head"><h1>${name}</h1><a href=${link("tables", [name])}>Settings</a></div>
-    ${isMissing(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
+    ${isUnknown(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
     ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Recovery to a moment</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
-      ${isOn ? html`<p class="quiet">From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.</p>${session.Mode === "on" && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}</section>
+      ${isOn ? html`<p class="quiet">${recovery.LatestRestorableDateTime ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "From now on."}</p>${session.Mode === "on" && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}</section>
       <${Backups} table=${name} />`}`}`;
 }
 
