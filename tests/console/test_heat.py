@@ -28,3 +28,21 @@ def test_heat_shows_operations_units_and_partitions_with_their_hottest_key(
 
     wait_for(lambda: rate() > 5, "writes a second")
     person.photographs(pictures / "heat.png")
+
+
+def test_contributors_are_switched_on_and_ranked(
+    person: Person, client: Any, table: Callable[..., str], pictures: Path
+) -> None:
+    name = table("pk", "sk")
+    person.open(f"#/heat?table={name}")
+    person.clicks("Switch Contributor Insights on")
+    person.sees("Nothing was counted yet.")
+    for key, times in (("hot", 30), ("cold", 3)):
+        for n in range(times):
+            client.put_item(TableName=name, Item={"pk": {"S": key}, "sk": {"S": str(n % 2)}})
+    person.sees("hot", ".ranking")
+    person.sees("cold", ".ranking")
+    ranked = person.text(".ranking li:first-child")
+    assert "hot" in ranked and "30" in ranked
+    person.sees("Most units:")
+    person.photographs(pictures / "contributors.png")

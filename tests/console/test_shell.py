@@ -15,7 +15,7 @@ from .person import CONTROL, STILL, Person, wait_for
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FIRST_VIEW_BYTES_MAX = 300 * 1024
-PAGES = ("tables", "explore", "partiql", "heat", "streams")
+PAGES = ("tables", "explore", "partiql", "build", "model", "heat", "streams", "workflows", "time")
 
 
 @pytest.fixture
@@ -91,6 +91,10 @@ def test_pages_fit_a_phone_and_have_no_serious_accessibility_findings(
         "partiql": "Statement",
         "heat": "Capacity",
         "streams": "Streams",
+        "build": "Run PutItem",
+        "model": "Nothing is modeled yet",
+        "workflows": "Workflows",
+        "time": "Table",
     }
     for scheme in ("light", "dark"):
         person.browser.prefer(scheme)

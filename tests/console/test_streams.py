@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.processes import Server
+
 from .person import Person
 
 
@@ -32,3 +34,20 @@ def test_a_table_without_a_stream_says_so(person: Person, table: Callable[..., s
     name = table()
     person.open(f"#/streams/{name}")
     person.sees(f"{name} has no stream: switch one on in its settings.")
+
+
+def test_records_of_a_kinesis_stream_appear_with_the_shards_they_came_from(
+    person: Person, server: Server, pictures: Path
+) -> None:
+    kinesis = server.client("kinesis")
+    kinesis.create_stream(StreamName="clicks", ShardCount=2)
+    kinesis.get_waiter("stream_exists").wait(StreamName="clicks", WaiterConfig={"Delay": 1})
+    person.open("#/streams")
+    person.clicks("clicks")
+    person.sees("No records yet")
+    kinesis.put_record(StreamName="clicks", PartitionKey="p1", Data=b'{"page": "<b>/a</b>"}')
+    person.sees('"page": "<b>/a</b>"', "#records")
+    kinesis.put_record(StreamName="clicks", PartitionKey="p2", Data=b"\xff\x00")
+    person.sees("ff 00", "#records")
+    assert [row[1] for row in person.cells("#shards")] == ["open", "open"]
+    person.photographs(pictures / "kinesis.png")

@@ -11,6 +11,7 @@ READS = {
     "dynamodb": frozenset(
         (
             "BatchGetItem",
+            "DescribeBackup",
             "DescribeContinuousBackups",
             "DescribeContributorInsights",
             "DescribeEndpoints",
@@ -19,6 +20,7 @@ READS = {
             "DescribeTable",
             "DescribeTimeToLive",
             "GetItem",
+            "ListBackups",
             "ListContributorInsights",
             "ListTables",
             "ListTagsOfResource",

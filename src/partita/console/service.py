@@ -82,7 +82,8 @@ class Console:
         self.web.add("GET", "/console/static/{folder}/{name}", files.file)
         for method, path, answering in (
             ("GET", "heat", self._heat),
-            ("GET", "partitions/{table}", self._partitions),
+            ("GET", "partitions/{table}", self._page_of("/partitions")),
+            ("GET", "insights/{table}", self._page_of("/insights")),
             ("POST", "{service}/{operation}", self._pass_on),
         ):
             self.web.add(method, f"/console/api/{path}", self._of_own_page(answering))
@@ -188,15 +189,20 @@ class Console:
         except PartitaError as error:
             return _refusal(404, "NotMonitored", str(error))
 
-    async def _partitions(self, request: Request, asker: Asker) -> Response:
-        table = request.parameters["table"]
-        try:
-            found = await self._endpoint.page("/partitions", asker, table=table)
-            return json_response(orjson.loads(found), headers=NOT_KEPT)
-        except ValueError:
-            return _refusal(404, "NotMonitored", "The endpoint does not tell its partitions.")
-        except PartitaError as error:
-            return _refusal(404, "NotMonitored", str(error))
+    def _page_of(self, path: str) -> Answering:
+        """What a Partita tells about one table."""
+
+        async def answer(request: Request, asker: Asker) -> Response:
+            table = request.parameters["table"]
+            try:
+                found = orjson.loads(await self._endpoint.page(path, asker, table=table))
+            except ValueError:
+                return _refusal(404, "NotMonitored", f"The endpoint does not have {path}.")
+            except PartitaError as error:
+                return _refusal(404, "NotMonitored", str(error))
+            return json_response(found, headers=NOT_KEPT)
+
+        return answer
 
 
 def _is_plain(credentials: Credentials) -> bool:

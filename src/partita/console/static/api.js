@@ -15,6 +15,9 @@ export class Refusal extends Error {
   }
 }
 
+// Whether an endpoint does not have what was asked for at all.
+export const isUnknown = (error) => ["UnknownOperationException", "InvalidAction", "Http404"].includes(error?.code);
+
 export function onSession(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);

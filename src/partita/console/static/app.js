@@ -9,9 +9,11 @@ const PAGES = [
   ["explore", "Explorer"],
   ["partiql", "PartiQL"],
   ["build", "Builder"],
+  ["model", "Modeler"],
   ["heat", "Heat"],
   ["streams", "Streams"],
   ["workflows", "Workflows"],
+  ["time", "Time"],
 ];
 const GUARDED = [["access", "Access"]];
 const pages = () => (session.SignsIn ? [...PAGES, ...GUARDED] : PAGES);

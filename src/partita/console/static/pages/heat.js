@@ -1,7 +1,7 @@
 // Heat: what `partita top` shows, and the partitions of a table, every two seconds.
 
 import { Field, Problem, Select, count, html, link, size, useEffect, useRef, useState } from "../parts.js";
-import { allTables, look } from "../api.js";
+import { allTables, call, look, session } from "../api.js";
 
 const EVERY_MS = 2000;
 const POINTS = 60;
@@ -35,7 +35,6 @@ function between(before, now) {
     owners[name] ||= { name, table: one.Table };
     owners[name][one.Kind] = { used: growth(was?.Consumed, one.Consumed) / seconds, lost: growth(was?.Throttled, one.Throttled) / seconds, of: one.Entitled };
   }
-  const used = (one) => (one.read?.used || 0) + (one.write?.used || 0);
   return { operations, owners: Object.values(owners).sort((a, b) => used(b) - used(a)), rate: operations.reduce((sum, one) => sum + one.rate, 0) };
 }
 
@@ -89,7 +88,34 @@ export default function Heat({ query }) {
           ${one.Partitions.map((each) => html`<div class="partition" key=${each.FirstHash} style=${{ background: `color-mix(in srgb, var(--danger-soft) ${Math.min(100, Math.round(each.Load * 100))}%, var(--surface))` }}><strong>${Math.round(each.Load * 100)} %</strong> <span class="quiet">${size(each.SizeBytes)}</span>
             ${each.HottestKeys.map((key) => html`<div class="mono">${String(key.Key)} ${Math.round(key.Share * 100)} %</div>`)}</div>`)}</div></div>`)}
         ${partitions && !partitions.Resources.length && html`<p class="quiet">${partitions.Capacity === "off" ? "Partitions are not measured: start the server with --capacity observe or enforce." : "This table has not been used yet."}</p>`}
-      </section>`}`;
+      </section>
+      ${table && html`<${Contributors} key=${table} table=${table} />`}
+      <section class="card" aria-label="Slow and expensive"><h2>Slow and expensive</h2>
+        ${shown.operations.some((one) => one.rate > 0) ? html`<p>Slowest on average: ${ranked(shown.operations, (one) => one.mean, (one) => `${fixed(one.mean, 2)} ms`)}</p><p>Most time taken: ${ranked(shown.operations, (one) => one.mean && one.mean * one.rate, (one) => `${fixed((one.mean * one.rate) / 10, 1)} % of a second`)}</p>` : html`<p class="quiet">Nothing was asked in the last two seconds.</p>`}
+        ${shown.owners.some(used) ? html`<p>Most units: ${ranked(shown.owners, used, (one) => `${fixed(used(one))} a second`)}</p>` : null}</section>`}`;
+}
+
+const used = (one) => (one.read?.used || 0) + (one.write?.used || 0);
+const ranked = (list, by, told) => [...list].filter((one) => by(one) > 0).sort((a, b) => by(b) - by(a)).slice(0, 3).map((one) => `${one.name} (${told(one)})`).join(", ");
+
+// The keys that are asked for most, as Contributor Insights counts them.
+function Contributors({ table }) {
+  const [found, setFound] = useState(null);
+  const [error, setError] = useState(null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    let gone = false;
+    const refresh = () => !document.hidden && look(`insights/${encodeURIComponent(table)}`).then((answer) => { if (!gone) { setFound(answer); setError(null); } }, (failed) => !gone && setError(failed));
+    refresh();
+    const timer = setInterval(refresh, EVERY_MS);
+    return () => { gone = true; clearInterval(timer); };
+  }, [table, round]);
+  const request = { TableName: table, ContributorInsightsAction: "ENABLE" };
+  const enable = async () => { try { await call("UpdateContributorInsights", request); setRound(round + 1); } catch (failed) { setError(failed); } };
+  return html`<section class="card" aria-label="Hottest keys"><h2>Hottest keys of ${table}</h2><${Problem} error=${error} />
+    ${found && !found.Resources.length && html`<p class="quiet">Contributor Insights are off for this table.</p>${session.Mode === "on" && html`<button class="small" onClick=${enable}>Switch Contributor Insights on</button>`}`}
+    ${found?.Resources.map((one) => html`<div key=${one.IndexName || ""} class="insights">${one.Rules.map((rule) => html`<div key=${rule.RuleName}><p><strong>${one.IndexName ? `${one.IndexName}: ` : ""}${rule.Counts}</strong> <span class="quiet">${rule.RuleName.replace(/^.*?-(?=[PS]K|PKC|SKC|PKT|SKT)/, "")} · ${count(Math.round(rule.Total))} in all</span></p>
+      ${rule.Contributors.length ? html`<ol class="ranking">${rule.Contributors.map((each, at) => html`<li key=${at}><span class="mono">${each.Keys.map((key) => (typeof key === "object" && key ? Object.values(key)[0] : String(key))).join(" · ")}</span><progress max=${rule.Contributors[0].Value} value=${each.Value} aria-label="share"></progress><span class="number">${count(Math.round(each.Value * 10) / 10)}</span></li>`)}</ol>` : html`<p class="quiet">Nothing was counted yet.</p>`}</div>`)}</div>`)}</section>`;
 }
 
 function Line({ points }) {

@@ -2,14 +2,18 @@
 
 import { Call, Problem, count, html, link, useEffect, useRef, useState } from "../parts.js";
 import { call } from "../api.js";
-import { same, shown } from "../values.js";
+import { bytesOf, hexOf, same, shown } from "../values.js";
 
 const EVERY_MS = 1000;
 const KEPT = 200;
+const SHOWN_BYTES = 4000;
 const KINDS = { INSERT: "good", MODIFY: "", REMOVE: "warn" };
 const ask = (operation, request) => call(operation, request, undefined, "dynamodbstreams");
 
+const askKinesis = (operation, request) => call(operation, request, undefined, "kinesis");
+
 export default function Streams({ parts }) {
+  if (parts[0] === "kinesis" && parts[1]) return html`<${Kinesis} key=${parts[1]} name=${parts[1]} />`;
   return parts[0] ? html`<${Tail} key=${parts[0]} table=${parts[0]} />` : html`<${All} />`;
 }
 
@@ -27,11 +31,89 @@ async function allStreams() {
 function All() {
   const [streams, setStreams] = useState(null);
   const [error, setError] = useState(null);
-  useEffect(() => { allStreams().then(setStreams, setError); }, []);
+  const [others, setOthers] = useState([]);
+  useEffect(() => { allStreams().then(setStreams, setError); allKinesis().then(setOthers, () => {}); }, []);
   return html`<div class="head"><h1>Streams</h1>${streams && html`<span class="quiet">${count(streams.length)}</span>`}</div><${Problem} error=${error} />
     ${streams && (streams.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Streams"><table id="streams"><thead><tr><th scope="col">Table</th><th scope="col">Since</th></tr></thead><tbody>
       ${streams.map((one) => html`<tr key=${one.StreamArn}><td><a href=${link("streams", [one.TableName])}>${one.TableName}</a></td><td class="mono">${one.StreamLabel}</td></tr>`)}</tbody></table></div>`
-    : html`<div class="card empty"><h2>No streams</h2><p>Switch one on in the settings of a table.</p></div>`)}`;
+    : html`<div class="card empty"><h2>No streams</h2><p>Switch one on in the settings of a table.</p></div>`)}
+    ${others.length > 0 && html`<section class="card" style=${{ marginTop: "16px" }} aria-label="Kinesis"><h2>Kinesis streams</h2><table id="kinesis"><thead><tr><th scope="col">Stream</th><th scope="col">Status</th><th scope="col">Mode</th></tr></thead><tbody>
+      ${others.map((one) => html`<tr key=${one.StreamName}><td><a href=${link("streams", ["kinesis", one.StreamName])}>${one.StreamName}</a></td><td>${one.StreamStatus}</td><td>${one.StreamModeDetails?.StreamMode || ""}</td></tr>`)}</tbody></table></section>`}`;
+}
+
+async function allKinesis() {
+  const found = [];
+  let token;
+  do {
+    const page = await askKinesis("ListStreams", token ? { NextToken: token } : {});
+    found.push(...(page.StreamSummaries || page.StreamNames.map((StreamName) => ({ StreamName }))));
+    token = page.HasMoreStreams ? page.NextToken : null;
+  } while (token);
+  return found;
+}
+
+// The records of a Kinesis stream as they come, with how far each shard is behind.
+function Kinesis({ name }) {
+  const [records, setRecords] = useState([]);
+  const [shards, setShards] = useState([]);
+  const [error, setError] = useState(null);
+  const [paused, setPaused] = useState(false);
+  const state = useRef({ iterators: new Map(), places: new Map(), done: new Set(), lags: new Map() });
+  const isPaused = useRef(false);
+  isPaused.current = paused;
+  const read = async () => {
+    const { iterators, places, done, lags } = state.current;
+    const listed = [];
+    let token;
+    do {
+      const page = await askKinesis("ListShards", token ? { NextToken: token } : { StreamName: name });
+      listed.push(...page.Shards);
+      token = page.NextToken;
+    } while (token);
+    for (const { ShardId } of listed) {
+      if (done.has(ShardId)) continue;
+      try {
+        if (!iterators.has(ShardId)) {
+          const place = places.has(ShardId) ? { ShardIteratorType: "AFTER_SEQUENCE_NUMBER", StartingSequenceNumber: places.get(ShardId) } : { ShardIteratorType: "TRIM_HORIZON" };
+          iterators.set(ShardId, (await askKinesis("GetShardIterator", { StreamName: name, ShardId, ...place })).ShardIterator);
+        }
+        const page = await askKinesis("GetRecords", { ShardIterator: iterators.get(ShardId), Limit: 100 });
+        lags.set(ShardId, page.MillisBehindLatest);
+        if (page.NextShardIterator) iterators.set(ShardId, page.NextShardIterator);
+        else done.add(ShardId);
+        if (!page.Records.length) continue;
+        places.set(ShardId, page.Records[page.Records.length - 1].SequenceNumber);
+        setRecords((before) => page.Records.map((one) => ({ ...one, ShardId })).reverse().concat(before).slice(0, KEPT));
+      } catch (failed) {
+        iterators.delete(ShardId);
+        if (failed.code !== "ExpiredIteratorException") throw failed;
+      }
+    }
+    setShards(listed.map((one) => ({ ...one, lag: lags.get(one.ShardId), isClosed: Boolean(one.SequenceNumberRange?.EndingSequenceNumber) })));
+  };
+  useEffect(() => {
+    let gone = false, timer;
+    const tick = async () => {
+      if (!document.hidden && !isPaused.current) try { await read(); if (!gone) setError(null); } catch (failed) { if (!gone) setError(failed); }
+      if (!gone) timer = setTimeout(tick, EVERY_MS);
+    };
+    tick();
+    return () => { gone = true; clearTimeout(timer); };
+  }, [name]);
+  return html`<div class="head"><h1>${name}</h1><span class="badge">Kinesis</span><div class="actions"><button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button></div></div>
+    <${Problem} error=${error} />
+    ${shards.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table id="shards"><thead><tr><th scope="col">Shard</th><th scope="col">Status</th><th scope="col" class="number">This page is behind by</th></tr></thead><tbody>${shards.map((one) => html`<tr key=${one.ShardId}><td class="mono">${one.ShardId}</td><td>${one.isClosed ? "closed" : "open"}</td><td class="number">${one.lag === undefined ? "" : `${count(one.lag)} ms`}</td></tr>`)}</tbody></table></div>`}
+    ${!records.length && html`<div class="card empty"><h2>No records yet</h2><p>They appear here as they come.</p></div>`}
+    <div id="records" style=${{ marginTop: "14px" }}>${records.map((one) => html`<article class="card" key=${`${one.ShardId} ${one.SequenceNumber}`} aria-label="Record"><div class="bar"><strong class="mono">${one.PartitionKey}</strong><span class="spacer"></span><span class="quiet">${new Date(one.ApproximateArrivalTimestamp * 1000).toLocaleTimeString()} · <span class="mono">${one.ShardId}</span></span></div><pre class="code" tabindex="0" aria-label=${`Data of ${one.PartitionKey}`}>${readable(one.Data)}</pre></article>`)}</div>`;
+}
+
+// Text where it is some, else hex.
+function readable(base64) {
+  const bytes = bytesOf(base64);
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.slice(0, SHOWN_BYTES));
+    try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
+  } catch { return hexOf(base64, SHOWN_BYTES); }
 }
 
 function Tail({ table }) {

@@ -1,7 +1,7 @@
 // Workflows: machines as drawings, their executions with the path that they took, and another try.
 
 import { Call, Field, Input, Over, Problem, Select, clipped, count, html, link, say, useEffect, useState } from "../parts.js";
-import { call as ask, session } from "../api.js";
+import { call as ask, isUnknown, session } from "../api.js";
 import { Drawing, pathOf } from "../machine.js";
 
 const call = (operation, request = {}) => ask(operation, request, undefined, "states");
@@ -19,7 +19,7 @@ export default function Workflows({ parts, query }) {
 }
 
 function Missing({ error }) {
-  if (/UnknownOperation|EndpointUnreachable|Http40/.test(error?.code || "") && session.state === "connected") return html`<div class="card empty"><h2>No workflows on this endpoint</h2><p>It does not answer as AWS Step Functions does.</p></div>`;
+  if (isUnknown(error)) return html`<div class="card empty"><h2>No workflows on this endpoint</h2><p>It does not answer as AWS Step Functions does.</p></div>`;
   return html`<${Problem} error=${error} />`;
 }
 
