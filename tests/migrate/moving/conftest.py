@@ -15,8 +15,8 @@ from partita.migrate.folder import Folder
 from partita.migrate.handover.create import create
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 from partita.testing import server as dynamodb
-
 from tests.processes import ENVIRONMENT
+
 from ..proving.conftest import designed, sqlite_database
 from ..servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 

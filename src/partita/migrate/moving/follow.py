@@ -23,6 +23,7 @@ BATCH_CHANGES = 1000
 BATCH_SECONDS = 0.2
 SCHEMA_SECONDS = 5.0
 CONFIRM_SECONDS = 1.0
+PENDING = "pending"
 
 
 class Followed(Struct, kw_only=True):
@@ -85,6 +86,7 @@ class Follower:
 
     def run(self, until: int | None = None, *, is_exact: bool = False) -> None:
         """Until a position is reached, where one is given. `is_exact`: and nothing behind it."""
+        self._repeat()
         position, resume = self.move.position, self.move.resume
         if until is not None and position >= until:
             return
@@ -98,6 +100,7 @@ class Follower:
                     self._finish_batch(batch)
                     return
                 if one is not None:
+                    self._remember(one)
                     if not batch:
                         waited = time.monotonic()
                         self.move.state.begin()
@@ -105,7 +108,11 @@ class Follower:
                     before = self.applier.changes
                     self._apply(one)
                     applied += self.applier.changes - before
-                is_due = time.monotonic() - waited > BATCH_SECONDS or applied >= BATCH_CHANGES
+                is_due = (
+                    time.monotonic() - waited > BATCH_SECONDS
+                    or applied >= BATCH_CHANGES
+                    or not self.move.log.is_repeatable
+                )
                 is_reached = until is not None and one is not None and one.position >= until
                 if batch and (one is None or is_due or is_reached):
                     self._finish_batch(batch)
@@ -120,6 +127,24 @@ class Follower:
         finally:
             self.move.state.roll_back()
             stream.close()
+
+    def _remember(self, one: Transaction) -> None:
+        """What a log would tell otherwise the next time is kept until it is in the target: items
+        that were written of it before a kill are then written again, or removed."""
+        if not self.move.log.is_repeatable:
+            with self.move.state.transaction():
+                self.move.state.set_fact(PENDING, one)
+
+    def _repeat(self) -> None:
+        """What was begun and not finished."""
+        pending = self.move.state.fact(PENDING, Transaction)
+        if pending is not None and pending.position > self.move.position:
+            self.move.state.begin()
+            try:
+                self._apply(pending)
+                self._finish_batch([pending])
+            finally:
+                self.move.state.roll_back()
 
     def _apply(self, one: Transaction) -> None:
         self.applier.apply(one)

@@ -470,9 +470,7 @@ class _Writing:
         taken = self.state.claim({key: owner[0] for key, owner in owners.items()})
         for hashed in taken:
             _, key, entity, row = owners[hashed]
-            self.state.reject(
-                one.table, key, entity.name, SAME_KEY, row
-            )
+            self.state.reject(one.table, key, entity.name, SAME_KEY, row)
             one.failed += 1
             one.imported -= 1
         left = {placed[hashed] for hashed in taken}
