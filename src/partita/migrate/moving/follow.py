@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from partita.migrate.moving.load import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
 from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.sources import SourceError
 
 BATCH_CHANGES = 1000
 BATCH_SECONDS = 0.2
@@ -173,7 +175,8 @@ class Follower:
     def _check_schema(self) -> None:
         if time.monotonic() - self._checked > SCHEMA_SECONDS:
             self._checked = time.monotonic()
-            with self.move.origin.connect() as source:
+            # A server that is away is the log's to wait for.
+            with suppress(SourceError), self.move.origin.connect() as source:
                 self.move.origin.check_schema(source)
 
     def report(self) -> Followed:

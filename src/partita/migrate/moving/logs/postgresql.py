@@ -30,7 +30,7 @@ from partita.migrate.moving.logs.changes import (
 )
 from partita.migrate.moving.logs.origin import BEGIN, Origin, changed, check_columns
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources import Source
+from partita.migrate.understanding.sources import Source, SourceError
 
 IDLE_SECONDS = 0.02
 STATUS_SECONDS = 5.0
@@ -146,7 +146,7 @@ class PostgreSQLLog(ChangeLog):
                     if one is not None:
                         after = max(after, one.position)
                     yield one
-            except psycopg.OperationalError as error:
+            except (psycopg.OperationalError, SourceError) as error:
                 self._stream = None
                 away_since = away_since or time.monotonic()
                 if time.monotonic() - away_since > AWAY_SECONDS_MAX:
