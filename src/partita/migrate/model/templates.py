@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
-from partita.migrate.understanding.schema.column_refs import QUOTED
+from partita.migrate.understanding.schema.column_refs import PARSED_MAX, QUOTED
 
 SHARD = "shard"
 """The field of a template that spreads one key over several, by a checksum of the primary key."""
@@ -34,8 +35,9 @@ _BEFORE_AMPERSAND = re.compile(r"[\x00-\x25]")
 _FIELD = re.compile(rf'\{{((?:{QUOTED}|[^{{}}:"])+)(?::([^{{}}]*))?\}}')
 
 
-def template_fields(template: str) -> list[TemplateField]:
-    return [TemplateField(match[1], match[2] or "") for match in _FIELD.finditer(template)]
+@lru_cache(PARSED_MAX)
+def template_fields(template: str) -> tuple[TemplateField, ...]:
+    return tuple(TemplateField(match[1], match[2] or "") for match in _FIELD.finditer(template))
 
 
 def filled(template: str, value: Callable[[TemplateField], str]) -> str:

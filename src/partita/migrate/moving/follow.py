@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -18,11 +19,13 @@ from partita.migrate.moving.load import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
 from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.sources import SourceError
 
 BATCH_CHANGES = 1000
 BATCH_SECONDS = 0.2
 SCHEMA_SECONDS = 5.0
 CONFIRM_SECONDS = 1.0
+PENDING = "pending"
 
 
 class Followed(Struct, kw_only=True):
@@ -85,6 +88,7 @@ class Follower:
 
     def run(self, until: int | None = None, *, is_exact: bool = False) -> None:
         """Until a position is reached, where one is given. `is_exact`: and nothing behind it."""
+        self._repeat()
         position, resume = self.move.position, self.move.resume
         if until is not None and position >= until:
             return
@@ -98,6 +102,7 @@ class Follower:
                     self._finish_batch(batch)
                     return
                 if one is not None:
+                    self._remember(one)
                     if not batch:
                         waited = time.monotonic()
                         self.move.state.begin()
@@ -105,7 +110,11 @@ class Follower:
                     before = self.applier.changes
                     self._apply(one)
                     applied += self.applier.changes - before
-                is_due = time.monotonic() - waited > BATCH_SECONDS or applied >= BATCH_CHANGES
+                is_due = (
+                    time.monotonic() - waited > BATCH_SECONDS
+                    or applied >= BATCH_CHANGES
+                    or not self.move.log.is_repeatable
+                )
                 is_reached = until is not None and one is not None and one.position >= until
                 if batch and (one is None or is_due or is_reached):
                     self._finish_batch(batch)
@@ -120,6 +129,24 @@ class Follower:
         finally:
             self.move.state.roll_back()
             stream.close()
+
+    def _remember(self, one: Transaction) -> None:
+        """What a log would tell otherwise the next time is kept until it is in the target: items
+        that were written of it before a kill are then written again, or removed."""
+        if not self.move.log.is_repeatable:
+            with self.move.state.transaction():
+                self.move.state.set_fact(PENDING, one)
+
+    def _repeat(self) -> None:
+        """What was begun and not finished."""
+        pending = self.move.state.fact(PENDING, Transaction)
+        if pending is not None and pending.position > self.move.position:
+            self.move.state.begin()
+            try:
+                self._apply(pending)
+                self._finish_batch([pending])
+            finally:
+                self.move.state.roll_back()
 
     def _apply(self, one: Transaction) -> None:
         self.applier.apply(one)
@@ -148,7 +175,8 @@ class Follower:
     def _check_schema(self) -> None:
         if time.monotonic() - self._checked > SCHEMA_SECONDS:
             self._checked = time.monotonic()
-            with self.move.origin.connect() as source:
+            # A server that is away is the log's to wait for.
+            with suppress(SourceError), self.move.origin.connect() as source:
                 self.move.origin.check_schema(source)
 
     def report(self) -> Followed:

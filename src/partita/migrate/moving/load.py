@@ -22,6 +22,7 @@ from sqlalchemy import text
 from partita.database.item.sizes import item_size
 from partita.database.item.values import Item
 from partita.errors import PartitaError
+from partita.limits import KB
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import Entity, TableDesign
 from partita.migrate.model.files import CHOSEN
@@ -463,7 +464,7 @@ class _Writing:
                     continue
                 is_imported |= not entity.is_guard and entity.rows == "each"
                 stamp = stamped(item, self.position)
-                items.append((table.name, stamp, item_size(stamp)))
+                items.append((table.name, stamp, self._size(stamp)))
             one.failed += is_failed
             one.imported += is_imported and not is_failed
             one.skipped += not is_imported and not is_failed
@@ -478,6 +479,10 @@ class _Writing:
         self.move.target.put_all(sent)
         one.items += len(sent)
         return count
+
+    def _size(self, item: Item) -> int:
+        """Only where units are counted."""
+        return item_size(item) if self.move.target.pace.units_max is not None else KB
 
     def _has_key(self, table: str) -> bool:
         return bool(self.state.tables[table].primary_key)

@@ -122,8 +122,14 @@ def _blob(shape: Any) -> Read:
 def _sized(shape: Any, size: int) -> Read:
     if _is_binary(shape):
         return lambda data: data.take(data.little(size))
-    encoding = charset_by_name(shape.character_set_name).encoding
+    encoding = _encoding(shape.character_set_name)
     return lambda data: data.take(data.little(size)).decode(encoding)
+
+
+def _encoding(character_set: str) -> str:
+    """As Python calls it. What the driver calls utf8, newer servers call utf8mb3."""
+    known = charset_by_name(character_set.replace("utf8mb3", "utf8"))
+    return str(known.encoding) if known is not None else character_set
 
 
 def _is_binary(shape: Any) -> bool:
@@ -149,8 +155,9 @@ def _decimal(shape: Any) -> Read:
             if width:
                 text += f"{int.from_bytes(content[place : place + width], 'big'):0{count}}"
             place += width
-        number = Decimal(text).scaleb(-scale) if scale else Decimal(text)
-        return -number if is_negative and number else number
+        # By its text: arithmetic would round to 28 digits.
+        number = Decimal(f"{text}E-{scale}")
+        return number.copy_negate() if is_negative and number else number
 
     return read
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from partita.database.item.values import Item
@@ -46,7 +46,7 @@ class Transaction:
     """Where the log goes on behind it, in the words of the source."""
     committed_at: float
     """Seconds since 1970, by the source's clock."""
-    changes: Iterable[Change] = field(default_factory=list)
+    changes: Sequence[Change] = ()
 
 
 class Session(NamedTuple):
@@ -63,6 +63,9 @@ OpenSession = Callable[[], AbstractContextManager[Session]]
 
 class ChangeLog(ABC):
     """The log of one source. Positions are numbers that grow with each commit."""
+
+    is_repeatable = True
+    """Whether the log, read again, tells the same transactions."""
 
     @abstractmethod
     def prepare(self) -> None:

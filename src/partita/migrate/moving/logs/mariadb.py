@@ -45,7 +45,7 @@ from partita.migrate.moving.logs.changes import (
     Transaction,
 )
 from partita.migrate.moving.logs.origin import BEGIN, Origin, check_columns
-from partita.migrate.understanding.sources import Source
+from partita.migrate.understanding.sources import Source, SourceError
 
 SETTINGS = {
     "log_bin": ("ON", "log_bin"),
@@ -76,6 +76,7 @@ RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300
 """A server that restarts is waited for."""
 PURGED = 1236
+AWAY = 2013
 LOST = (1927, 1317, 2002, 2003, 2006, 2013, 2014, 1053, 1045)
 NO_FOREIGN_KEY_CHECKS = 2
 """Of the flags of a row event: the session had them switched off."""
@@ -146,8 +147,8 @@ class MariaDBLog(ChangeLog):
                     if one is not None:
                         after, resume = one.position, one.resume
                     yield one
-            except pymysql.Error as error:
-                code = error.args[0] if error.args else 0
+            except (pymysql.Error, SourceError) as error:
+                code = AWAY if isinstance(error, SourceError) else error.args[0]
                 if code == PURGED:
                     raise LogLost(
                         f"{self.origin.address} no longer has its binlog from {resume} on;"

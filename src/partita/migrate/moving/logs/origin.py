@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec.structs import replace
+
 from partita.database.item.values import Item
 from partita.migrate.folder import Folder
 from partita.migrate.moving.logs.changes import SchemaChanged
-from partita.migrate.understanding.schema.inventory import Inventory, Table, is_derived
+from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
 from partita.migrate.understanding.sources import Source, connect
 from partita.migrate.understanding.sources.address import Address
 from partita.migrate.understanding.sources.reading import Reading, readings
@@ -57,6 +59,12 @@ class Origin:
             url = url.set(password=self.address.password)
         _, arguments = source.connection.dialect.create_connect_args(url)
         return dict(arguments)
+
+    def form_of(self, table: Table, column: Column) -> str:
+        """In which form a value named v of this column's type is asked for."""
+        with self.connect() as source:
+            alone = replace(table, columns=[replace(column, name="v")])
+            return readings(source, alone, {"v"})[0].sql
 
     def row(self, table: str, values: dict[str, Any]) -> Item:
         """Attribute values of what the driver would have returned, without NULLs."""

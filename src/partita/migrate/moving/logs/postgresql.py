@@ -30,7 +30,7 @@ from partita.migrate.moving.logs.changes import (
 )
 from partita.migrate.moving.logs.origin import BEGIN, Origin, changed, check_columns
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources import Source
+from partita.migrate.understanding.sources import Source, SourceError
 
 IDLE_SECONDS = 0.02
 STATUS_SECONDS = 5.0
@@ -146,7 +146,7 @@ class PostgreSQLLog(ChangeLog):
                     if one is not None:
                         after = max(after, one.position)
                     yield one
-            except psycopg.Error as error:
+            except (psycopg.OperationalError, SourceError) as error:
                 self._stream = None
                 away_since = away_since or time.monotonic()
                 if time.monotonic() - away_since > AWAY_SECONDS_MAX:
@@ -289,7 +289,7 @@ class _Decoder:
         while oid in self.bases:
             oid = self.bases[oid]
         if reading.column.kind == "array" or reading.column.type.lower() == "money":
-            form = reading.sql.replace(f'"{name}"', "v").replace(name, "v")
+            form = self.origin.form_of(table, reading.column)
             query = f"SELECT {form} FROM (SELECT CAST(%s AS {reading.column.type}) AS v) AS one"
             return lambda content: self.connection.execute(query, (content.decode(),)).fetchone()[0]  # type: ignore[index]
         if "CAST(" in reading.sql:

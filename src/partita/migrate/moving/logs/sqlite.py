@@ -35,6 +35,8 @@ BUSY_SECONDS = 30
 
 
 class SQLiteLog(ChangeLog):
+    is_repeatable = False
+
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.path = str(origin.address.url.database)

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
+PARSED_MAX = 10_000
+"""Texts of a model that are parsed once: items are made of them row by row."""
 QUOTED = r'"(?:[^"]|"")*"'
 _REF = re.compile(rf'(?:({QUOTED})|(.*))\.(?:({QUOTED})|([^".]*))', re.DOTALL)
 _NEEDS_QUOTES = re.compile(r'[",={}:]|^\s|\s$|^$')
@@ -22,15 +25,20 @@ class Ref(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Ref:
-        # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
-        found = _REF.fullmatch(text)
-        if found is None:
-            return cls("", _unquoted(text))
-        return cls(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
+        return _parsed(text)
 
     def __str__(self) -> str:
         column = _quoted(self.column, is_column=True)
         return f"{_quoted(self.table)}.{column}" if self.table else column
+
+
+@lru_cache(PARSED_MAX)
+def _parsed(text: str) -> Ref:
+    # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
+    found = _REF.fullmatch(text)
+    if found is None:
+        return Ref("", _unquoted(text))
+    return Ref(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
 
 
 def _quoted(name: str, *, is_column: bool = False) -> str:
@@ -57,6 +65,7 @@ class Join(NamedTuple):
     after: list[Ref]
 
 
+@lru_cache(PARSED_MAX)
 def parse_join(text: str) -> Join | None:
     """ "a.x = b.y"; the columns of a longer key are separated by commas."""
     sides = _outside_quotes(" = ", text)
