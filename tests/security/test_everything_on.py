@@ -16,7 +16,7 @@ from ..processes import ENVIRONMENT, run
 from .test_tls import SecureServer
 
 ROOT = Path(__file__).parents[2]
-SHORT = ("test_get_item.py", "test_transact_get_items.py", "test_get_records.py", "test_indexes.py")
+SHORT = ("test_get_item.py", "test_transact_get_items.py")
 UNSIGNED = (
     # Requests that no client signs, and answers to them: tests/security has its own for these.
     *("test_protocol.py", "test_encodings.py", "test_browsers.py", "test_limits.py"),
