@@ -662,3 +662,21 @@ def test_pages_need_rights_too(people: People) -> None:
     assert fetch("/metrics", watcher.id, watcher.secret) == 200
     assert fetch("/partitions?table=x", watcher.id, watcher.secret) == 403
     assert fetch("/no-such-page", watcher.id, watcher.secret) == 403
+
+
+def test_of_a_batch_only_the_statements_that_are_not_allowed_are_refused(
+    people: People, admin: Any, table: Callable[..., str]
+) -> None:
+    mine, other = table(), table()
+    for name in (mine, other):
+        admin.put_item(TableName=name, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
+    key = people.add(statement("dynamodb:PartiQLSelect", table_arn(mine)))
+    asked = [
+        {"Statement": f"SELECT * FROM {name} WHERE pk = 'a' AND sk = 'b'"} for name in (mine, other)
+    ]
+    answers = people.client(key).batch_execute_statement(Statements=asked)["Responses"]
+    assert answers[0]["Item"]["pk"] == {"S": "a"}
+    assert answers[1]["Error"]["Code"] == "AccessDenied"
+    assert f"table/{other}" in answers[1]["Error"]["Message"] and "Item" not in answers[1]
+    whole = refusal(people.client(key).batch_execute_statement, Statements=asked[1:])
+    assert whole[0] == "AccessDeniedException"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import time
@@ -112,3 +113,27 @@ def test_so_it_is_with_workflows(sender: Sender, data: st.DataObject) -> None:
     operation = data.draw(st.sampled_from(operations))
     request = data.draw(spoilt(ROWS["states"][operation].request))
     assert sender.send("states", operation, request) in (200, 400), request
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/metrics", "/console/", "/2015-03-31/functions", "/schedules", "/?Action=x"),
+        *("/?Action=x&X-Amz-Signature=0", "/?Action=x&X-Amz-Signature=0&X-Amz-Algorithm=x"),
+        "/?Action=GetCallerIdentity&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0"
+        "&X-Amz-Credential=a/20260101/us-east-1/sts/aws4_request&X-Amz-Date=20260101T000000Z"
+        "&X-Amz-SignedHeaders=host%E2%82%AC&X-Amz-Expires=" + "9" * 5000,
+    ],
+)
+def test_a_form_that_is_not_posted_is_answered_and_lets_nobody_in(
+    people: People, path: str
+) -> None:
+    assert people.server is not None
+    is_open = path.partition("?")[0] == "/" and "Signature" not in path
+    for method in ("GET", "HEAD", "OPTIONS", "PUT", "DELETE"):
+        connection = http.client.HTTPConnection("127.0.0.1", people.server.port, timeout=60)
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        with contextlib.closing(connection):
+            connection.request(method, path, headers=headers)
+            status = connection.getresponse().status
+        assert 400 <= status < 500 or (status == 200 and is_open), method

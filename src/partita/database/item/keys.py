@@ -69,7 +69,7 @@ def partition_hash(key: bytes) -> bytes:
 
 def keyed_partition(secret: bytes, parts: Sequence[bytes]) -> bytes:
     """What stands for a partition key in an encrypted folder; its first bytes are its hash."""
-    key = b"".join([terminated(part) for part in parts])
+    key = terminated(parts[0]) if len(parts) == 1 else b"".join(map(terminated, parts))
     return blake2b(key, key=secret, digest_size=KEYED_PARTITION_BYTES).digest()
 
 

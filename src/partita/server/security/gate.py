@@ -14,6 +14,7 @@ from time import time
 from typing import Any, Final
 
 from partita.database.operations.context import Service
+from partita.database.operations.partiql.batches import REFUSAL
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -79,6 +80,8 @@ REFUSALS: Final = (
     UnrecognizedClientException,
 )
 """Of one who is not known, or may not."""
+EACH_ALONE: Final = "BatchExecuteStatement"
+"""The operation whose parts are refused each on its own."""
 NO_RIGHTS: Final = "{} has no rights that could be granted."
 
 
@@ -139,7 +142,8 @@ class Gate(Dispatcher):
             # Its files are for everybody; who wants more there signs in, and asks as all others do.
             site(request, reply)
             return
-        if request.headers.get(b"content-type", b"").startswith(FORM) or _is_presigned(request):
+        is_form = request.headers.get(b"content-type", b"").startswith(FORM)
+        if (is_form and request.method == b"POST") or _is_presigned(request):
             self._answer_sts(request, reply)
             return
         self._caller: Caller | None = None
@@ -291,8 +295,27 @@ class Gate(Dispatcher):
         if body is None:
             raise SerializationException
         operation.validate(body)
-        self.authorize(caller, request, operation.name, self._rights, body)
+        if operation.name == EACH_ALONE:
+            self._refuse_statements(caller, request, body)
+        else:
+            self.authorize(caller, request, operation.name, self._rights, body)
         return body
+
+    def _refuse_statements(
+        self, caller: Caller, request: HttpRequest, body: dict[str, Any]
+    ) -> None:
+        """Mark the statements that the caller may not run; all of them, and nothing is run."""
+        refusals: list[AccessDeniedException] = []
+        statements = body["Statements"]
+        for one in statements:
+            try:
+                alone = {**body, "Statements": [one]}
+                self.authorize(caller, request, EACH_ALONE, self._rights, alone)
+            except AccessDeniedException as error:
+                one[REFUSAL] = error
+                refusals.append(error)
+        if len(refusals) == len(statements):
+            raise refusals[0]
 
     def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
         caller = self._admitted()

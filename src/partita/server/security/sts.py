@@ -72,6 +72,13 @@ ROLE_SECONDS: Final = 3600
 POLICY_CHARS_MAX: Final = 2048
 _SESSION_NAME: Final = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
 
+PRESIGNED: Final = (
+    *("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-SignedHeaders"),
+    "X-Amz-Signature",
+)
+"""What a presigned URL has."""
+EXPIRES_CHARS_MAX: Final = 10
+
 Parameters = Mapping[str, str]
 Answer = Mapping[str, Any]
 
@@ -173,13 +180,21 @@ def _presigned(
 ) -> Caller:
     """Who signed a URL, which is good for as long as it says."""
     check_credentials(request)
+    missing = [name for name in PRESIGNED if name not in parameters]
+    if missing:
+        raise IncompleteSignatureException(
+            f"AWS query-string parameters must include '{missing[0]}'."
+        )
+    if not all(parameters[name].isascii() for name in PRESIGNED):
+        raise IncompleteSignatureException("AWS query-string parameters are ASCII.")
     algorithm = parameters["X-Amz-Algorithm"].encode()
     if algorithm != ALGORITHM:
         raise IncompleteSignatureException(unsupported(algorithm))
     scope = scope_of(parameters["X-Amz-Credential"], parameters["X-Amz-SignedHeaders"])
     check_service(scope, SERVICE)
     seconds = parameters.get("X-Amz-Expires", "")
-    if not (seconds.isascii() and seconds.isdigit() and int(seconds) <= PRESIGNED_SECONDS_MAX):
+    is_number = seconds.isascii() and seconds.isdigit() and len(seconds) < EXPIRES_CHARS_MAX
+    if not is_number or int(seconds) > PRESIGNED_SECONDS_MAX:
         raise IncompleteSignatureException(
             f"X-Amz-Expires is a number of seconds up to {PRESIGNED_SECONDS_MAX}."
         )

@@ -49,6 +49,8 @@ from partita.errors import (
 
 MIXED_BATCH = "Read and write requests together in the same batch is not supported."
 NO_STATEMENT = "Invalid operation. Only select, insert, update and delete operations are valid"
+REFUSAL = "Refusal"
+"""Where a statement has the error that it was refused with before it came here."""
 IRREGULAR_CODES = (
     (ValidationException, "ValidationError"),
     (ThrottlingException, "ThrottlingError"),
@@ -109,6 +111,10 @@ def _kinds(request: Request) -> set[bool | None]:
 
 
 def _batch_member(service: Service, request: Request) -> BatchMember:
+    refusal = request.get(REFUSAL)
+    # Only an error of ours: clients can send a member of any name.
+    if isinstance(refusal, DynamoDBError):
+        return BatchMember(request, error=refusal)
     one = BatchMember(request)
     try:
         one.statement, values = bind_alone(service, request)

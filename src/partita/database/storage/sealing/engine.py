@@ -17,7 +17,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from secrets import token_bytes
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from cryptography.exceptions import InvalidTag
@@ -34,6 +34,8 @@ FORMAT_KEY: Final = b"\x00format"
 CATALOG, CATALOG_END = b"\x01", b"\x02"
 NUMBERED: Final = frozenset((0x02, 0x04, 0x05, 0x09, 0x0A, 0x0C, 0x10, 0x11, 0x12, 0x13))
 """Spaces whose keys go on with the number of a table or stream."""
+FIRST_DATA_SPACE: Final = 0x10
+"""From here on all are: items, index entries, changes, records."""
 LEFTOVERS, SEQUENCES, DELETED_STREAMS = 0x06, 0x09, 0x0D
 ENDINGS: Final = frozenset((LEFTOVERS, SEQUENCES, DELETED_STREAMS))
 """Spaces that tell of the end of a table or stream."""
@@ -84,48 +86,63 @@ def ended_by(key: bytes, value: bytes | None) -> int | None:
     return None if value is None else int.from_bytes(key[1:], "big")
 
 
+Crypt = Callable[[bytes, bytes, bytes], bytes]
+"""AES-GCM under one key: from nonce, content and associated data."""
+
+
 class Cipher:
     """Seals and opens values. One thread seals at a time; opening may go on beside it."""
 
     def __init__(self, keyring: Keyring) -> None:
         self.keyring: Final = keyring
-        self._sealing: dict[bytes, tuple[bytes, Any]] = {}
-        self._opening: dict[bytes, Any] = {}
+        self._sealing: dict[bytes, tuple[bytes, Crypt]] = {}
+        """By owner: its epoch, and what seals in it."""
+        self.opening: dict[bytes, Crypt] = {}
+        """By owner and epoch."""
         self._generation = 0
         self._process = b""
         self._count = 0
 
+    def begin_commit(self) -> None:
+        """Before values are sealed that share a commit."""
+        generation = self.keyring.generation
+        if self._generation != generation or self._count >= SEALS_PER_EPOCH_MAX:
+            self._sealing = {}
+            self._generation = generation
+            self._process = token_bytes(EPOCH_BYTES - GENERATION_BYTES)
+            self._count = 0
+
     def seal(self, key: bytes, value: bytes) -> bytes:
-        if self._generation != self.keyring.generation or self._count >= SEALS_PER_EPOCH_MAX:
-            self._begin_epoch()
         if key == FORMAT_KEY:
             return value + SEALED_FORMAT
-        owner = owner_of(key)
+        owner = key[1:NUMBER_END] if key[0] in NUMBERED else FOLDER_OWNER
         found = self._sealing.get(owner)
         if found is None:
             found = self._sealing[owner] = self._new_sealing(owner)
-        epoch, cipher = found
         self._count += 1
         counter = self._count.to_bytes(COUNTER_BYTES, "big")
-        content: bytes = cipher.encrypt(COUNTER_START + counter, value, key)
-        return epoch + counter + content
+        return found[0] + counter + found[1](COUNTER_START + counter, value, key)
 
     def open(self, key: bytes, value: bytes) -> bytes | None:
         """The content of a value; none when its table was deleted, and its secret with it."""
         if key == FORMAT_KEY:
             return _plain_format(value)
         owner = owner_of(key)
-        cipher = self._opening.get(owner + value[:EPOCH_BYTES])
-        if cipher is None:
-            cipher = self._new_opening(key, owner, value)
-            if cipher is None:
+        decrypt = self.opening.get(owner + value[:EPOCH_BYTES])
+        if decrypt is None:
+            decrypt = self._new_opening(key, owner, value)
+            if decrypt is None:
                 return None
         nonce = COUNTER_START + value[EPOCH_BYTES:HEADER_BYTES]
         try:
-            content: bytes = cipher.decrypt(nonce, value[HEADER_BYTES:], key)
+            return decrypt(nonce, value[HEADER_BYTES:], key)
         except InvalidTag:
             raise _damaged(key, "was changed or moved") from None
-        return content
+
+    def forget(self) -> None:
+        """Some secrets have been destroyed: what was derived from them goes too."""
+        self._sealing = {}
+        self.opening.clear()
 
     def is_outdated(self, key: bytes, value: bytes) -> bool:
         """Whether a value is under a secret that a newer one has replaced."""
@@ -134,22 +151,16 @@ class Cipher:
         secret = self.keyring.seals(int.from_bytes(owner_of(key), "big"))
         return secret is not None and _generation(value) != secret.generation
 
-    def _begin_epoch(self) -> None:
-        self._sealing = {}
-        self._generation = self.keyring.generation
-        self._process = token_bytes(EPOCH_BYTES - GENERATION_BYTES)
-        self._count = 0
-
-    def _new_sealing(self, owner: bytes) -> tuple[bytes, Any]:
+    def _new_sealing(self, owner: bytes) -> tuple[bytes, Crypt]:
         number = int.from_bytes(owner, "big")
         self.keyring.add_up_to(number)
         secret = self.keyring.seals(number)
         if secret is None:
             raise StorageError(f"The commit could not be written: {number} was deleted.")
         epoch = secret.generation.to_bytes(GENERATION_BYTES, "big") + self._process
-        return epoch, derived(secret.key, epoch)
+        return epoch, derived(secret.key, epoch).encrypt
 
-    def _new_opening(self, key: bytes, owner: bytes, value: bytes) -> Any:
+    def _new_opening(self, key: bytes, owner: bytes, value: bytes) -> Crypt | None:
         number = int.from_bytes(owner, "big")
         if self.keyring.is_deleted(number):
             return None
@@ -158,11 +169,12 @@ class Cipher:
         secret = self.keyring.opens(number, _generation(value))
         if secret is None:
             raise _damaged(key, "is under a key that the keyring does not have")
-        if len(self._opening) >= CIPHERS_MAX:
-            self._opening = {}
+        if len(self.opening) >= CIPHERS_MAX:
+            self.opening.clear()
         epoch = value[:EPOCH_BYTES]
-        cipher = self._opening[owner + epoch] = derived(secret, epoch)
-        return cipher
+        decrypt: Crypt = derived(secret, epoch).decrypt
+        self.opening[owner + epoch] = decrypt
+        return decrypt
 
 
 def _generation(value: bytes) -> int:
@@ -196,16 +208,39 @@ class SealedSnapshot:
     ) -> None:
         self._below = below
         self._cipher: Final = cipher
+        self._opening: Final = cipher.opening
         self._on_damage = on_damage
 
     def get(self, key: bytes) -> bytes | None:
         value = self._below.get(key)
-        return None if value is None else self._open(key, value)
+        if value is None:
+            return None
+        if key[0] >= FIRST_DATA_SPACE:
+            # The same as `_open` does, in fewer steps.
+            decrypt = self._opening.get(key[1:NUMBER_END] + value[:EPOCH_BYTES])
+            if decrypt is not None:
+                nonce = COUNTER_START + value[EPOCH_BYTES:HEADER_BYTES]
+                try:
+                    return decrypt(nonce, value[HEADER_BYTES:], key)
+                except InvalidTag:
+                    pass
+        return self._open(key, value)
 
     def range(
         self, start: bytes, stop: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
+        opening = self._opening
         for key, value in self._below.range(start, stop, reverse=reverse):
+            if key[0] >= FIRST_DATA_SPACE:
+                decrypt = opening.get(key[1:NUMBER_END] + value[:EPOCH_BYTES])
+                if decrypt is not None:
+                    nonce = COUNTER_START + value[EPOCH_BYTES:HEADER_BYTES]
+                    try:
+                        content = decrypt(nonce, value[HEADER_BYTES:], key)
+                    except InvalidTag:
+                        content = self._open(key, value) or b""
+                    yield key, content
+                    continue
             # Of what was deleted, the keys are still there to be removed.
             yield key, self._open(key, value) or b""
 
@@ -282,6 +317,7 @@ class SealedEngine:
 
     def commit(self, changes: Changes) -> None:
         cipher = self._cipher
+        cipher.begin_commit()
         ended: list[int] = []
         sealed: dict[bytes, bytes | None] = {}
         for key, value in changes.items():
@@ -319,6 +355,7 @@ class SealedEngine:
         # Without durability the disk may not have what was sealed anew.
         os.sync()
         self.keyring.retire()
+        self._cipher.opening.clear()
 
     def outdated(self, start: bytes, stop: bytes) -> tuple[list[bytes], bytes | None]:
         """Some keys of a range whose values are under old secrets, and where to look on."""
@@ -336,6 +373,7 @@ class SealedEngine:
         try:
             self.keyring.destroy(self._ended)
             self._ended.clear()
+            self._cipher.forget()
         except StorageError as error:
             # The commit counts; the next one tries again, and so does the next start.
             logger.error("A deleted table's key could not be destroyed yet: %s", error)
