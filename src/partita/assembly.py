@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
@@ -374,11 +375,13 @@ def check(data: Path, say: Callable[[str], None]) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
     from partita.database.check.check import check as check_folder
     from partita.database.check.findings import Folder
+    from partita.database.check.recovery import backups_are_readable
 
     with opened_for_reading(data) as snapshot:
         folder = Folder(snapshot)
         findings = 0
-        for finding in check_folder(folder):
+        archive = FolderArchive(data / RECOVERY)
+        for finding in chain(check_folder(folder), backups_are_readable(folder, archive)):
             findings += 1
             say(str(finding))
     tables = len(folder.tables)

@@ -11,7 +11,7 @@ import pytest
 from partita import testing
 
 STEPS = 120
-RESTORES = 25
+RESTORES = 15
 KEYS = [f"k{number}" for number in range(12)]
 
 State = dict[str, dict[str, Any]]
