@@ -21,6 +21,10 @@ BUILT = {
     *("EnableKinesisStreamingDestination", "DisableKinesisStreamingDestination"),
     *("DescribeKinesisStreamingDestination", "UpdateKinesisStreamingDestination"),
     *("DescribeContributorInsights", "ListContributorInsights", "UpdateContributorInsights"),
+    *("CreateBackup", "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup"),
+    *("UpdateContinuousBackups", "DescribeContinuousBackups", "RestoreTableToPointInTime"),
+    *("ExportTableToPointInTime", "DescribeExport", "ListExports"),
+    *("ImportTable", "DescribeImport", "ListImports"),
 }
 ALL = set(Session().get_service_model("dynamodb").operation_names)
 UNKNOWN = {"__type": "com.amazon.coral.service#UnknownOperationException"}
