@@ -66,5 +66,5 @@ def test_a_request_without_target_is_unknown(raw: Any) -> None:
 
 def test_the_sdk_sees_the_error_that_it_knows(client: Any) -> None:
     with pytest.raises(client.exceptions.ClientError) as refused:
-        client.list_backups()
+        client.list_global_tables()
     assert refused.value.response["Error"]["Code"] == "UnknownOperationException"
