@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -590,8 +591,11 @@ def _service_caller(service: str, access_key_id: str) -> Caller:
 def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | None = None) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
     keyring = _keyring(data, encryption_key) if data.is_dir() else None
+    archive: Archive = FolderArchive(data / RECOVERY)
+    if keyring is not None:
+        archive = _sealed_archive(archive, keyring)
     with opened_for_reading(data) as snapshot:
-        return _check(snapshot, say, keyring)
+        return _check(snapshot, say, keyring, archive)
 
 
 def check_storage(url: str, say: Callable[[str], None]) -> bool:
@@ -623,9 +627,15 @@ def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
     return check_storage(target, say) if is_url(target) else check(Path(target), say)
 
 
-def _check(snapshot: Snapshot, say: Callable[[str], None], keyring: Keyring | None = None) -> bool:
+def _check(
+    snapshot: Snapshot,
+    say: Callable[[str], None],
+    keyring: Keyring | None = None,
+    archive: Archive | None = None,
+) -> bool:
     from partita.database.check.check import check as check_folder
     from partita.database.check.findings import Folder
+    from partita.database.check.recovery import backups_are_readable
 
     findings = 0
 
@@ -637,7 +647,8 @@ def _check(snapshot: Snapshot, say: Callable[[str], None], keyring: Keyring | No
     if keyring is not None:
         snapshot = _opened(snapshot, keyring, tell)
     folder = Folder(snapshot, is_encrypted=keyring is not None)
-    for finding in check_folder(folder):
+    archived = iter(()) if archive is None else backups_are_readable(folder, archive)
+    for finding in chain(check_folder(folder), archived):
         tell(finding)
     tables = len(folder.tables)
     looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries"

@@ -63,7 +63,7 @@ RESTORES_MAX: Final = 50
 IMPORTS_MAX: Final = 50
 """At a time."""
 LIST_JOBS_PAGE_MAX: Final = 25
-"""Exports, imports and bulk operations."""
+"""Of exports and imports."""
 IMPORT_TOKEN_SECONDS: Final = 8 * 3600
 LIST_INSIGHTS_PAGE_MAX: Final = 100
 ON_DEMAND_READ_UNITS: Final = 12_000

@@ -21,6 +21,10 @@ BUILT = {
     *("EnableKinesisStreamingDestination", "DisableKinesisStreamingDestination"),
     *("DescribeKinesisStreamingDestination", "UpdateKinesisStreamingDestination"),
     *("DescribeContributorInsights", "ListContributorInsights", "UpdateContributorInsights"),
+    *("CreateBackup", "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup"),
+    *("UpdateContinuousBackups", "DescribeContinuousBackups", "RestoreTableToPointInTime"),
+    *("ExportTableToPointInTime", "DescribeExport", "ListExports"),
+    *("ImportTable", "DescribeImport", "ListImports"),
 }
 ALL = set(Session().get_service_model("dynamodb").operation_names)
 UNKNOWN = {"__type": "com.amazon.coral.service#UnknownOperationException"}
@@ -62,5 +66,5 @@ def test_a_request_without_target_is_unknown(raw: Any) -> None:
 
 def test_the_sdk_sees_the_error_that_it_knows(client: Any) -> None:
     with pytest.raises(client.exceptions.ClientError) as refused:
-        client.list_backups()
+        client.list_global_tables()
     assert refused.value.response["Error"]["Code"] == "UnknownOperationException"

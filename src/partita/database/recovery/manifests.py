@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 CHUNKS: Final = "chunks/"
 MANIFESTS: Final = "manifests/"
-CHUNK_ITEMS: Final = 1024
+CHUNK_ITEMS: Final = 512
 """About how many items a chunk has."""
-CHUNK_ITEMS_MAX: Final = 4096
-CHUNK_BYTES_MAX: Final = 1 << 20
+CHUNK_ITEMS_MAX: Final = 2048
+CHUNK_BYTES_MAX: Final = 512 << 10
 DIGEST_BYTES: Final = 20
 
 _encode = msgspec.msgpack.encode

@@ -86,28 +86,8 @@ class Import(msgspec.Struct, frozen=True, kw_only=True, tag="import"):
     failure_message: str | None = None
 
 
-class BulkOperation(msgspec.Struct, frozen=True, kw_only=True, tag="bulk"):
-    id: str
-    table_name: str
-    table_id: str
-    request: dict[str, Any]
-    started_at: float
-    status: str = IN_PROGRESS
-    ended_at: float | None = None
-    total_bytes: int | None = None
-    processed_items: int = 0
-    processed_bytes: int = 0
-    failed_items: int = 0
-    objects_done: int = 0
-    """How many input objects are finished: where to go on after a restart."""
-    usage: dict[str, int] = {}
-    """Bytes put, by the names of the indexes; those of the table under its own."""
-    failure_code: str | None = None
-    failure_message: str | None = None
-
-
-Record = Backup | Base | Export | Import | BulkOperation
-Kind = TypeVar("Kind", Backup, Base, Export, Import, BulkOperation)
+Record = Backup | Base | Export | Import
+Kind = TypeVar("Kind", Backup, Base, Export, Import)
 
 _encode = msgspec.json.encode
 _decoder = msgspec.json.Decoder(Record)

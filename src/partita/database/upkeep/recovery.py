@@ -130,16 +130,15 @@ class RecoveryJobs:
             if table.recovery is None and table.origin is None and table.import_id is None:
                 continue
             committed = work.catalog.committed(table)
-            if committed != table:
+            if committed is None or _asked(committed) != _asked(table):
                 self._is_early = True
-            if committed is None:
                 continue
-            if committed.recovery == table.recovery and self._needs_base(table):
+            if self._needs_base(table):
                 yield ("base", table.table_id), partial(take_base, work, table, self._new_id())
-            origin = committed.origin
-            if origin and origin.is_in_progress and origin == table.origin and origin.is_fixed:
+            origin = table.origin
+            if origin and origin.is_in_progress and origin.is_fixed:
                 yield ("restore", table.table_id), partial(restore, work, table, origin)
-            if committed.import_id is not None and table.import_id is not None:
+            if table.import_id is not None:
                 asked = work.records.find(Import, table.import_id)
                 if asked is not None:
                     yield ("import", asked.id), partial(import_table, work, asked, table)
@@ -279,3 +278,8 @@ class RecoveryJobs:
         """An engine without a write-ahead log never asks for it."""
         if self._work.log.pending_commits > PENDING_COMMITS_MAX:
             self._work.run(self._work.log.flush)
+
+
+def _asked(table: Table) -> tuple[Any, ...]:
+    """What tasks follow from: they begin when it is committed."""
+    return table.recovery, table.origin, table.import_id
