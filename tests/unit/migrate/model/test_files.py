@@ -65,7 +65,7 @@ def test_a_word_that_the_format_does_not_know_is_refused() -> None:
 
 def test_a_template_says_its_fields_and_their_formats() -> None:
     fields = template_fields("abc#{at:%Y-%m-%dT%H:%M}#{hits:08}#{other.id}")
-    assert fields == [("at", "%Y-%m-%dT%H:%M"), ("hits", "08"), ("other.id", "")]
+    assert list(fields) == [("at", "%Y-%m-%dT%H:%M"), ("hits", "08"), ("other.id", "")]
 
 
 def test_a_step_of_several_columns() -> None:
