@@ -84,14 +84,17 @@ def test_bytes_are_limited_where_it_is_asked_for(tmp_path: Path) -> None:
     key = people.add(policies=[ADMINISTRATOR])
     with processes.starting() as start:
         people.server = start(
-            *("serve", "--auth", "--port", "0", "--data", tmp_path, "--limit-bytes", "2000")
+            *("serve", "--auth", "--port", "0", "--data", tmp_path, "--limit-bytes", "500")
         )
         client = people.client(key)
-        codes = [
-            refusal(client.get_item, TableName="x" * 200, Key={"pk": {"S": "y" * 900}})[0]
-            for _ in range(8)
-        ]
-        assert codes[0] == "ResourceNotFoundException" and "ThrottlingException" in codes
+        codes: list[str] = []
+        # Two of them within a second, however busy the machine is.
+        while "ThrottlingException" not in codes:
+            assert len(codes) < 50
+            codes.append(
+                refusal(client.get_item, TableName="x" * 200, Key={"pk": {"S": "y" * 900}})[0]
+            )
+        assert codes[0] == "ResourceNotFoundException"
 
 
 def test_a_window_ends_and_forgets() -> None:
