@@ -456,7 +456,7 @@ def _console(
 def _keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
     """The keys of an encrypted folder; without one, nobody is to take it for another."""
     if source is None:
-        if data is not None and (data / KEYRING).exists():
+        if data is not None and os.path.exists(data / KEYRING):
             raise PartitaError(
                 f"The data folder {data} is encrypted: give --encryption-key file:PATH, env:NAME "
                 "or command:LINE."
@@ -613,7 +613,7 @@ def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
     from partita.database.storage.postgresql.connections import is_url
 
     for folder in (source, target):
-        if not is_url(folder) and (Path(folder) / KEYRING).exists():
+        if not is_url(folder) and os.path.exists(Path(folder) / KEYRING):
             raise PartitaError(f"The data folder {folder} is encrypted: it cannot be copied yet.")
     read = stored_snapshot(source) if is_url(source) else opened_for_reading(Path(source))
     with read as snapshot:

@@ -255,6 +255,9 @@ def test_a_client_token_starts_one_export_and_lists_are_paged(client: Any) -> No
         client.export_table_to_point_in_time(
             TableArn=arn, S3Bucket="files", ClientToken="once", S3Prefix="other"
         )
+    client.list_exports(TableArn=arn, MaxResults=25)
+    with pytest.raises(ClientError, match="ValidationException"):
+        client.list_exports(TableArn=arn, MaxResults=26)
     page = client.list_exports(TableArn=arn, MaxResults=1)
     assert len(page["ExportSummaries"]) == 1
     rest = client.list_exports(TableArn=arn, NextToken=page["NextToken"])

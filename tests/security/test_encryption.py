@@ -498,3 +498,53 @@ def test_secrets_from_before_are_sealed_when_the_server_starts(
     vault.data.chmod(0o700)
     vault.serve(start, "--auth")
     assert secret not in path.read_text()
+
+
+def test_backups_and_recovery_are_sealed_and_restore_after_a_kill(
+    filled: Vault, start: Callable[..., Server]
+) -> None:
+    vault = filled.copy("backups")
+    server = vault.serve(start)
+    client = server.client()
+    count = client.scan(TableName=NAME)["Count"]
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    client.update_continuous_backups(TableName=NAME, PointInTimeRecoverySpecification=recovery)
+    arn = client.create_backup(TableName=NAME, BackupName="sealed")["BackupDetails"]["BackupArn"]
+    _wait_for_backups(client, "USER")
+    client.delete_item(TableName=NAME, Key={name: item(1)[name] for name in ("pk", "sk")})
+    server.kill()
+    server = vault.serve(start)
+    client = server.client()
+    client.restore_table_from_backup(TargetTableName="FromBackup", BackupArn=arn)
+    client.restore_table_to_point_in_time(
+        SourceTableName=NAME, TargetTableName="Latest", UseLatestRestorableTime=True
+    )
+    # The key of a deleted table goes when its last backup is taken, not before.
+    client.delete_table(TableName=NAME)
+    (last,) = _wait_for_backups(client, "SYSTEM")
+    client.restore_table_from_backup(TargetTableName="FromSystem", BackupArn=last["BackupArn"])
+    for name, expected in (("FromBackup", count), ("Latest", count - 1), ("FromSystem", count - 1)):
+        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+        assert client.scan(TableName=name)["Count"] == expected
+        key = {part: item(2)[part] for part in ("pk", "sk")}
+        assert client.get_item(TableName=name, Key=key)["Item"] == item(2)
+    server.terminate()
+    assert vault.check().endswith("no findings.\n")
+    archived = {name: content for name, content in vault.files().items() if "recovery" in name}
+    assert archived
+    assert not [
+        name for name, content in archived.items() if any(one in content for one in SECRETS)
+    ]
+    name = next(name for name in archived if "chunks" in name)
+    (vault.data / name).write_bytes(archived[name][:-1] + bytes([archived[name][-1] ^ 1]))
+    assert not vault.check().endswith("no findings.\n")
+
+
+def _wait_for_backups(client: Any, kind: str) -> list[Any]:
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        found: list[Any] = client.list_backups(BackupType=kind)["BackupSummaries"]
+        if found and all(one["BackupStatus"] == "AVAILABLE" for one in found):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"no {kind} backup is available")

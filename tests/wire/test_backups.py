@@ -192,6 +192,9 @@ def test_backups_are_listed_by_table_time_and_page(client: Any, table: Any) -> N
     assert "LastEvaluatedBackupArn" not in second
     listed = [one["BackupArn"] for one in first["BackupSummaries"] + second["BackupSummaries"]]
     assert sorted(listed) == sorted(arns)
+    assert len(client.list_backups(TableName=name, Limit=100)["BackupSummaries"]) == 3
+    with refused(client, "ValidationException"):
+        client.list_backups(TableName=name, Limit=101)
     assert client.list_backups(TableName=name, BackupType="SYSTEM")["BackupSummaries"] == []
     assert client.list_backups(TableName=name, TimeRangeUpperBound=1)["BackupSummaries"] == []
     deleted = client.delete_backup(BackupArn=arns[0])["BackupDescription"]

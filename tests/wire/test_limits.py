@@ -455,6 +455,9 @@ OTHERWISE: dict[str, str] = {
 UNREACHABLE: dict[str, str] = {
     "ITEM_COLLECTION_BYTES_MAX": "10 GB of items would have to be written",
     "EXPIRED_SECONDS_MAX": "test_time_to_live.py has items that expired too long ago",
+    "RESTORES_MAX": "fifty restores would have to be under way at once",
+    "IMPORTS_MAX": "fifty imports would have to be under way at once",
+    "IMPORT_TOKEN_SECONDS": "eight hours would have to pass; the clock is not on the wire",
     "CLIENT_TOKEN_SECONDS": "ten minutes would have to pass; the clock is not on the wire",
 }
 # Those of streams, events and capacity need a client of their own, or a clock: where they are
@@ -498,6 +501,10 @@ ELSEWHERE: dict[str, str] = {
     "PARTITION_READ_UNITS": "unit/database/capacity/test_partitions.py",
     "PARTITION_WRITE_UNITS": "unit/database/capacity/test_partitions.py",
     "PARTITION_BYTES_MAX": "unit/database/capacity/test_partitions.py",
+    "LIST_BACKUPS_PAGE_MAX": "wire/test_backups.py",
+    "RECOVERY_DAYS_MAX": "wire/test_continuous_backups.py",
+    "SYSTEM_BACKUP_SECONDS": "wire/test_continuous_backups.py",
+    "LIST_JOBS_PAGE_MAX": "recovery/test_export_import.py",
     "DECREASES_PER_DAY": "capacity/test_throttling.py",
     "DECREASE_SECONDS": "capacity/test_throttling.py",
 }

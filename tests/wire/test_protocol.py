@@ -161,7 +161,7 @@ class TestOrderOfChecks:
         assert (answer.status, answer.body) == (400, UNKNOWN)
         assert answer.headers["x-amz-crc32"] == "1368724161"
 
-    @pytest.mark.parametrize("operation", ["CreateGlobalTable", "RestoreTableFromBackup"])
+    @pytest.mark.parametrize("operation", ["CreateGlobalTable", "UpdateGlobalTable"])
     def test_an_operation_that_is_not_built_is_unknown(self, raw: Raw, operation: str) -> None:
         assert raw(operation, {}).body == UNKNOWN
 

@@ -187,7 +187,7 @@ def test_constraints_are_those_of_the_service_description(server: Any) -> None:
 
 
 def test_an_unknown_operation_is_refused(states: Any) -> None:
-    refused(states, states.describe_map_run, "UnknownOperationException", mapRunArn="x")
+    refused(states, states.update_map_run, "UnknownOperationException", mapRunArn="x")
 
 
 def test_an_update_counts_for_executions_that_start_after_it(states: Any, create: Create) -> None:

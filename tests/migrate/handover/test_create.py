@@ -167,6 +167,7 @@ def test_every_difference_is_named_and_nothing_is_changed(
         "Its stream is none, and the design says NEW_AND_OLD_IMAGES.",
         "Of its tags, migration = 'shop' is missing; team is 'billing' and not 'shop';"
         " cost centre = '4711' is missing.",
+        "Its point-in-time recovery is off, and the design says on.",
     ]
     assert differences(created, SESSIONS) == [
         "It has 5 read and 1 write units, and the design says 450 read and 1 write units.",
@@ -176,6 +177,7 @@ def test_every_difference_is_named_and_nothing_is_changed(
         "Of its tags, migration = 'shop' is missing; team = 'shop' is missing;"
         " cost centre = '4711' is missing.",
         "Its protection from deletion is on, and the design says off.",
+        "Its point-in-time recovery is off, and the design says on.",
     ]
     assert [described(dynamodb, name) for name in (ORDERS, SESSIONS)] == before
     shown = run("migrate", "create", folder.path, "--endpoint", server.url)

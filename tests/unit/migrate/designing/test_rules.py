@@ -399,15 +399,15 @@ def test_a_reference_to_the_same_table_is_another_row() -> None:
     assert access(single, "reports").key[0].value == "S#{boss_id}"
 
 
-def test_what_only_a_scan_could_answer_is_said() -> None:
+def test_all_of_a_tiny_table_is_a_scan_with_its_price() -> None:
     patterns = [pattern("all", "read", "orders", "", 1)]
     volumes = Volumes(inventory(*ORDERS))
     design = denormalized(volumes, patterns, ModelSettings())
-    assert any("'all' is not served: it asks for no value" in risk for risk in design.risks)
-    assert [one.message for one in check(design, patterns, volumes)] == [
-        "no request serves this pattern, it asks for no value of any column: it is a scan; change"
-        " it, or take it out of patterns.toml."
-    ]
+    assert access(design, "all").request == "Scan"
+    assert check(design, patterns, volumes) == []
+    (technique,) = design.techniques
+    assert (technique.name, technique.cost) == ("priced Scan", "0.5 read units a call")
+    assert technique.next_best.startswith("one constant partition")
 
 
 def test_a_clean_up_by_age_is_left_to_the_service() -> None:

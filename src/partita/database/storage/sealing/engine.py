@@ -144,6 +144,13 @@ class Cipher:
         self._sealing = {}
         self.opening.clear()
 
+    def is_retired(self, key: bytes, value: bytes) -> bool:
+        """Whether a value is under a secret that is gone, since a newer one was written."""
+        if key == FORMAT_KEY:
+            return False
+        number = int.from_bytes(owner_of(key), "big")
+        return self.keyring.opens(number, _generation(value)) is None
+
     def is_outdated(self, key: bytes, value: bytes) -> bool:
         """Whether a value is under a secret that a newer one has replaced."""
         if key == FORMAT_KEY:
@@ -281,9 +288,11 @@ class OpenedCommits:
     def keep(self, changes: Changes) -> None:
         opened: dict[bytes, bytes | None] = {}
         for key, value in changes.items():
-            content = None if value is None else self._cipher.open(key, value)
-            if value is None or content is not None:
-                opened[key] = content
+            if value is None:
+                opened[key] = None
+            elif not self._cipher.is_retired(key, value):
+                # Before a secret was retired, all under it was flushed.
+                opened[key] = self._cipher.open(key, value)
         self._archive.keep(opened)
 
     def flush(self) -> None:
@@ -298,6 +307,7 @@ class SealedEngine:
         self._cipher = Cipher(keyring)
         self._snapshot = SealedSnapshot(engine.snapshot(), self._cipher)
         self._raw = engine.snapshot()
+        self._archive: CommitArchive | None = None
         self._ended: set[int] = set()
         """Numbers whose secrets are to be destroyed."""
 
@@ -332,6 +342,7 @@ class SealedEngine:
             self._destroy_ended()
 
     def archive_to(self, archive: CommitArchive) -> None:
+        self._archive = archive
         self._engine.archive_to(OpenedCommits(archive, self._cipher))
 
     def close(self) -> None:
@@ -352,6 +363,8 @@ class SealedEngine:
         return self.keyring.generation
 
     def retire(self) -> None:
+        if self._archive is not None:
+            self._archive.flush()
         # Without durability the disk may not have what was sealed anew.
         os.sync()
         self.keyring.retire()
