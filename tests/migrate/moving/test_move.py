@@ -205,15 +205,16 @@ def test_a_load_overwrites_nothing_that_is_there(make_source: MakeSource, target
 def test_a_row_that_makes_no_item_is_a_reject_until_it_is_corrected(
     make_source: MakeSource, target: str
 ) -> None:
-    source = make_source("sqlite", script() + "INSERT INTO author VALUES (70, '', 'Empty');")
+    source = make_source("sqlite", script())
     folder = source.folder({"log in": "SELECT id FROM author WHERE email = ?"}, target)
+    # 500,000 letters, more than an item can have, and more than the design has seen.
+    source.run("INSERT INTO author VALUES (70, 'a70@x', hex(zeroblob(250000)))")
     loaded = load(folder, target, is_followed=True)
     author = next(one for one in loaded.tables if one.table == "author")
-    assert author.imported + author.skipped + author.failed == author.rows == author.expected == 11
-    if author.failed:
-        assert '"Empty"' in (folder.path / "move" / "rejects.jsonl").read_text()
-        source.run("UPDATE author SET email = 'right' WHERE id = 70")
-        assert follow(folder, target, is_once=True).rejects == 0
+    assert (author.expected, author.rows, author.imported, author.failed) == (11, 11, 10, 1)
+    assert '"a70@x"' in (folder.path / "move" / "rejects.jsonl").read_text()
+    source.run("UPDATE author SET name = 'right' WHERE id = 70")
+    assert follow(folder, target, is_once=True).rejects == 0
     assert_same(verify(folder, target))
 
 
