@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks import dataset
 from benchmarks.operations import OPERATIONS, batch_put
 from benchmarks.wire import headers
-from partita.assembly import open_engine
+from partita.assembly.engines import open_engine
 from partita.clock import system_clock
 from partita.compiled import is_used
 from partita.database.database import Database

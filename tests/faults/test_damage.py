@@ -29,7 +29,7 @@ Look = Callable[[Path], Completed]
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with more than one page of everything, values in overflow pages among them."""
     # Through the operations, not over HTTP: quick, and the file is the same.
-    from partita.assembly import open_engine
+    from partita.assembly.engines import open_engine
     from partita.clock import system_clock
     from partita.database.database import Database
     from partita.registry import WRITES

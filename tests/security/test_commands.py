@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from partita.cli import commands
+from partita.cli.commands import commands
 from partita.errors import PartitaError
 from partita.server.security.access import WATCH_SECONDS
 from partita.server.security.directory import FILE_NAME, ROOT_KEY_ID, ROOT_SECRET, load

@@ -45,7 +45,7 @@ def check(url: str) -> None:
     Exits with 0 when all is well, 1 when something is wrong, 2 when it cannot be opened. Servers
     may go on meanwhile.
     """
-    from partita import assembly
+    from partita.assembly import checking
 
     async def fits() -> None:
         async with connected(url) as connection:
@@ -53,7 +53,7 @@ def check(url: str) -> None:
 
     try:
         asyncio.run(fits())
-        is_well = assembly.check_storage(url, say=click.echo)
+        is_well = checking.check_storage(url, say=click.echo)
     except StorageError as error:
         click.echo(f"partita: {error}", err=True)
         sys.exit(2)
@@ -84,7 +84,7 @@ def copy(source: str, target: str) -> None:
     meanwhile; what is copied from PostgreSQL is as it was when the copy began. The copy is
     verified before it may be served.
     """
-    from partita import assembly
+    from partita.assembly import checking
 
     if is_url(target):
 
@@ -93,5 +93,5 @@ def copy(source: str, target: str) -> None:
                 await schema.init(connection, FIRST_ROWS, is_copied_into=True)
 
         asyncio.run(run())
-    if not assembly.copy_storage(source, target, say=click.echo):
+    if not checking.copy_storage(source, target, say=click.echo):
         sys.exit(1)

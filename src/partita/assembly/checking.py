@@ -1,0 +1,105 @@
+"""`partita check` and `partita storage`: what is at rest, looked at and copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from partita.assembly.engines import RECOVERY
+from partita.assembly.protection import is_encrypted, keyring_of, sealed_archive
+from partita.database.storage.archive import Archive, FolderArchive
+from partita.database.storage.embedded import opened_for_reading
+from partita.database.storage.engine import Snapshot
+from partita.errors import PartitaError
+
+if TYPE_CHECKING:
+    from partita.database.storage.sealing.keyring import Keyring
+    from partita.database.storage.sealing.master_keys import KeySource
+
+
+def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | None = None) -> bool:
+    """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
+    keyring = keyring_of(data, encryption_key) if data.is_dir() else None
+    archive: Archive = FolderArchive(data / RECOVERY)
+    if keyring is not None:
+        archive = sealed_archive(archive, keyring)
+    with opened_for_reading(data) as snapshot:
+        return _check(snapshot, say, keyring, archive)
+
+
+def check_storage(url: str, say: Callable[[str], None]) -> bool:
+    """The same for what servers share in PostgreSQL."""
+    from partita.database.shared.stored_snapshot import stored_snapshot
+
+    with stored_snapshot(url) as snapshot:
+        return _check(snapshot, say)
+
+
+def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
+    """Copy all data from one folder or URL to another, and check it there; whether all is well."""
+    from partita.database.shared import copying
+    from partita.database.shared.stored_snapshot import stored_snapshot
+    from partita.database.storage.postgresql.connections import is_url
+
+    for folder in (source, target):
+        if not is_url(folder) and is_encrypted(Path(folder)):
+            raise PartitaError(f"The data folder {folder} is encrypted: it cannot be copied yet.")
+    read = stored_snapshot(source) if is_url(source) else opened_for_reading(Path(source))
+    with read as snapshot:
+        write = copying.postgresql_target(target) if is_url(target) else None
+        with write or copying.folder_target(Path(target)) as copy:
+            copied = copying.copy(snapshot, copy)
+            say(f"{copied.pairs} keys, {copied.written} written.")
+            copying.verify(snapshot, copy)
+            copy.finish()
+            say("Both are the same.")
+    return check_storage(target, say) if is_url(target) else check(Path(target), say)
+
+
+def _check(
+    snapshot: Snapshot,
+    say: Callable[[str], None],
+    keyring: Keyring | None = None,
+    archive: Archive | None = None,
+) -> bool:
+    from partita.database.check.check import check as check_folder
+    from partita.database.check.findings import Folder
+    from partita.database.check.recovery import backups_are_readable
+
+    findings = 0
+
+    def tell(finding: object) -> None:
+        nonlocal findings
+        findings += 1
+        say(str(finding))
+
+    if keyring is not None:
+        snapshot = _opened(snapshot, keyring, tell)
+    folder = Folder(snapshot, is_encrypted=keyring is not None)
+    archived = iter(()) if archive is None else backups_are_readable(folder, archive)
+    for finding in chain(check_folder(folder), archived):
+        tell(finding)
+    tables = len(folder.tables)
+    looked_at = f"{tables} tables, {folder.items} items, {folder.entries} index entries"
+    if folder.changes:
+        looked_at += f", {folder.changes} changes"
+    if folder.records:
+        looked_at += f", {folder.records} records"
+    say(f"{looked_at} checked: {f'{findings} findings' if findings else 'no findings'}.")
+    return not findings
+
+
+def _opened(snapshot: Snapshot, keyring: Keyring, tell: Callable[[object], None]) -> Snapshot:
+    """What an encrypted folder has; each value that does not open is told of once."""
+    from partita.database.storage.sealing.engine import Cipher, SealedSnapshot
+
+    told: set[bytes] = set()
+
+    def tell_once(key: bytes, damage: Exception) -> None:
+        if key not in told:
+            told.add(key)
+            tell(damage)
+
+    return SealedSnapshot(snapshot, Cipher(keyring), tell_once)

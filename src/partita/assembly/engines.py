@@ -1,0 +1,151 @@
+"""The database of a server: in a folder, in memory, or in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from partita.assembly.options import ServeOptions
+from partita.assembly.protection import Protection, key_watch, sealed, sealed_archive
+from partita.clock import system_clock
+from partita.database.database import Database
+from partita.database.recovery.buckets import Buckets
+from partita.database.response_cache import RESPONSE_CACHE_BYTES
+from partita.database.storage.archive import Archive, FolderArchive
+from partita.database.storage.embedded import EmbeddedEngine
+from partita.database.storage.engine import Engine
+from partita.database.storage.lmdb import LmdbEngine
+from partita.registry import OF_ARCHIVES, ONLY_READS, PLAIN_READS, READS, WRITES
+from partita.server.large_requests.process import LargeRequests
+from partita.server.peers import Leader
+
+if TYPE_CHECKING:
+    from partita.database.shared.database import SharedDatabase
+
+ALONE = Leader("", "", is_here=True)
+"""A server with a database of its own leads itself."""
+MEMORY_FOLDER = Path("/dev/shm")
+RECOVERY = "recovery"
+"""The folder of the archive, in the data folder."""
+
+
+class Served(NamedTuple):
+    """A database, and what a dispatcher is given of it."""
+
+    database: Database | SharedDatabase
+    operations: dict[str, Any]
+    close: Callable[[], Awaitable[None]]
+    leader: Callable[[], Leader | None]
+    """The server whose companions answer."""
+    kept: str
+    """What becomes of the data, in words for the ready line."""
+
+
+async def open_database(options: ServeOptions, protection: Protection) -> Served:
+    told: dict[str, Any] = {
+        "clock": system_clock,
+        "transient_seconds": options.transient_seconds,
+        "is_lenient": options.is_lenient,
+        "capacity": options.capacity,
+        "schedules": options.schedules,
+    }
+    if options.storage is not None:
+        return await _shared(options.storage, told)
+    return _embedded(options, protection, told)
+
+
+def _embedded(options: ServeOptions, protection: Protection, told: dict[str, Any]) -> Served:
+    loop = asyncio.get_running_loop()
+    engine = open_engine(options.data, durable=options.durable)
+    archive = open_archive(options.data, durable=options.durable)
+    keyring = protection.keyring
+    if keyring is not None:
+        # A new key counts from now on, when nobody else has the folder.
+        keyring.begin()
+        engine = told["sealed"] = sealed(engine, keyring)
+        archive = None if archive is None else sealed_archive(archive, keyring)
+    cache_bytes = options.response_cache_bytes
+    background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
+    database = Database(
+        engine,
+        archive=archive,
+        buckets=Buckets(options.settings.buckets, options.settings_folder),
+        response_cache_bytes=RESPONSE_CACHE_BYTES if cache_bytes is None else cache_bytes,
+        run=background.submit,
+        call_soon=loop.call_soon,
+        call_from_thread=loop.call_soon_threadsafe,
+        call_later=loop.call_later,
+        **told,
+    )
+    database.service.is_kept = options.data is not None
+    watch = None
+    if keyring is not None and options.encryption_key is not None:
+        watch = key_watch(options.encryption_key, keyring, database)
+    large_requests = LargeRequests(database)
+    operations = {
+        "database": database,
+        "reads": READS,
+        "writes": WRITES,
+        "only_reads": ONLY_READS,
+        "plain_reads": {
+            name: partial(database.read_plainly, read) for name, read in PLAIN_READS.items()
+        },
+        "response_caches": database.response_caches,
+        "large_requests": large_requests,
+    }
+
+    async def close() -> None:
+        if watch is not None:
+            watch.stop()
+        await large_requests.stop()
+        background.shutdown(cancel_futures=True)
+        database.close()
+
+    return Served(database, operations, close, lambda: ALONE, _kept(options))
+
+
+async def _shared(url: str, told: dict[str, Any]) -> Served:
+    """A database that several servers share: its room is loaded only for it."""
+    from partita.database.shared.database import SharedDatabase, SharedOperations
+    from partita.database.storage.postgresql.connections import place
+
+    database = await SharedDatabase.open(url, **told)
+    reads = {name: read for name, read in READS.items() if name not in OF_ARCHIVES}
+    writes = {name: write for name, write in WRITES.items() if name not in OF_ARCHIVES}
+    shared = SharedOperations(database, reads, writes, ONLY_READS)
+    operations = {"database": shared, "reads": {}, "writes": shared.handlers}
+
+    def leader() -> Leader | None:
+        found = database.leadership.leader
+        if found is None:
+            return None
+        return Leader(found.endpoint, found.secret, database.leadership.lease is not None)
+
+    return Served(database, operations, database.close, leader, place(url))
+
+
+def _kept(options: ServeOptions) -> str:
+    if options.data is None:
+        return "in memory"
+    if options.durable:
+        return f"data in {options.data}"
+    return f"data in {options.data}, durability relaxed: a crash of the machine can lose it"
+
+
+def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
+    """The engine over a data folder, or over one that nobody sees."""
+    if folder is not None:
+        return EmbeddedEngine(folder, durable=durable)
+    parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
+    with TemporaryDirectory(prefix="partita-", dir=parent) as private:
+        # The folder goes at once: the open files live on until the process ends, however it ends.
+        return LmdbEngine(Path(private), durable=False)
+
+
+def open_archive(folder: Path | None, *, durable: bool = True) -> Archive | None:
+    return None if folder is None else FolderArchive(folder / RECOVERY, durable=durable)

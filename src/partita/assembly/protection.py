@@ -1,0 +1,253 @@
+"""What guards a server: keys at rest, users and their policies, TLS, the audit log.
+
+The rooms of security are imported where they are asked for, since most servers start without them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from partita.assembly.options import ServeOptions
+from partita.clock import system_clock
+from partita.errors import PartitaError
+from partita.functions.storage import TABLE as FUNCTIONS_TABLE
+from partita.registry import forwarded_rights, rights
+from partita.server.dispatch import Dispatcher
+from partita.server.http.messages import Handle
+from partita.server.protocol.model import LAMBDA, SCHEDULER
+from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from partita.database.database import Database
+    from partita.database.shared.database import SharedDatabase
+    from partita.database.storage.archive import Archive
+    from partita.database.storage.engine import Engine
+    from partita.database.storage.sealing.engine import SealedEngine
+    from partita.database.storage.sealing.folders import KeyWatch
+    from partita.database.storage.sealing.keyring import Keyring
+    from partita.database.storage.sealing.master_keys import KeySource
+    from partita.server.security.access import Access
+    from partita.server.security.administration import Administration
+    from partita.server.security.audit.recorder import Recorder
+    from partita.server.security.callers import Caller
+    from partita.server.security.gate import Gate
+    from partita.server.security.tls import Tls
+
+KEYRING = "keyring"
+"""The file of an encrypted folder's keys."""
+AUDIT = "audit"
+"""The folder of the audit log, in the data folder."""
+STATES = "states"
+READ_STREAMS = (
+    *("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+    *("dynamodb:ListStreams", "kinesis:DescribeStream", "kinesis:DescribeStreamSummary"),
+    *("kinesis:GetRecords", "kinesis:GetShardIterator", "kinesis:ListShards"),
+)
+SEND = ("kinesis:PutRecord", "lambda:InvokeFunction")
+SERVICE_RIGHTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    STATES: ((WORKFLOWS_TABLE,), SEND),
+    LAMBDA: ((FUNCTIONS_TABLE,), (*READ_STREAMS, *SEND)),
+    SCHEDULER: ((), ("states:StartExecution", *SEND)),
+}
+"""The tables of the companions' services, and what else they may do for the settings: read what
+triggers read, and call what sinks and schedules name."""
+
+
+class Protection:
+    """Nothing of it is there unless the options ask for it."""
+
+    def __init__(self, options: ServeOptions) -> None:
+        if options.storage is not None and options.encryption_key is not None:
+            raise PartitaError(
+                "Partita does not encrypt what it keeps in PostgreSQL: leave --encryption-key out "
+                "and encrypt the disk of the database."
+            )
+        self._options = options
+        self.keyring = keyring_of(options.data, options.encryption_key)
+        if options.data is not None and self.keyring is not None and self.keyring.is_new:
+            _begin(options.data, self.keyring)
+        self.access: Access | None = None
+        self.companion_keys: dict[str, tuple[str, str]] = {}
+        if options.auth:
+            self.access, self.companion_keys = _access(options, self.keyring)
+        self._tls = _tls(options)
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self._tls is None else "https"
+
+    @property
+    def certificates(self) -> tuple[str, str]:
+        """What companions and peers trust, and what they show."""
+        if self._tls is None:
+            return "", ""
+        return str(self._tls.files.certificate.absolute()), self._tls.companion_certificate
+
+    @property
+    def tls_context(self) -> SSLContext | None:
+        return None if self._tls is None else self._tls.context
+
+    def dispatcher(self) -> type[Dispatcher]:
+        if self.access is None:
+            return Dispatcher
+        from partita.server.security.gate import Gate
+
+        return Gate
+
+    def administration(self) -> dict[bytes, Administration]:
+        """Who answers requests about users, where there are some."""
+        if self.access is None:
+            return {}
+        from partita.server.security.administration import TARGET, Administration
+
+        folder = self._options.data
+        return {TARGET: Administration(self.access, None if folder is None else folder / AUDIT)}
+
+    def guard(self, dispatcher: Dispatcher, database: Database | SharedDatabase) -> Handle:
+        """The way in, past the gate if there is one."""
+        if self.access is None:
+            return dispatcher.handle
+        from partita.server.security.limits import Limits
+
+        gate = cast("Gate", dispatcher)
+        gate.protect(
+            database.service,
+            self.access.callers,
+            rights(),
+            forwarded_rights(),
+            self._recorder(),
+            Limits(self._options.limits),
+        )
+        self.access.watch(gate.admit_callers)
+        return gate.guard
+
+    def _recorder(self) -> Recorder | None:
+        if self._options.data is None:
+            return None
+        from partita.server.security.audit.log import AuditLog
+        from partita.server.security.audit.recorder import Recorder
+
+        return Recorder(AuditLog(self._options.data / AUDIT), self._options.audit_data)
+
+    def watch(self) -> None:
+        """Certificates may change from now on."""
+        if self._tls is not None:
+            self._tls.watch()
+
+    def stop(self) -> None:
+        if self.access is not None:
+            self.access.stop()
+        if self._tls is not None:
+            self._tls.stop()
+
+
+def policy_problem(document: str, arn: str) -> str:
+    from partita.server.security.access import policy_problem
+
+    return policy_problem(document, arn)
+
+
+# Who is known
+
+
+def _access(
+    options: ServeOptions, keyring: Keyring | None
+) -> tuple[Access, dict[str, tuple[str, str]]]:
+    """Who is known, and the keys of the companions, by the services that they answer for."""
+    from partita.server.security.access import Access
+    from partita.server.security.directory import new_key
+
+    keys = {service: new_key(system_clock()) for service in SERVICE_RIGHTS}
+    # Whatever is written from now on is for the owner of the process alone.
+    os.umask(0o077)
+    others = {key.id: (key.secret, _service_caller(name, key.id)) for name, key in keys.items()}
+    access = Access(options.data, options.users, others=others, keyring=keyring)
+    if access.is_empty:
+        raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
+    return access, {name: (key.id, key.secret) for name, key in keys.items()}
+
+
+def _service_caller(service: str, access_key_id: str) -> Caller:
+    """A companion keeps its state in a table, and calls what the settings name; for all that users
+    have created, it has the rights of the role that they gave."""
+    from partita.server.security.callers import service_caller
+
+    tables, actions = SERVICE_RIGHTS[service]
+    arns = [f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}" for table in tables]
+    own = {"Effect": "Allow", "Action": "dynamodb:*"}
+    own_tables = [{**own, "Resource": [*arns, *(f"{arn}/index/*" for arn in arns)]}] if arns else []
+    document = {
+        "Version": "2012-10-17",
+        "Statement": [
+            *own_tables,
+            {"Effect": "Allow", "Action": list(actions), "Resource": "*"},
+        ],
+    }
+    return service_caller(f"{service}.amazonaws.com", access_key_id, document)
+
+
+def _tls(options: ServeOptions) -> Tls | None:
+    if options.tls is None:
+        return None
+    from partita.server.security.tls import Tls
+
+    return Tls(options.tls)
+
+
+# At rest
+
+
+def keyring_of(data: Path | None, source: KeySource | None) -> Keyring | None:
+    """The keys of an encrypted folder; without one, nobody is to take it for another."""
+    if source is None:
+        if data is not None and is_encrypted(data):
+            raise PartitaError(
+                f"The data folder {data} is encrypted: give --encryption-key file:PATH, env:NAME "
+                "or command:LINE."
+            )
+        return None
+    if data is None:
+        raise PartitaError("In memory nothing is at rest: --encryption-key needs --data.")
+    from partita.database.storage.sealing.folders import keyring_of
+
+    # Whatever is written from now on is for the owner of the process alone.
+    os.umask(0o077)
+    return keyring_of(data, source)
+
+
+def is_encrypted(folder: Path) -> bool:
+    return os.path.exists(folder / KEYRING)
+
+
+def _begin(folder: Path, keyring: Keyring) -> None:
+    from partita.database.storage.sealing.folders import begin
+
+    begin(folder, keyring)
+
+
+def sealed(engine: Engine, keyring: Keyring) -> SealedEngine:
+    from partita.database.storage.sealing.engine import SealedEngine
+
+    return SealedEngine(engine, keyring)
+
+
+def sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
+    from partita.database.storage.sealing.archive import SealedArchive
+
+    return SealedArchive(archive, keyring)
+
+
+def key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:
+    from partita.database.storage.sealing.folders import KeyWatch
+
+    def name_key() -> None:
+        database.service.encryption_key = keyring.fingerprint
+
+    name_key()
+    watch = KeyWatch(source, keyring)
+    watch.watch(name_key)
+    return watch

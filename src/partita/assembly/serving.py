@@ -1,0 +1,139 @@
+"""A server, from its options to the line that says that it is ready, and to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from partita.assembly.companions import Companions, check_settings
+from partita.assembly.engines import open_database
+from partita.assembly.options import ServeOptions
+from partita.assembly.protection import STATES, Protection, policy_problem
+from partita.console.modes import OFF as NO_CONSOLE
+from partita.console.modes import PATH as CONSOLE_PATH
+from partita.database.database import Database
+from partita.server.http import lifecycle
+from partita.server.http.hosts import Hosts, is_local
+from partita.server.http.listener import Listener
+from partita.server.http.messages import Handle, HttpRequest, Reply
+from partita.server.http.origins import Origins
+from partita.server.monitoring.pages import PAGES
+from partita.server.peers import LedCompanion
+from partita.server.protocol.model import LAMBDA
+from partita.server.responses import EXPOSED_HEADERS, AwsResponses
+
+ANY_HOST = ("", "0.0.0.0", "::")
+STEP_FUNCTIONS = b"AWSStepFunctions"
+"""How the targets of Step Functions' API begin."""
+UNPROTECTED = (
+    "\n"
+    "  *********************************************************************************\n"
+    "  WARNING: this server listens on {host}, and asks nobody who they are. Whoever can\n"
+    "  reach it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
+    "  *********************************************************************************\n"
+)
+
+
+def serve(
+    options: ServeOptions, say: Callable[[str], None], warn: Callable[[str], None] | None = None
+) -> None:
+    """Serve until the process is told to stop.
+
+    `say` gets a line when requests are accepted; `warn` is told when a server that asks nobody who
+    they are can be reached from elsewhere.
+    """
+    check_settings(options.settings)
+    own_pages = b"" if options.console == NO_CONSOLE else CONSOLE_PATH
+    origins = Origins(options.allowed_origins, EXPOSED_HEADERS, options.origin_setting, own_pages)
+    hosts = Hosts(options.allowed_hosts, options.host_remedy)
+    protection = Protection(options)
+    lifecycle.run(partial(_run, options, protection, origins, hosts, say, warn))
+
+
+async def _run(
+    options: ServeOptions,
+    protection: Protection,
+    origins: Origins,
+    hosts: Hosts,
+    say: Callable[[str], None],
+    warn: Callable[[str], None] | None,
+) -> None:
+    served = await open_database(options, protection)
+    database = served.database
+    database.service.check_policy = policy_problem
+    companions = Companions(options, served, protection, hosts)
+    peers = companions.peers
+    sites: dict[bytes, Handle] = {}
+    dispatcher = protection.dispatcher()(
+        **served.operations,
+        pages=PAGES,
+        companions={STEP_FUNCTIONS: LedCompanion(peers, STATES), **protection.administration()},
+        hosts=hosts,
+        rest=LedCompanion(peers, LAMBDA),
+        sites=sites,
+    )
+    handle = protection.guard(dispatcher, database)
+    if options.storage is not None:
+        handle = peers.guard(handle)
+    if options.console != NO_CONSOLE:
+        sites[CONSOLE_PATH[1:]] = _console(
+            handle,
+            lambda: f"{protection.scheme}://{database.service.address}",
+            options.console,
+            hosts,
+            signs_in=protection.access is not None,
+        )
+
+    def ready(url: str) -> None:
+        database.service.address = url.rpartition("//")[2]
+        if not isinstance(database, Database):
+            own_host = "" if options.host not in ANY_HOST else database.own_host
+            database.leadership.endpoint = _advertised(url, options.advertise or own_host)
+        companions.begin()
+        if protection.access is None and warn is not None and not is_local(options.host):
+            warn(UNPROTECTED.format(host=options.host))
+        say(f"Partita is ready on {url} ({served.kept})")
+
+    try:
+        listener = Listener(
+            handle,
+            AwsResponses(),
+            hosts=hosts,
+            origins=origins,
+            count=dispatcher.metrics.count_connections,
+            is_guarded=protection.access is not None,
+            connections_per_address_max=options.limits.connections_max if options.limits else 0,
+        )
+        protection.watch()
+        await lifecycle.serve(
+            listener, options.host, options.port, ready, peers.close, protection.tls_context
+        )
+    finally:
+        protection.stop()
+        await peers.close()
+        await served.close()
+
+
+def _advertised(url: str, host: str) -> str:
+    """Where other servers reach one that listens on any address, or is behind another name."""
+    scheme, _, address = url.partition("://")
+    return f"{scheme}://{host}:{address.rpartition(':')[2]}" if host else url
+
+
+def _console(
+    serve_request: Handle, find_url: Callable[[], str], mode: str, hosts: Hosts, *, signs_in: bool
+) -> Handle:
+    """The pages in a browser; their room is loaded when the first of them is asked for."""
+    loaded: list[Handle] = []
+
+    def handle(request: HttpRequest, reply: Reply) -> None:
+        if not loaded:
+            from partita.console.endpoints import OwnServer
+            from partita.console.service import Console
+
+            server = OwnServer(serve_request, find_url)
+            signing = server if signs_in else None
+            loaded.append(Console(server, mode, hosts, signing=signing).handle)
+        loaded[0](request, reply)
+
+    return handle

@@ -1,0 +1,3 @@
+from partita.cli import main
+
+main()
