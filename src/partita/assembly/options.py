@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class ServeOptions:
     response_cache_bytes: int | None = None
     """0 switches the response cache off; without it there is a default."""
 
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     settings_folder: Path = Path()
     """Where functions and files that the settings name are looked for."""
     time_scale: float = 1.0
