@@ -24,7 +24,7 @@ from partita.database.database import Database
 from partita.database.operations.context import ReadContext
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
-from partita.database.recovery.buckets import Buckets
+from partita.database.recovery.buckets import Bucket, Buckets
 from partita.database.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
@@ -179,7 +179,9 @@ def serve(
             "schedules": schedules,
         }
         if storage is None:
-            options["buckets"] = Buckets(settings.buckets, settings_folder)
+            options["buckets"] = Buckets(
+                *(settings.buckets, settings_folder, _sealed_buckets(encryption_key))
+            )
             options["archive"] = open_archive(data, durable=durable)
             options["response_cache_bytes"] = (
                 RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
@@ -487,6 +489,15 @@ def _sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
     from partita.database.storage.sealing.archive import SealedArchive
 
     return SealedArchive(archive, keyring)
+
+
+def _sealed_buckets(source: KeySource | None) -> Callable[[Bucket], Bucket] | None:
+    """What makes of a folder that is a bucket one whose objects are encrypted."""
+    if source is None:
+        return None
+    from partita.database.recovery.sealed_bucket import SealedBucket
+
+    return lambda bucket: SealedBucket(bucket, source.read)
 
 
 def _key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:
