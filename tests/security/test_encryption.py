@@ -619,7 +619,9 @@ def test_a_plain_folder_becomes_an_encrypted_one(
     )
     assert found["Items"] == [items[7]]
     described = client.describe_table(TableName=NAME)["Table"]
-    assert described["LatestStreamArn"] == arn and described["SSEDescription"]["Status"] == "ENABLED"
+    assert (
+        described["LatestStreamArn"] == arn and described["SSEDescription"]["Status"] == "ENABLED"
+    )
     client.put_item(TableName=NAME, Item=item(30))
 
 

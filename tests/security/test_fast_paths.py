@@ -52,7 +52,9 @@ def test_a_read_is_judged_by_what_it_reads(
     name = table()
     admin.put_item(TableName=name, Item=key("mine"))
     client = people.client(
-        people.add(statement("dynamodb:GetItem", [f"{table_arn(name)}/index/any", table_arn("Other")]))
+        people.add(
+            statement("dynamodb:GetItem", [f"{table_arn(name)}/index/any", table_arn("Other")])
+        )
     )
     asked = json.dumps(key("mine"))
     for body in (

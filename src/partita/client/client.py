@@ -153,12 +153,12 @@ class Client:
 
         return await self._answered(service, make, seconds_max, is_patient=is_patient)
 
-    def presigned(
-        self, service: str, path: str, parameters: dict[str, str], seconds: int
-    ) -> str:
+    def presigned(self, service: str, path: str, parameters: dict[str, str], seconds: int) -> str:
         """A URL that whoever has it may get, for some seconds."""
         pool = self._pool(service)
-        signer = Credentials(UNVERIFIED_KEY, "") if self._credentials is None else self._credentials()
+        signer = (
+            Credentials(UNVERIFIED_KEY, "") if self._credentials is None else self._credentials()
+        )
         query = presigned_query(
             *(SERVICES[service], self._region, signer, pool.host, path, parameters),
             *(self._clock(), seconds),

@@ -72,7 +72,8 @@ def unverified_headers(service: Service, region: str) -> dict[str, str]:
     return {
         "X-Amz-Date": UNVERIFIED_DATE,
         "Authorization": (
-            f"{ALGORITHM} Credential={UNVERIFIED_KEY}/{scope}, SignedHeaders=host;x-amz-date, Signature=0"
+            f"{ALGORITHM} Credential={UNVERIFIED_KEY}/{scope}, "
+            "SignedHeaders=host;x-amz-date, Signature=0"
         ),
     }
 

@@ -22,7 +22,7 @@ from partita.database.tables import layout
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.indexes import entry_of
 from partita.database.tables.schema import CREATING, DELETING, Table
-from partita.database.tables.stored import Stored, unpack
+from partita.database.tables.stored import unpack
 from partita.errors import StorageError
 
 Pair = tuple[bytes, bytes]

@@ -287,8 +287,15 @@ class Gate(Dispatcher):
             secret, caller = self.callers.find(signed.scope.access_key_id, signed.token, now)
             query = canonical_query(request.target, without="X-Amz-Signature")
             self._verifier.verify(
-                *(signed.scope, signed.signature, secret, signed.date),
-                *(request, request.body, now, query, signed.seconds),
+                signed.scope,
+                signed.signature,
+                secret,
+                signed.date,
+                request,
+                request.body,
+                now,
+                query,
+                signed.seconds,
             )
         except (InvalidSignatureException, UnrecognizedClientException):
             self.limits.note_failure(address)

@@ -123,9 +123,7 @@ def answer(gate: Gate, request: HttpRequest) -> Answered:
     return answered
 
 
-def _respond(
-    gate: Gate, request: HttpRequest, request_id: str, answered: Answered
-) -> HttpResponse:
+def _respond(gate: Gate, request: HttpRequest, request_id: str, answered: Answered) -> HttpResponse:
     parameters = answered.parameters = _parameters(request)
     action = answered.action = parameters.get("Action", "")
     if request.method == b"POST":

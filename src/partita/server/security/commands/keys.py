@@ -57,9 +57,9 @@ def show(data: Path, encryption_key: str | None) -> None:
 def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
     """Copy a data folder that is not encrypted into a new one that is.
 
-    FROM must not be served meanwhile, and stays as it is: remove it when you have served TO. Tables,
-    streams, users, the audit log and certificates are copied; backups and the past of tables are
-    not.
+    FROM must not be served meanwhile, and stays as it is: remove it when TO serves you well.
+    Tables, streams, users, the audit log and certificates are copied; backups and the past of
+    tables are not.
     """
     if encryption_key is None:
         raise click.UsageError("--encryption-key says where the key is.")
@@ -84,8 +84,8 @@ def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
 def decrypt(source: Path, target: Path, encryption_key: str | None) -> None:
     """Copy an export that an encrypted server wrote to a folder, readable for everybody.
 
-    FROM is the folder of the bucket, or one in it, and TO a new folder. Keys of the server that have
-    been rotated since must be among those of --encryption-key.
+    FROM is the folder of the bucket, or one in it, and TO a new folder. A key that has been
+    rotated since the export must still be among those of --encryption-key.
     """
     if encryption_key is None:
         raise click.UsageError("--encryption-key says where the key is.")
