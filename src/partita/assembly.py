@@ -63,12 +63,12 @@ if TYPE_CHECKING:
     from partita.database.storage.sealing.folders import KeyWatch
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
-    from partita.server.security.access import Access
     from partita.server.security.administration import Administration
     from partita.server.security.audit.events import Sampled
     from partita.server.security.audit.recorder import Recorder
-    from partita.server.security.callers import Caller
     from partita.server.security.gate import Gate
+    from partita.server.security.identities.access import Access
+    from partita.server.security.identities.callers import Caller
     from partita.server.security.limits import LimitSettings
     from partita.server.security.tls import Certificate, Tls
 
@@ -516,8 +516,8 @@ def _access(
     data: Path | None, users: Path | None, keyring: Keyring | None
 ) -> tuple[Access, dict[str, tuple[str, str]]]:
     """Who is known, and the keys of the companions, by the services that they answer for."""
-    from partita.server.security.access import Access
-    from partita.server.security.directory import new_key
+    from partita.server.security.identities.access import Access
+    from partita.server.security.identities.directory import new_key
 
     keys = {service: new_key(system_clock()) for service in SERVICE_RIGHTS}
     # Whatever is written from now on is for the owner of the process alone.
@@ -536,7 +536,7 @@ def _secured(files: Certificate) -> Tls:
 
 
 def _policy_problem(document: str, arn: str) -> str:
-    from partita.server.security.access import policy_problem
+    from partita.server.security.identities.access import policy_problem
 
     return policy_problem(document, arn)
 
@@ -583,7 +583,7 @@ def _protected(
 def _service_caller(service: str, access_key_id: str) -> Caller:
     """A companion keeps its state in a table, and calls what the settings name; for all that users
     have created, it has the rights of the role that they gave."""
-    from partita.server.security.callers import service_caller
+    from partita.server.security.identities.callers import service_caller
 
     tables, actions = SERVICE_RIGHTS[service]
     arns = [f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}" for table in tables]

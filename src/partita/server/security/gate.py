@@ -44,14 +44,10 @@ from partita.server.protocol import codec
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import JSON_1_0
 from partita.server.rest import Asked, Routes, is_location, rest_error, service_at
-from partita.server.security import pages, roles, sts
+from partita.server.security import pages
 from partita.server.security.audit.recorder import Recorder
-from partita.server.security.callers import Caller, Callers
-from partita.server.security.limits import Limits
-from partita.server.security.policies.decision import Request, decide, denial
-from partita.server.security.rights import items
-from partita.server.security.rights.needs import Keys, Need, Rights
-from partita.server.security.signatures import (
+from partita.server.security.authentication import sts
+from partita.server.security.authentication.signatures import (
     ALGORITHM,
     SIGNATURE,
     Verifier,
@@ -60,8 +56,13 @@ from partita.server.security.signatures import (
     parse,
     parse_query,
     request_date,
-    unknown_key,
 )
+from partita.server.security.identities import roles
+from partita.server.security.identities.callers import Caller, Callers, unknown_key
+from partita.server.security.limits import Limits
+from partita.server.security.policies.decision import Request, decide, denial
+from partita.server.security.rights import items
+from partita.server.security.rights.needs import Keys, Need, Rights
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from partita.server.security.audit.events import (
     named_in,
 )
 from partita.server.security.audit.log import AuditLog
-from partita.server.security.callers import Caller
+from partita.server.security.identities.callers import Caller
 
 SOURCES: Final = {
     b"DynamoDB_20120810": "dynamodb",

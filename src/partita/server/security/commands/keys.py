@@ -13,7 +13,7 @@ from partita.database.storage.sealing.folders import keyring_of
 from partita.database.storage.sealing.master_keys import KeySource, new_printed_key
 from partita.errors import PartitaError
 from partita.server.security.commands.files import data_option, key_option
-from partita.server.security.directory import FILE_NAME, changing, load, sealed
+from partita.server.security.identities.directory import FILE_NAME, changing, load, sealed
 
 KEPT_AS_THEY_ARE: Final = ("audit", "tls")
 

@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl, quote
 from partita.errors import (
     IncompleteSignatureException,
     InvalidSignatureException,
-    UnrecognizedClientException,
 )
 from partita.server.dispatch import HEADER_PARTS
 from partita.server.http.messages import HttpRequest
@@ -47,7 +46,6 @@ NO_MATCH: Final = (
     "The request signature we calculated does not match the signature you provided. Check your AWS "
     "Secret Access Key and signing method. Consult the service documentation for details."
 )
-UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 NOT_SIGNED: Final = "'{}' must be a 'SignedHeader' in the AWS Authorization."
 HOST: Final = "Host' or ':authority"
 
@@ -432,10 +430,6 @@ def check_service(scope: Scope, service: str) -> None:
         raise InvalidSignatureException(
             f"Credential should be scoped to correct service: '{service}'. "
         )
-
-
-def unknown_key() -> UnrecognizedClientException:
-    return UnrecognizedClientException(UNKNOWN_KEY)
 
 
 def _seconds(date: bytes) -> float:

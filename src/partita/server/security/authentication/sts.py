@@ -27,13 +27,15 @@ from partita.errors import (
     UnrecognizedClientException,
 )
 from partita.server.http.messages import HttpRequest, HttpResponse
-from partita.server.security.callers import Caller, role_arn
-from partita.server.security.directory import (
+from partita.server.security.identities.callers import Caller, role_arn
+from partita.server.security.identities.directory import (
     ACCOUNT_ID,
     SESSION_SECONDS_MAX,
     SESSION_SECONDS_MIN,
     Role,
 )
+from partita.server.security.identities.roles import ROLE_ARN
+from partita.server.security.identities.sessions import ROLE, USER, Issued
 from partita.server.security.policies.decision import (
     Policies,
     Request,
@@ -47,8 +49,6 @@ from partita.server.security.policies.documents import (
     parse_document,
 )
 from partita.server.security.rights.needs import Need
-from partita.server.security.roles import ROLE_ARN
-from partita.server.security.sessions import ROLE, USER, Issued
 
 if TYPE_CHECKING:
     from partita.server.security.gate import Gate

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from partita.database.tables.schema import ResourcePolicy
-from partita.errors import ExpiredTokenException, PartitaError
-from partita.server.security.directory import ACCOUNT_ID, ROOT, Directory, Role, User
+from partita.errors import ExpiredTokenException, PartitaError, UnrecognizedClientException
+from partita.server.security.identities.directory import ACCOUNT_ID, ROOT, Directory, Role, User
+from partita.server.security.identities.sessions import USER, Session, SessionSeal
 from partita.server.security.policies.decision import Policies, Principal, Request, applicable
 from partita.server.security.policies.documents import (
     IDENTITY,
@@ -18,9 +19,8 @@ from partita.server.security.policies.documents import (
     parse_document,
 )
 from partita.server.security.policies.managed import MANAGED
-from partita.server.security.sessions import USER, Session, SessionSeal
-from partita.server.security.signatures import unknown_key
 
+UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 EXPIRED_TOKEN: Final = "The security token included in the request is expired"
 SESSIONS_MAX: Final = 4096
 APPLICABLE_MAX: Final = 1024
@@ -220,6 +220,10 @@ class Callers:
         if found is None:
             raise PartitaError(f"There is no policy {name}; `partita policies list` shows all.")
         return found
+
+
+def unknown_key() -> UnrecognizedClientException:
+    return UnrecognizedClientException(UNKNOWN_KEY)
 
 
 def role_arn(name: str) -> str:
