@@ -606,7 +606,8 @@ def test_a_plain_folder_becomes_an_encrypted_one(
     again = run("keys", "encrypt", plain, vault.data, *key)
     assert again.returncode == 1 and "choose a new folder" in again.stderr
 
-    client = vault.serve(start).client()
+    server = vault.serve(start)
+    client = server.client()
     assert sorted(one["sk"]["S"] for one in client.scan(TableName=NAME)["Items"]) == [
         one["sk"]["S"] for one in items
     ]
@@ -619,10 +620,21 @@ def test_a_plain_folder_becomes_an_encrypted_one(
     )
     assert found["Items"] == [items[7]]
     described = client.describe_table(TableName=NAME)["Table"]
-    assert (
-        described["LatestStreamArn"] == arn and described["SSEDescription"]["Status"] == "ENABLED"
-    )
     client.put_item(TableName=NAME, Item=item(30))
+    # What was in the stream is still there; a new one goes on.
+    assert described["LatestStreamArn"] != arn and changes_in(server, arn) == 30
+    assert changes_in(server, described["LatestStreamArn"]) == 1
+
+
+def changes_in(server: Server, arn: str) -> int:
+    streams = server.client("dynamodbstreams")
+    count = 0
+    for shard in streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
+        iterator = streams.get_shard_iterator(
+            StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+        )["ShardIterator"]
+        count += len(streams.get_records(ShardIterator=iterator)["Records"])
+    return count
 
 
 # Exports

@@ -10,6 +10,7 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Final, NamedTuple
 
+from partita.clock import system_clock
 from partita.database.check.check import check
 from partita.database.check.findings import Folder
 from partita.database.operations.context import KEY_SECRET_BYTES
@@ -30,10 +31,11 @@ COMMIT_BYTES: Final = 8 * MB
 
 class Encrypted(NamedTuple):
     keyring: Keyring
-    tables: int
     items: int
+    tables: list[str]
     without_recovery: list[str]
     """Tables that had point-in-time recovery."""
+    with_new_stream: list[str]
 
 
 def encrypt_folder(source: Path, target: Path, keys: KeySource) -> Encrypted:
@@ -44,13 +46,14 @@ def encrypt_folder(source: Path, target: Path, keys: KeySource) -> Encrypted:
     os.umask(0o077)
     with opened_for_reading(source) as snapshot:
         check_rekeying(snapshot)
-        with_recovery = [one.name for one in Catalog(snapshot) if one.recovery is not None]
+        tables = list(Catalog(snapshot))
         keyring = keyring_of(target, keys)
         begin(target, keyring)
         engine = SealedEngine(EmbeddedEngine(target), keyring)
         try:
             engine.commit({layout.FORMAT_KEY: COPYING_FORMAT})
-            for piece in _pieces(rekeyed(snapshot, lambda: token_bytes(KEY_SECRET_BYTES))):
+            pairs = rekeyed(snapshot, lambda: token_bytes(KEY_SECRET_BYTES), system_clock)
+            for piece in _pieces(pairs):
                 engine.commit(piece)
                 engine.refresh()
             folder = Folder(engine.snapshot(), is_encrypted=True)
@@ -61,7 +64,13 @@ def encrypt_folder(source: Path, target: Path, keys: KeySource) -> Encrypted:
                 raise StorageError(f"The copy in {target} is not right: {finding}")
         finally:
             engine.close()
-    return Encrypted(keyring, len(folder.tables), folder.items, with_recovery)
+    return Encrypted(
+        keyring,
+        folder.items,
+        [table.name for table in tables],
+        [table.name for table in tables if table.recovery is not None],
+        [table.name for table in tables if table.stream is not None],
+    )
 
 
 def _pieces(pairs: Iterator[Pair]) -> Iterator[dict[bytes, bytes | None]]:

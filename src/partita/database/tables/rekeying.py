@@ -1,8 +1,10 @@
 """The data of a folder that is not encrypted, under the storage keys of one that is.
 
 Each table gets a secret, and a keyed hash takes the place of its partition keys: in items, index
-entries, expiries and item collections. Streams and all else stay as they are. What a background job
-would remove, and the records of backups, which lie in an archive of their own, are left behind.
+entries, expiries and item collections. Shards of a stream share the hashes of partition keys, so an
+open stream ends, as if it had been disabled, and another begins. All else stays as it is. What a
+background job would remove, and the records of backups, which lie in an archive of their own, are
+left behind.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ from typing import Final
 
 import msgspec
 
+from partita.clock import Clock
 from partita.database.changes import layout as change_layout
-from partita.database.changes.streams import HASH_BYTES, Stream, all_streams
+from partita.database.changes.streams import all_streams, close_stream, open_stream
 from partita.database.events import layout as event_layout
 from partita.database.events.streams import EventStreams
 from partita.database.item.keys import keyed_partition
 from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables import layout
-from partita.database.tables.catalog import Catalog
+from partita.database.tables.catalog import Catalog, next_table_number
 from partita.database.tables.indexes import entry_of
 from partita.database.tables.schema import CREATING, DELETING, Table
 from partita.database.tables.stored import unpack
@@ -41,7 +45,6 @@ _NUMBER_BYTES: Final = 4
 
 def check_rekeying(snapshot: Snapshot) -> None:
     """Refuse what would not be the same under other keys."""
-    streams = {stream.number: stream for stream in all_streams(snapshot)}
     for table in Catalog(snapshot):
         for index in table.indexes:
             if index.status == CREATING:
@@ -54,18 +57,24 @@ def check_rekeying(snapshot: Snapshot) -> None:
                 f"Changes of table {table.name} go to a Kinesis stream: disable that with "
                 "DisableKinesisStreamingDestination, and enable it again afterwards."
             )
-        if table.stream is not None and not _has_one_shard(streams[table.stream.number]):
-            raise StorageError(
-                f"The stream of table {table.name} has several shards, which partition keys are "
-                "spread over: disable it with UpdateTable, and enable it again afterwards."
-            )
 
 
-def _has_one_shard(stream: Stream) -> bool:
-    return all(shard.hashes == (0, HASH_BYTES) for shard in stream.shards)
+class _Ended(LatestState):
+    """A folder that nobody writes to any more."""
+
+    def __init__(self, snapshot: Snapshot, clock: Clock) -> None:
+        super().__init__(clock)
+        self._snapshot = snapshot
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._snapshot.get(key)
+
+    def is_held(self, key: bytes) -> bool:
+        return False
 
 
-def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes]) -> Iterator[Pair]:
+def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes], clock: Clock) -> Iterator[Pair]:
+    changes = WriteBatch(_Ended(snapshot, clock))
     for space in UNCHANGED:
         yield from snapshot.range(space, prefix_end(space))
     numbers = [stream.number for stream in all_streams(snapshot)]
@@ -77,7 +86,10 @@ def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes]) -> Iterator[Pai
     for table in Catalog(snapshot):
         # Its past is in the archive that stays behind.
         secret = msgspec.structs.replace(
-            table, key_secret=new_secret(), recovery=None, destinations=()
+            _with_new_stream(changes, table),
+            key_secret=new_secret(),
+            recovery=None,
+            destinations=(),
         )
         yield layout.catalog_key(table.name), msgspec.json.encode(secret)
         for index_number in (0, *(index.number for index in table.indexes)):
@@ -88,6 +100,26 @@ def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes]) -> Iterator[Pai
         yield from _items(snapshot, table, secret)
         yield from _collections(snapshot, table, secret)
         yield from _expiries(snapshot, table, secret)
+    for key, value in changes.changes.items():
+        assert value is not None
+        yield key, value
+
+
+def _with_new_stream(changes: WriteBatch, table: Table) -> Table:
+    if table.stream is None or table.stream_view_type is None:
+        return table
+    close_stream(changes, table.name, table.stream)
+    stream = open_stream(
+        changes,
+        next_table_number(changes),
+        table.name,
+        table.stream_view_type,
+        table.key_names,
+        changes.now(),
+        is_from_the_start=False,
+        partitions=len(table.stream.shards),
+    )
+    return msgspec.structs.replace(table, stream=stream, stream_label=stream.label)
 
 
 def _items(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:

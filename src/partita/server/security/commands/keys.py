@@ -72,9 +72,12 @@ def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
     for name in KEPT_AS_THEY_ARE:
         if (source / name).is_dir():
             shutil.copytree(source / name, target / name)
-    click.echo(f"{done.tables} tables, {done.items} items encrypted in {target}, and checked.")
+    count = len(done.tables)
+    click.echo(f"{count} tables, {done.items} items encrypted in {target}, and checked.")
     for name in done.without_recovery:
         click.echo(f"Point-in-time recovery of {name} is off: enable it again.")
+    for name in done.with_new_stream:
+        click.echo(f"The stream of {name} has ended, and a new one begun: see its LatestStreamArn.")
 
 
 @keys.command()
