@@ -32,7 +32,13 @@ from benchmarks.servers import ROOT
 from benchmarks.wire import HOST
 from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers
-from partita.server.security.directory import FILE_NAME, AccessKey, add_user, changing, load
+from partita.server.security.identities.directory import (
+    FILE_NAME,
+    AccessKey,
+    add_user,
+    changing,
+    load,
+)
 from scripts.dynamodb_local import free_port
 
 KINDS = ("open", "signed", "tls")

@@ -16,6 +16,8 @@ from partita.errors import PartitaError
 
 FOR_EVER = -1
 
+Role = Annotated[str, Meta(pattern=r"^[\w+=,.398]{1,64}$")]
+"""The name of a role that trusts lambda.amazonaws.com; it counts where requests must be signed."""
 Kind = TypeVar("Kind")
 
 
@@ -41,6 +43,8 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     report_batch_item_failures: bool = False
     on_failure: Annotated[str, Meta(min_length=1)] | None = None
     """A file, or an HTTP endpoint."""
+    role: Role | None = None
+    """Reads the stream; also that of `function`, if it is a callable."""
     filter_patterns: tuple[str, ...] = ()
     timeout_seconds: Annotated[float, Meta(gt=0, le=900)] = 60.0
 
@@ -55,6 +59,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrency: Annotated[int, Meta(ge=0)] | None = None
     """How many calls may run at once; one more is refused. Without it, calls wait their turn."""
     environment: dict[str, str] = {}
+    role: Role | None = None
     folder: str = "."
     """Where its module is looked for, seen from the folder of the settings."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from partita.server.security.directory import AccessKey
+from partita.server.security.identities.directory import AccessKey
 from partita.server.security.rights.access import RIGHTS
 from tests.browser import Browser
 from tests.processes import Server, starting
@@ -194,7 +194,7 @@ def test_an_edit_survives_the_end_of_a_session(
 def test_a_key_that_is_disabled_ends_its_session(
     visitor: Person, people: People, tables: Any
 ) -> None:
-    from partita.server.security.directory import set_status
+    from partita.server.security.identities.directory import set_status
 
     key = people.add(*READER)
     visitor.open("#/tables")

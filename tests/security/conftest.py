@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partita.server.security.directory import AccessKey
+from partita.server.security.identities.directory import AccessKey
 
 from .. import processes
 from .people import ADMINISTRATOR, People

@@ -14,8 +14,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
-from partita.server.security.access import WATCH_SECONDS
-from partita.server.security.directory import (
+from partita.server.security.identities.access import WATCH_SECONDS
+from partita.server.security.identities.directory import (
     FILE_NAME,
     AccessKey,
     Directory,

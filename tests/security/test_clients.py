@@ -18,7 +18,7 @@ import pytest
 
 from partita.client import Client
 from partita.client.signing import Credentials
-from partita.server.security.directory import AccessKey
+from partita.server.security.identities.directory import AccessKey
 
 from ..processes import run
 from .people import People, statement

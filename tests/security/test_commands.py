@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from partita.cli.commands import commands
 from partita.errors import PartitaError
-from partita.server.security.access import WATCH_SECONDS
-from partita.server.security.directory import FILE_NAME, ROOT_KEY_ID, ROOT_SECRET, load
+from partita.server.security.identities.access import WATCH_SECONDS
+from partita.server.security.identities.directory import FILE_NAME, ROOT_KEY_ID, ROOT_SECRET, load
 
 from .. import processes
 from ..processes import ENVIRONMENT, run

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -548,3 +550,157 @@ def _wait_for_backups(client: Any, kind: str) -> list[Any]:
             return found
         time.sleep(0.05)
     raise AssertionError(f"no {kind} backup is available")
+
+
+def test_a_command_is_run_again_when_the_server_is_told_to(
+    filled: Vault, start: Callable[..., Server]
+) -> None:
+    vault = filled.copy("command")
+    vault.key = Path(shutil.copy(vault.key, vault.data.parent / "command-key"))
+    server = start(
+        *("serve", "--port", "0", "--data", vault.data),
+        *("--encryption-key", f"command:cat {vault.key}"),
+    )
+    vault.key.write_text(new_key() + vault.key.read_text())
+    server.process.send_signal(signal.SIGHUP)
+    settled(vault, 2)
+    assert server.client().scan(TableName=NAME)["Count"] == 30
+    vault.key.write_text("nothing that is a key")
+    server.process.send_signal(signal.SIGHUP)
+    assert server.client().scan(TableName=NAME)["Count"] == 30
+
+
+# From plain to encrypted
+
+
+def test_a_plain_folder_becomes_an_encrypted_one(
+    tmp_path: Path, start: Callable[..., Server]
+) -> None:
+    vault, plain = Vault(tmp_path), tmp_path / "plain"
+    run("users", "add", "ops", "--policy", "AdministratorAccess", "--data", plain)
+    server = start("serve", "--port", "0", "--data", plain)
+    client = server.client()
+    client.create_table(TableName=NAME, **SORTED)
+    client.update_time_to_live(
+        TableName=NAME, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"}
+    )
+    later = {"ttl": {"N": str(int(time.time()) + 86_400)}}
+    items = [{**item(number), **later} for number in range(30)]
+    for one in items:
+        client.put_item(TableName=NAME, Item=one)
+    client.create_table(TableName="Gone", **SORTED)
+    client.put_item(TableName="Gone", Item=item(1))
+    client.delete_table(TableName="Gone")
+    arn = client.describe_table(TableName=NAME)["Table"]["LatestStreamArn"]
+    server.terminate()
+    before = {path: path.stat().st_mtime_ns for path in plain.rglob("*")}
+    key = ("--encryption-key", f"file:{vault.key}")
+    said = run("keys", "encrypt", plain, vault.data, *key)
+    assert said.returncode == 0 and "1 tables, 30 items encrypted" in said.stdout, said.stderr
+    assert {path: path.stat().st_mtime_ns for path in plain.rglob("*")} == before
+    assert not [
+        name for name, content in vault.files().items() if any(one in content for one in SECRETS)
+    ]
+    assert (vault.data / "access.json").read_text().count("sealed:") == 2
+    assert vault.check().endswith("no findings.\n")
+    again = run("keys", "encrypt", plain, vault.data, *key)
+    assert again.returncode == 1 and "choose a new folder" in again.stderr
+
+    server = vault.serve(start)
+    client = server.client()
+    assert sorted(one["sk"]["S"] for one in client.scan(TableName=NAME)["Items"]) == [
+        one["sk"]["S"] for one in items
+    ]
+    for one in (items[0], items[7]):
+        names = {name: one[name] for name in ("pk", "sk")}
+        assert client.get_item(TableName=NAME, Key=names)["Item"] == one
+    asked = {"ExpressionAttributeValues": {":g": {"S": "genre7"}}}
+    found = client.query(
+        TableName=NAME, IndexName="global", KeyConditionExpression="genre = :g", **asked
+    )
+    assert found["Items"] == [items[7]]
+    described = client.describe_table(TableName=NAME)["Table"]
+    client.put_item(TableName=NAME, Item=item(30))
+    # What was in the stream is still there; a new one goes on.
+    assert described["LatestStreamArn"] != arn and changes_in(server, arn) == 30
+    assert changes_in(server, described["LatestStreamArn"]) == 1
+
+
+def changes_in(server: Server, arn: str) -> int:
+    streams = server.client("dynamodbstreams")
+    count = 0
+    for shard in streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
+        iterator = streams.get_shard_iterator(
+            StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+        )["ShardIterator"]
+        count += len(streams.get_records(ShardIterator=iterator)["Records"])
+    return count
+
+
+# Exports
+
+
+def test_exports_to_a_folder_are_sealed_and_can_be_imported_and_opened(
+    tmp_path: Path, start: Callable[..., Server]
+) -> None:
+    vault, bucket = Vault(tmp_path), tmp_path / "bucket"
+    bucket.mkdir()
+    settings = tmp_path / "partita.toml"
+    settings.write_text(f'[[buckets]]\nname = "exports"\nfolder = "{bucket}"\n')
+    server = vault.serve(start, "--config", settings)
+    client = server.client()
+    client.create_table(TableName=NAME, **SORTED)
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    client.update_continuous_backups(TableName=NAME, PointInTimeRecoverySpecification=recovery)
+    for number in range(3):
+        client.put_item(TableName=NAME, Item=item(number))
+    table_arn = client.describe_table(TableName=NAME)["Table"]["TableArn"]
+    exported = client.export_table_to_point_in_time(TableArn=table_arn, S3Bucket="exports")
+    arn = exported["ExportDescription"]["ExportArn"]
+    wait(lambda: client.describe_export(ExportArn=arn)["ExportDescription"], "ExportStatus")
+    files = [path for path in bucket.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        content = path.read_bytes()
+        assert content.startswith(b"partita sealed 1\n")
+        assert NAME.encode() not in content and b"wordsinside" not in content
+
+    opened = run(
+        *("keys", "decrypt", bucket, tmp_path / "opened"),
+        *("--encryption-key", f"file:{vault.key}"),
+    )
+    assert opened.returncode == 0, opened.stderr
+    (data,) = (tmp_path / "opened").rglob("*.json.gz")
+    assert b"wordsinside" in gzip.decompress(data.read_bytes())
+
+    sealed = next(bucket.rglob("*.json.gz"))
+    prefix = sealed.parent.relative_to(bucket).as_posix()
+    assert imported(client, "Again", prefix) == ("COMPLETED", 3)
+    content = sealed.read_bytes()
+    sealed.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert imported(client, "Damaged", prefix)[0] == "FAILED"
+
+
+def imported(client: Any, name: str, prefix: str) -> tuple[str, int]:
+    asked = client.import_table(
+        S3BucketSource={"S3Bucket": "exports", "S3KeyPrefix": f"{prefix}/"},
+        InputFormat="DYNAMODB_JSON",
+        InputCompressionType="GZIP",
+        TableCreationParameters={
+            "TableName": name,
+            "KeySchema": SORTED["KeySchema"],
+            "AttributeDefinitions": SORTED["AttributeDefinitions"][:2],
+            "BillingMode": "PAY_PER_REQUEST",
+        },
+    )
+    arn = asked["ImportTableDescription"]["ImportArn"]
+    done = wait(lambda: client.describe_import(ImportArn=arn)["ImportTableDescription"])
+    return done["ImportStatus"], done.get("ImportedItemCount", 0)
+
+
+def wait(described: Callable[[], Any], status: str = "ImportStatus") -> Any:
+    deadline = time.monotonic() + SECONDS_MAX
+    while (found := described())[status] == "IN_PROGRESS":
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    return found

@@ -45,6 +45,46 @@ def test_a_plain_read_needs_its_right(
         assert admin.get_item(TableName=name, Key=key("theirs"))["Item"] == key("theirs")
 
 
+def test_a_read_is_judged_by_what_it_reads(
+    people: People, admin: Any, table: Callable[..., str]
+) -> None:
+    """Not by members that a GetItem does not have, nor by the first of two that have one name."""
+    name = table()
+    admin.put_item(TableName=name, Item=key("mine"))
+    client = people.client(
+        people.add(
+            statement("dynamodb:GetItem", [f"{table_arn(name)}/index/any", table_arn("Other")])
+        )
+    )
+    asked = json.dumps(key("mine"))
+    for body in (
+        f'{{"TableName": "{name}", "IndexName": "any", "Key": {asked}}}',
+        f'{{"TableName": "Other", "Key": {asked}, "TableName": "{name}"}}',
+    ):
+        # The second time, an administrator has had the same answer.
+        for _ in range(2):
+            code, _text = refusal(sent_as_is(client, body))
+            assert code == "AccessDeniedException"
+            assert sent_as_is(admin, body)()["Item"] == key("mine")
+
+
+def sent_as_is(client: Any, body: str) -> Callable[[], Any]:
+    """A GetItem whose body no client would write."""
+
+    def send() -> Any:
+        def replace(request: Any, **_: Any) -> None:
+            request.data = body.encode()
+            request.headers["Content-Length"] = str(len(body))
+
+        client.meta.events.register_first("before-sign.dynamodb.GetItem", replace, "replaced")
+        try:
+            return client.get_item(TableName="any", Key=key("any"))
+        finally:
+            client.meta.events.unregister("before-sign.dynamodb.GetItem", unique_id="replaced")
+
+    return send
+
+
 def put_large(client: Any, name: str, pk: str) -> Any:
     item = {**key(pk), "list": {"L": [{"N": "1"}] * VALUES}}
     return client.batch_write_item(RequestItems={name: [{"PutRequest": {"Item": item}}]})

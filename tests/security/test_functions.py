@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import pytest
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from ..functions.packages import create, wait_for
 from .people import ACCOUNT, People, refusal, statement, table_arn
@@ -122,19 +128,47 @@ def test_nobody_calls_a_function_without_a_signature(
     assert people.server is not None
     path = f"{people.server.url}/2015-03-31/functions/{name}"
     code = functions.get_function(FunctionName=name)["Code"]["Location"]
-    package = code.rpartition("=")[2]
+    other = code.replace(name, function("writer"))
     unsigned = {"Authorization": "AWS4-HMAC-SHA256 Credential=a/b/c/d/e, SignedHeaders=host, "}
     for url, headers in (
         (f"{path}/invocations", {}),
         (f"{path}/invocations", unsigned),
-        (code, {}),
-        (f"{path}/code?X-Amz-Signature={package}", unsigned),
+        (f"{path}/code", unsigned),
+        (code.partition("&")[0], {}),
+        (f"{code[:-1]}{0 if code[-1] != '0' else 1}", {}),
+        (code.replace("X-Amz-Expires=600", "X-Amz-Expires=6000"), {}),
+        (other, {}),
+        (code, {"X-Partita-Role": f"{ROLE}writer"}),
+        (code, {"X-Amz-Target": "PartitaRights.Session", "X-Partita-Role": f"{ROLE}writer"}),
     ):
         data = b"{}" if url.endswith("invocations") else None
         with pytest.raises(HTTPError) as caught:
             urlopen(Request(url, data, headers | {"Content-Type": "application/json"}))
         with caught.value as refused:
             assert refused.code == 403, url
+
+
+def test_the_code_of_a_function_is_where_get_function_says(
+    functions: Any, function: Callable[[str], str]
+) -> None:
+    got = functions.get_function(FunctionName=function("writer"))
+    with urlopen(got["Code"]["Location"]) as download:
+        content = download.read()
+    assert b64encode(sha256(content).digest()).decode() == got["Configuration"]["CodeSha256"]
+
+
+def test_a_url_that_a_user_signed_is_good_for_no_code(
+    functions: Any, function: Callable[[str], str], administrator: Any
+) -> None:
+    location = functions.get_function(FunctionName=function("writer"))["Code"]["Location"]
+    asked = AWSRequest("GET", location.partition("?")[0])
+    asked.params = {"versionId": parse_qs(urlsplit(location).query)["versionId"][0]}
+    credentials = Credentials(administrator.id, administrator.secret)
+    SigV4QueryAuth(credentials, "lambda", "us-east-1", expires=600).add_auth(asked)
+    with pytest.raises(HTTPError) as caught, urlopen(asked.prepare().url):
+        pass
+    with caught.value as refused:
+        assert refused.code == 403
 
 
 def test_a_mapping_reads_its_stream_with_the_rights_of_the_function(

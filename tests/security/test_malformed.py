@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers
-from partita.server.security.directory import AccessKey
+from partita.server.security.identities.directory import AccessKey
 
 from .people import REGION, People, statement
 from .test_operations import CASES, ROWS

@@ -22,7 +22,7 @@ from partita.functions.api.registry import OPERATIONS as REST
 from partita.registry import READS, WRITES, forwarded_rights, rights
 from partita.server.monitoring.pages import PAGES
 from partita.server.rest import request_for
-from partita.server.security.directory import AccessKey, Directory, add_user
+from partita.server.security.identities.directory import AccessKey, Directory, add_user
 from partita.server.security.pages import ACTIONS
 from partita.server.security.rights.recovery import COPY
 from partita.workflows.api.registry import OPERATIONS as STATES

@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.server.security.directory import AccessKey, set_status
+from partita.server.security.identities.directory import AccessKey, set_status
 
 from .people import REGION, People, client_for, refusal
 

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import pytest
 from msgspec.structs import replace
 
-from partita.server.security.directory import AccessKey, set_status
+from partita.server.security.identities.directory import AccessKey, set_status
 
 from .people import ACCOUNT, ADMINISTRATOR, People, client_for, refusal, statement, table_arn
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from partita.server.security.directory import Directory, Role, new_id
+from partita.server.security.identities.directory import Directory, Role, new_id
 
 from .people import ACCOUNT, People, policy, refusal, statement, table_arn
 

@@ -11,7 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partita.assembly.options import ServeOptions
-from partita.assembly.protection import Protection, key_watch, sealed, sealed_archive
+from partita.assembly.protection import (
+    Protection,
+    key_watch,
+    sealed,
+    sealed_archive,
+    sealed_buckets,
+)
 from partita.clock import system_clock
 from partita.database.database import Database
 from partita.database.recovery.buckets import Buckets
@@ -69,12 +75,17 @@ def _embedded(options: ServeOptions, protection: Protection, told: dict[str, Any
         keyring.begin()
         engine = told["sealed"] = sealed(engine, keyring)
         archive = None if archive is None else sealed_archive(archive, keyring)
+    buckets = Buckets(
+        options.settings.buckets,
+        options.settings_folder,
+        sealed_buckets(options.encryption_key),
+    )
     cache_bytes = options.response_cache_bytes
     background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
     database = Database(
         engine,
         archive=archive,
-        buckets=Buckets(options.settings.buckets, options.settings_folder),
+        buckets=buckets,
         response_cache_bytes=RESPONSE_CACHE_BYTES if cache_bytes is None else cache_bytes,
         run=background.submit,
         call_soon=loop.call_soon,

@@ -6,6 +6,7 @@ The rooms of security are imported where they are asked for, since most servers 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from partita.database.database import Database
+    from partita.database.recovery.buckets import Bucket
     from partita.database.shared.database import SharedDatabase
     from partita.database.storage.archive import Archive
     from partita.database.storage.engine import Engine
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from partita.database.storage.sealing.folders import KeyWatch
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
-    from partita.server.security.access import Access
     from partita.server.security.administration import Administration
     from partita.server.security.audit.recorder import Recorder
-    from partita.server.security.callers import Caller
     from partita.server.security.gate import Gate
+    from partita.server.security.identities.access import Access
+    from partita.server.security.identities.callers import Caller
     from partita.server.security.tls import Tls
 
 KEYRING = "keyring"
@@ -146,7 +148,7 @@ class Protection:
 
 
 def policy_problem(document: str, arn: str) -> str:
-    from partita.server.security.access import policy_problem
+    from partita.server.security.identities.access import policy_problem
 
     return policy_problem(document, arn)
 
@@ -158,8 +160,8 @@ def _access(
     options: ServeOptions, keyring: Keyring | None
 ) -> tuple[Access, dict[str, tuple[str, str]]]:
     """Who is known, and the keys of the companions, by the services that they answer for."""
-    from partita.server.security.access import Access
-    from partita.server.security.directory import new_key
+    from partita.server.security.identities.access import Access
+    from partita.server.security.identities.directory import new_key
 
     keys = {service: new_key(system_clock()) for service in SERVICE_RIGHTS}
     # Whatever is written from now on is for the owner of the process alone.
@@ -174,7 +176,7 @@ def _access(
 def _service_caller(service: str, access_key_id: str) -> Caller:
     """A companion keeps its state in a table, and calls what the settings name; for all that users
     have created, it has the rights of the role that they gave."""
-    from partita.server.security.callers import service_caller
+    from partita.server.security.identities.callers import service_caller
 
     tables, actions = SERVICE_RIGHTS[service]
     arns = [f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}" for table in tables]
@@ -239,6 +241,15 @@ def sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
     from partita.database.storage.sealing.archive import SealedArchive
 
     return SealedArchive(archive, keyring)
+
+
+def sealed_buckets(source: KeySource | None) -> Callable[[Bucket], Bucket] | None:
+    """What makes of a folder that is a bucket one whose objects are encrypted."""
+    if source is None:
+        return None
+    from partita.database.recovery.sealed_bucket import SealedBucket
+
+    return lambda bucket: SealedBucket(bucket, source.read)
 
 
 def key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:

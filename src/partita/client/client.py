@@ -15,8 +15,10 @@ from partita.client.connections import Answer, Pool
 from partita.client.failures import THROTTLING, ClientError, refusal
 from partita.client.services import REQUEST_TOKENS, RIGHTS, ROLE_HEADER, SERVICES
 from partita.client.signing import (
+    UNVERIFIED_KEY,
     Credentials,
     find_credentials,
+    presigned_query,
     signed_headers,
     split_target,
     unverified_headers,
@@ -150,6 +152,18 @@ class Client:
             )
 
         return await self._answered(service, make, seconds_max, is_patient=is_patient)
+
+    def presigned(self, service: str, path: str, parameters: dict[str, str], seconds: int) -> str:
+        """A URL that whoever has it may get, for some seconds."""
+        pool = self._pool(service)
+        signer = (
+            Credentials(UNVERIFIED_KEY, "") if self._credentials is None else self._credentials()
+        )
+        query = presigned_query(
+            *(SERVICES[service], self._region, signer, pool.host, path, parameters),
+            *(self._clock(), seconds),
+        )
+        return f"{pool.endpoint}{path}?{query}"
 
     async def _answered(
         self,

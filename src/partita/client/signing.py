@@ -16,6 +16,7 @@ from partita.errors import PartitaError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 UNVERIFIED_DATE = "20000101T000000Z"
+UNVERIFIED_KEY = "partita"
 
 
 class Credentials(NamedTuple):
@@ -71,7 +72,8 @@ def unverified_headers(service: Service, region: str) -> dict[str, str]:
     return {
         "X-Amz-Date": UNVERIFIED_DATE,
         "Authorization": (
-            f"{ALGORITHM} Credential=partita/{scope}, SignedHeaders=host;x-amz-date, Signature=0"
+            f"{ALGORITHM} Credential={UNVERIFIED_KEY}/{scope}, "
+            "SignedHeaders=host;x-amz-date, Signature=0"
         ),
     }
 
@@ -91,7 +93,7 @@ def signed_headers(
 
     `path` and `query` are encoded already; the query has one parameter, or sorted ones.
     """
-    date = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    date = _date(now)
     added = {"X-Amz-Date": date}
     if credentials.session_token:
         added["X-Amz-Security-Token"] = credentials.session_token
@@ -101,15 +103,56 @@ def signed_headers(
     # Of all services but S3, what is in the path already is encoded once more.
     shown = f"{method}\n{quote(path)}\n{query}\n"
     request = f"{shown}{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
-    scope = f"{date[:8]}/{region}/{service.signing_name}/aws4_request"
-    digest = hashlib.sha256(request.encode()).hexdigest()
-    key = _signing_key(credentials.secret_access_key, date[:8], region, service.signing_name)
-    signature = _hmac(key, f"{ALGORITHM}\n{date}\n{scope}\n{digest}").hex()
+    scope = _scope(service, region, date)
+    signature = _signature(credentials, scope, date, request)
     added["Authorization"] = (
         f"{ALGORITHM} Credential={credentials.access_key_id}/{scope}, "
         f"SignedHeaders={names}, Signature={signature}"
     )
     return added
+
+
+def presigned_query(
+    service: Service,
+    region: str,
+    credentials: Credentials,
+    host: str,
+    path: str,
+    parameters: Mapping[str, str],
+    now: float,
+    seconds: int,
+) -> str:
+    """The query of a URL that whoever has it may get, for some seconds."""
+    date = _date(now)
+    scope = _scope(service, region, date)
+    given = {
+        **parameters,
+        "X-Amz-Algorithm": ALGORITHM,
+        "X-Amz-Credential": f"{credentials.access_key_id}/{scope}",
+        "X-Amz-Date": date,
+        "X-Amz-Expires": str(seconds),
+        "X-Amz-SignedHeaders": "host",
+    }
+    query = "&".join(f"{name}={quote(given[name], safe='')}" for name in sorted(given))
+    body_hash = hashlib.sha256().hexdigest()
+    request = f"GET\n{quote(path)}\n{query}\nhost:{host}\n\nhost\n{body_hash}"
+    return f"{query}&X-Amz-Signature={_signature(credentials, scope, date, request)}"
+
+
+def _date(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _scope(service: Service, region: str, date: str) -> str:
+    return f"{date[:8]}/{region}/{service.signing_name}/aws4_request"
+
+
+def _signature(credentials: Credentials, scope: str, date: str, request: str) -> str:
+    """Of a canonical request."""
+    digest = hashlib.sha256(request.encode()).hexdigest()
+    day, region, service, _ = scope.split("/")
+    key = _signing_key(credentials.secret_access_key, day, region, service)
+    return _hmac(key, f"{ALGORITHM}\n{date}\n{scope}\n{digest}").hex()
 
 
 def split_target(target: str) -> tuple[str, str]:

@@ -13,11 +13,17 @@ from partita.errors import InvalidParameterValueException
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
 LATEST = "$LATEST"
+OWN_ROLE = "partita"
+"""Of what the settings name without a role."""
 NAME_CHARS_MAX = 64
 
 _FUNCTION = re.compile(
     r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d{12}:)?(?:function:)?([\w-]+)(?::([$\w-]+))?"
 )
+
+
+def role_arn(name: str) -> str:
+    return f"arn:aws:iam::{ACCOUNT}:role/{name}"
 
 
 class Qualified(NamedTuple):

@@ -39,8 +39,8 @@ from partita.functions.storage.store import (
 from partita.settings import Function as Setting
 
 GROUP = "partita.functions"
-ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
-NO_ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/-"
+ROLE = arns.role_arn(arns.OWN_ROLE)
+NO_ROLE = arns.role_arn("-")
 """Of a function that is gone: there is no such role."""
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PARTITA_PURE")
@@ -175,8 +175,10 @@ class Catalog:
 
     async def _pool(self, name: str, version: Version) -> Pool:
         place = (name, version.number)
-        is_own = self.is_of_settings(name)
-        session = await self._sessions.environment(version.configuration["Role"], is_own=is_own)
+        setting = self._settings.get(name)
+        has_no_role = setting is not None and setting.role is None
+        role = version.configuration["Role"]
+        session = await self._sessions.environment(role, is_own=has_no_role)
         key_id = session.get("AWS_ACCESS_KEY_ID", "")
         revision = f"{version.configuration['RevisionId']} {version.concurrency} {key_id}"
         if (known := self._pools.get(place)) is not None and known[0] == revision:
@@ -186,7 +188,7 @@ class Catalog:
         if (known := self._pools.get(place)) is not None:
             if known[0] == revision:
                 return known[1]
-            self._close_later(known[1])
+            self.close_later(known[1])
         pool = Pool(function, self._starts, version.concurrency)
         self._pools[place] = (revision, pool)
         return pool
@@ -200,20 +202,29 @@ class Catalog:
             own = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
         else:
             folder, own = self._folder / setting.folder, dict(os.environ)
+        if setting is not None and setting.role is None:
+            # Without one, the keys of the environment count, if it has some.
+            own = {**session, **own}
+        else:
+            own = {**own, **session}
         return Function(
             name,
             configuration["Handler"] if setting is None else setting.handler,
             folder,
             configuration["Timeout"] if setting is None else setting.timeout_seconds,
             arns.function_arn(name),
-            {**self._surroundings({**session, **own}, name, version), **given},
+            {**self._surroundings(own, name, version), **given},
             version.number,
             configuration["MemorySize"],
         )
 
-    def surroundings(self) -> dict[str, str]:
-        """The environment of what the settings name, with the way to this server."""
-        return self._addressed(dict(os.environ))
+    async def surroundings(self, role: str | None) -> dict[str, str]:
+        """The environment of what the settings name, with the way to this server, and a session of
+        a role, if one is named or there are no keys."""
+        arn = arns.role_arn(role or arns.OWN_ROLE)
+        session = await self._sessions.environment(arn, is_own=role is None)
+        own = dict(os.environ)
+        return self._addressed({**session, **own} if role is None else {**own, **session})
 
     def _surroundings(self, own: Mapping[str, str], name: str, version: Version) -> dict[str, str]:
         return {
@@ -235,7 +246,7 @@ class Catalog:
             **own,
         }
 
-    def _close_later(self, pool: Pool) -> None:
+    def close_later(self, pool: Pool) -> None:
         """When its calls have ended."""
 
         async def close() -> None:
@@ -251,7 +262,7 @@ class Catalog:
         """The processes of a function, or of a version, that was deleted."""
         for place in list(self._pools):
             if place[0] == name and number in (None, place[1]):
-                self._close_later(self._pools.pop(place)[1])
+                self.close_later(self._pools.pop(place)[1])
 
     async def reap(self) -> None:
         """End processes that nobody uses, until cancelled."""
@@ -282,7 +293,7 @@ def _registered(setting: Setting, since: float) -> FunctionRecord:
         "FunctionName": setting.name,
         "FunctionArn": arns.function_arn(setting.name),
         "Runtime": RUNTIME,
-        "Role": ROLE,
+        "Role": ROLE if setting.role is None else arns.role_arn(setting.role),
         "Handler": setting.handler.replace(":", "."),
         "CodeSize": 0,
         "Description": "Registered by the settings of this server.",

@@ -68,7 +68,6 @@ class Functions:
             scheduler,
             sessions,
             system_clock,
-            start.endpoint,
             start.may_upload,
         )
         self._api = Api(self._service)

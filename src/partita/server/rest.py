@@ -23,6 +23,7 @@ from partita.server.protocol.validation import Validator, compile_service
 
 TRUTHS = {"true": True, "false": False}
 _DATED = re.compile(rb"/\d{4}-\d\d-\d\d/")
+_LOCATION = re.compile(rb"/\d{4}-\d\d-\d\d/functions/[^/?]+/code\?")
 _SCHEDULER_ROOTS = (b"/schedules", b"/schedule-groups", b"/tags/")
 BODILESS = 204
 
@@ -32,6 +33,11 @@ def service_at(target: bytes) -> str | None:
     if _DATED.match(target):
         return LAMBDA
     return SCHEDULER if target.startswith(_SCHEDULER_ROOTS) else None
+
+
+def is_location(target: bytes) -> bool:
+    """Whether it is where the code of a function is, which needs no header."""
+    return _LOCATION.match(target) is not None and b"X-Amz-Signature=" in target
 
 
 class Asked(NamedTuple):

@@ -210,6 +210,6 @@ _NAMES: dict[Handler, str] = {
 
 def _policy_problem(document: str, arn: str) -> str:
     # Imported with the first policy: few tests have one.
-    from partita.server.security.access import policy_problem
+    from partita.server.security.identities.access import policy_problem
 
     return policy_problem(document, arn)

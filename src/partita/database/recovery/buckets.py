@@ -8,7 +8,7 @@ endpoint in the environment there are only folders: no server turns to Amazon un
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -106,7 +106,14 @@ class S3Bucket:
 
 
 class Buckets:
-    def __init__(self, settings: Iterable[BucketSetting] = (), folder: Path = Path()) -> None:
+    def __init__(
+        self,
+        settings: Iterable[BucketSetting] = (),
+        folder: Path = Path(),
+        guarded: Callable[[Bucket], Bucket] | None = None,
+    ) -> None:
+        """`guarded` makes of a folder one whose objects are encrypted."""
+        self._guarded = guarded
         self._folders = {one.name: (folder / one.folder).resolve() for one in settings}
 
     def is_folder(self, name: str) -> bool:
@@ -119,7 +126,8 @@ class Buckets:
                 raise BucketError(
                     "S3NoSuchBucket", f"The bucket {name} does not exist: {folder} is no folder."
                 )
-            return FolderBucket(folder)
+            bucket: Bucket = FolderBucket(folder)
+            return bucket if self._guarded is None else self._guarded(bucket)
         endpoint = next((os.environ[one] for one in ENDPOINTS if os.environ.get(one)), None)
         if endpoint is None:
             raise BucketError(

@@ -6,6 +6,7 @@ import base64
 import uuid
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from partita.errors import (
     FunctionNotFound,
@@ -37,6 +38,9 @@ from partita.limits import KB
 TIMEOUT_SECONDS, MEMORY_MB, STORAGE_MB = 3, 128, 512
 TIMEOUT_SECONDS_MAX = 900
 CONCURRENCY_MAX = 1000
+VERSION_ID = "versionId"
+"""What names a package in its location, as in a bucket of S3."""
+LOCATION_SECONDS = 600
 ENVIRONMENT_BYTES_MAX = 4 * KB
 RESERVED_KEYS = frozenset(
     (
@@ -321,11 +325,8 @@ def _location(service: Service, name: str, package: str) -> str:
     """Where the code is downloaded: a URL that needs no header, as the service has it."""
     if not package:
         return ""
-    query = (
-        "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=partita&X-Amz-Date=20000101T000000Z"
-        f"&X-Amz-SignedHeaders=host&X-Amz-Signature={package}"
-    )
-    return f"{service.endpoint}/2015-03-31/functions/{name}/code?{query}"
+    path = f"/2015-03-31/functions/{quote(name, safe='')}/code"
+    return service.client.presigned("lambda", path, {VERSION_ID: package}, LOCATION_SECONDS)
 
 
 async def download(service: Service, name: str, package: str) -> bytes:

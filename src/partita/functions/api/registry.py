@@ -17,7 +17,7 @@ from partita.server.rest import RestService, rest_error, service_at
 
 logger = logging.getLogger(__name__)
 
-_LOCATION = re.compile(r"/2015-03-31/functions/[^/?]+/code\?.*X-Amz-Signature=[0-9a-f]")
+_LOCATION = re.compile(rf"/2015-03-31/functions/[^/?]+/code\?(?:.*&)?{functions.VERSION_ID}=")
 """Where GetFunction says that the code is."""
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
@@ -102,6 +102,6 @@ class Api:
         """The code of a function, at the location that GetFunction tells."""
         path, _, query = target.partition("?")
         name = unquote(path.split("/")[3])
-        package = parse_qs(query)["X-Amz-Signature"][0]
+        package = parse_qs(query, keep_blank_values=True)[functions.VERSION_ID][0]
         content = await functions.download(self._service, name, package)
         return HttpResponse(200, content, b"application/zip")

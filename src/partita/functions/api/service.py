@@ -40,7 +40,6 @@ class Service:
     scheduler: Scheduler
     sessions: Sessions
     clock: Clock
-    endpoint: str
     may_upload: bool
     """Whether clients may bring code of their own."""
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -26,7 +26,7 @@ from partita.functions.mappings.mapping import (
     mapping_of_trigger,
 )
 from partita.functions.mappings.sources import ShardOf, source_of
-from partita.functions.mappings.targets import FunctionTarget, HttpEndpoint, PoolTarget, Target
+from partita.functions.mappings.targets import FunctionTarget, HttpEndpoint, OwnFunction, Target
 from partita.functions.running.pools import Pool
 from partita.functions.running.process import Function
 from partita.functions.storage.records import MappingRecord
@@ -69,7 +69,8 @@ class Mappings:
     async def open(self) -> None:
         for trigger in self._triggers:
             mapping = mapping_of_trigger(trigger, *self._since)
-            self._runners[mapping.uuid] = self._runner(mapping, self._target(trigger))
+            role = "" if trigger.role is None else arns.role_arn(trigger.role)
+            self._runners[mapping.uuid] = self._runner(mapping, self._target(trigger), role)
         for record in await self._store.all(MAPPINGS, MappingRecord):
             await self.settle(record)
         for runner in self._runners.values():
@@ -148,16 +149,15 @@ class Mappings:
         assert trigger.function is not None
         if ":" not in trigger.function:
             return FunctionTarget(self._catalog, arns.qualified(trigger.function))
-        arn = arns.function_arn(trigger.name)
-        function = Function(
-            trigger.name,
-            trigger.function,
-            self._folder,
-            trigger.timeout_seconds,
-            arn,
-            self._catalog.surroundings(),
-        )
-        return PoolTarget(arn, Pool(function, self._starts))
+        arn, handler = arns.function_arn(trigger.name), trigger.function
+
+        def make(surroundings: dict[str, str]) -> Pool:
+            function = Function(
+                *(trigger.name, handler, self._folder, trigger.timeout_seconds, arn, surroundings)
+            )
+            return Pool(function, self._starts)
+
+        return OwnFunction(arn, self._catalog, trigger.role, make)
 
 
 class Runner:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 SHARD_END = "SHARD_END"
 """The position of a shard of which everything is done with."""
-ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+ROLE = arns.role_arn(arns.OWN_ROLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -52,21 +53,43 @@ class FunctionTarget:
         pass
 
 
-class PoolTarget:
-    """A function of the settings of a trigger."""
+class OwnFunction:
+    """A function that the settings name for one trigger alone."""
 
-    def __init__(self, arn: str, pool: Pool) -> None:
+    def __init__(
+        self, arn: str, catalog: Catalog, role: str | None, make: Callable[[dict[str, str]], Pool]
+    ) -> None:
+        """`make` is given the environment of its processes."""
         self.arn = arn
-        self._pool = pool
+        self._catalog = catalog
+        self._role = role
+        self._make = make
+        self._pool: Pool | None = None
+        self._key_id = ""
 
     async def call(self, event: bytes) -> bytes:
         try:
-            return (await self._pool.call(event)).result()
+            pool = await self._current()
+            return (await pool.call(event)).result()
         except FunctionError as error:
             raise CallFailed(str(error)) from error
+        except RestError as error:
+            raise CallRefused(f"{error.wire_code}: {error.message}") from error
+
+    async def _current(self) -> Pool:
+        """Its processes, which have a session that lasts."""
+        surroundings = await self._catalog.surroundings(self._role)
+        key_id = surroundings["AWS_ACCESS_KEY_ID"]
+        if self._pool is not None and self._key_id != key_id:
+            self._catalog.close_later(self._pool)
+            self._pool = None
+        if self._pool is None:
+            self._pool, self._key_id = self._make(surroundings), key_id
+        return self._pool
 
     async def close(self) -> None:
-        await self._pool.close()
+        if self._pool is not None:
+            await self._pool.close()
 
 
 class HttpEndpoint:

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT, OF_SETTINGS = "default", "settings"
 """The groups that are always there: the second has the schedules of the settings."""
-ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
+ROLE = arns.role_arn(arns.OWN_ROLE)
 RETRIES_MAX, AGE_SECONDS_MAX = 185, 86_400
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 60.0
 SLEEP_SECONDS_MAX = 3600.0

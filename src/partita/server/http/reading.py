@@ -136,9 +136,11 @@ class RequestReader:
 
     def _join_header(self, name: bytes, value: bytes) -> None:
         """As a signer writes a header that is repeated: its values in one line."""
-        name = name.lower()
-        before = self._headers.get(name)
-        self._headers[name] = value if before is None else b"%b,%b" % (before, value)
+        headers = self._headers
+        count = len(headers)
+        before = headers.setdefault(name, value)
+        if len(headers) == count:
+            headers[name] = b"%b,%b" % (before, value)
 
     def on_message_begin(self) -> None:
         self.request = HttpRequest()
@@ -155,12 +157,9 @@ class RequestReader:
         request = self.request
         assert request is not None
         # A copy: what follows a chunked body looks like headers too, and is not taken for them.
-        if self._listener.is_guarded:
-            headers = dict(self._headers)
-        else:
-            headers = {_lowered(name): self._headers[name] for name in self._headers}
+        headers = {_lowered(name): self._headers[name] for name in self._headers}
         if len(headers) < len(self._headers):
-            headers = {_lowered(name): self._headers[name] for name in reversed(self._headers)}
+            headers = _merged(self._headers, is_joining=self._listener.is_guarded)
         request.headers = headers
         request.method = self._parser.get_method()
         if request.target[0] != SLASH:
@@ -226,6 +225,19 @@ class RequestReader:
     def drop_body(self) -> None:
         self._listener.bodies_bytes -= len(self._body)
         self._body = b""
+
+
+def _merged(headers: dict[bytes, bytes], *, is_joining: bool) -> dict[bytes, bytes]:
+    """Of headers whose names differ in their case only, the first, or all their values."""
+    merged: dict[bytes, bytes] = {}
+    for name, value in headers.items():
+        lowered = _lowered(name)
+        before = merged.get(lowered)
+        if before is None:
+            merged[lowered] = value
+        elif is_joining:
+            merged[lowered] = b"%b,%b" % (before, value)
+    return merged
 
 
 def _lowered(name: bytes) -> bytes:

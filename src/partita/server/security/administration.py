@@ -22,10 +22,11 @@ from partita.errors import ValidationException as Invalid
 from partita.server.dispatch import error_response
 from partita.server.http.messages import HttpResponse, Reply
 from partita.server.responses import JSON_1_0
-from partita.server.security.access import Access
 from partita.server.security.audit.reading import latest
-from partita.server.security.callers import Callers
-from partita.server.security.directory import (
+from partita.server.security.identities.access import Access
+from partita.server.security.identities.attachment import attach, detach, holders
+from partita.server.security.identities.callers import Callers
+from partita.server.security.identities.directory import (
     ROOT,
     AccessKey,
     Directory,
@@ -38,7 +39,6 @@ from partita.server.security.directory import (
     load,
     set_status,
 )
-from partita.server.security.policies.attachment import attach, detach, holders
 from partita.server.security.policies.documents import PolicyError, parse
 from partita.server.security.policies.managed import DOCUMENTS, document_of
 from partita.server.security.simulation import explained, simulated_caller

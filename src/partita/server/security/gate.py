@@ -32,32 +32,37 @@ from partita.server.dispatch import (
     INTERNAL_ERROR,
     MISSING_TOKEN,
     PUBLIC_PATHS,
+    Companion,
     Dispatcher,
     Operation,
     check_credentials,
     error_response,
 )
+from partita.server.frames import rest_operation
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol import codec
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import JSON_1_0
-from partita.server.rest import Asked, Routes, service_at
-from partita.server.security import pages, roles, sts
+from partita.server.rest import Asked, Routes, is_location, rest_error, service_at
+from partita.server.security import pages
 from partita.server.security.audit.recorder import Recorder
-from partita.server.security.callers import Caller, Callers
-from partita.server.security.limits import Limits
-from partita.server.security.policies.decision import Request, decide, denial
-from partita.server.security.policies.documents import RESOURCE, parse_cached
-from partita.server.security.rights.needs import Keys, Need, Rights
-from partita.server.security.signatures import (
+from partita.server.security.authentication import sts
+from partita.server.security.authentication.signatures import (
     ALGORITHM,
     SIGNATURE,
     Verifier,
     canonical_query,
     check_service,
     parse,
+    parse_query,
     request_date,
 )
+from partita.server.security.identities import roles
+from partita.server.security.identities.callers import Caller, Callers, unknown_key
+from partita.server.security.limits import Limits
+from partita.server.security.policies.decision import Request, decide, denial
+from partita.server.security.rights import items
+from partita.server.security.rights.needs import Keys, Need, Rights
 
 logger = logging.getLogger(__name__)
 
@@ -137,13 +142,10 @@ class Gate(Dispatcher):
     """`gate.guard` is what a Listener wants instead of `handle`."""
 
     def guard(self, request: HttpRequest, reply: Reply) -> None:
-        site = self._site(request) if request.target != b"/" else None
-        if site is not None:
-            # Its files are for everybody; who wants more there signs in, and asks as all others do.
-            site(request, reply)
+        if request.target != b"/" and self._answered_elsewhere(request, reply):
             return
         is_form = request.headers.get(b"content-type", b"").startswith(FORM)
-        if (is_form and request.method == b"POST") or _is_presigned(request):
+        if is_form and request.method == b"POST":
             self._answer_sts(request, reply)
             return
         self._caller: Caller | None = None
@@ -167,6 +169,20 @@ class Gate(Dispatcher):
             reply = recorded
         self.handle(request, reply)
         self._caller = None
+
+    def _answered_elsewhere(self, request: HttpRequest, reply: Reply) -> bool:
+        """Whether it was for a site, or came with a signature in its URL."""
+        site = self._site(request)
+        if site is not None:
+            # Its files are for everybody; who wants more there signs in, and asks as all others do.
+            site(request, reply)
+        elif _is_presigned(request):
+            self._answer_sts(request, reply)
+        elif self._rest is not None and is_location(request.target):
+            self._send_code(self._rest, request, reply)
+        else:
+            return False
+        return True
 
     def protect(
         self,
@@ -226,10 +242,10 @@ class Gate(Dispatcher):
     def _verified(self, request: HttpRequest, service: str | None) -> Caller:
         headers = request.headers
         authorization = headers.get(b"authorization", b"")
-        if request.target != b"/" or not authorization.startswith(ALGORITHM):
-            check_credentials(request)
         place = authorization.rfind(SIGNATURE)
         known = self._verifier.known(authorization[:place])
+        if request.target != b"/" or (known is None and not authorization.startswith(ALGORITHM)):
+            check_credentials(request)
         is_new = known is None or (
             self.limits.failures_total > 0 and address_of(request) not in known.addresses
         )
@@ -258,6 +274,33 @@ class Gate(Dispatcher):
         )
         if is_new:
             self._verifier.remember(authorization, scope, address_of(request))
+        return caller
+
+    def authenticate_query(self, request: HttpRequest, service: str) -> Caller:
+        """Who signed a URL."""
+        address = address_of(request)
+        self.limits.check_unknown(address)
+        try:
+            check_credentials(request)
+            signed = parse_query(request.target)
+            check_service(signed.scope, service)
+            now = time()
+            secret, caller = self.callers.find(signed.scope.access_key_id, signed.token, now)
+            query = canonical_query(request.target, without="X-Amz-Signature")
+            self._verifier.verify(
+                signed.scope,
+                signed.signature,
+                secret,
+                signed.date,
+                request,
+                request.body,
+                now,
+                query,
+                signed.seconds,
+            )
+        except (InvalidSignatureException, UnrecognizedClientException):
+            self.limits.note_failure(address)
+            raise
         return caller
 
     def _act_for_role(self, request: HttpRequest, service: Caller, reply: Reply) -> None:
@@ -319,8 +362,7 @@ class Gate(Dispatcher):
 
     def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
         caller = self._admitted()
-        body = codec.decode(request.body)
-        self.authorize(caller, request, operation.name, self._rights, body)
+        self.check(caller, request, items.need_in(operation.name, self.service, request.body))
 
     def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
         caller = self._admitted()
@@ -386,13 +428,9 @@ class Gate(Dispatcher):
 
     def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
         """Raises unless the caller has a right."""
-        policies = caller.policies
-        if need.policy is not None:
-            of_resource = parse_cached(need.policy.document, need.resource, RESOURCE)
-            policies = policies._replace(resource=(of_resource,))
         context = RequestContext(caller, self.service, request, need)
         asked = Request(caller.principal, need.action, need.resource, context)
-        decision = decide(policies, asked)
+        decision = decide(caller.applicable(asked, need.policy), asked)
         if not decision.is_allowed:
             raise AccessDeniedException(denial(asked, decision))
 
@@ -423,8 +461,22 @@ class Gate(Dispatcher):
             self.limits.note_failure(address)
             raise
 
+    def _send_code(self, functions: Companion, request: HttpRequest, reply: Reply) -> None:
+        """The code of a function, for who has the URL that GetFunction told: we signed it."""
+        try:
+            if request.method != b"GET" or request.body:
+                raise UnknownRoute
+            if self.authenticate_query(request, LAMBDA).kind != "AWSService":
+                raise unknown_key()
+        except REFUSALS as error:
+            reply(rest_error(Forbidden(error)))
+        except DynamoDBError as error:
+            reply(rest_error(error))
+        else:
+            functions.forward(rest_operation(request), b"", reply)
+
     def _answer_sts(self, request: HttpRequest, reply: Reply) -> None:
-        answered = sts.answer(self, self._verifier, request)
+        answered = sts.answer(self, request)
         if self._recorder is not None:
             self._recorder.record(
                 sts.SERVICE,
@@ -474,5 +526,4 @@ def address_of(request: HttpRequest) -> str:
 
 
 def _is_presigned(request: HttpRequest) -> bool:
-    target = request.target
-    return target != b"/" and b"X-Amz-Signature=" in target and b"Action=" in target
+    return b"X-Amz-Signature=" in request.target and b"Action=" in request.target

@@ -18,9 +18,8 @@ from partita.database.operations.context import Service
 from partita.errors import AccessDeniedException, DynamoDBError
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse
 from partita.server.protocol.envelope import error_body
-from partita.server.security.callers import Caller, Callers
+from partita.server.security.identities.callers import Caller, Callers, unknown_key
 from partita.server.security.rights.needs import Need
-from partita.server.security.signatures import unknown_key
 
 ACTIONS: Final = {
     b"/metrics": "GetMetrics",

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from partita.errors import PartitaError
-from partita.server.security.callers import Caller, Callers
-from partita.server.security.directory import Directory, find_user
+from partita.server.security.identities.callers import Caller, Callers
+from partita.server.security.identities.directory import Directory, find_user
+from partita.server.security.identities.sessions import ROLE, Session
 from partita.server.security.policies.decision import (
     ALLOWED,
     EXPLICIT_DENY,
@@ -24,7 +25,6 @@ from partita.server.security.policies.decision import (
 )
 from partita.server.security.policies.documents import Policy, Statement
 from partita.server.security.policies.patterns import variables_of
-from partita.server.security.sessions import ROLE, Session
 
 Given = Mapping[str, Sequence[str]]
 

@@ -21,6 +21,7 @@ from partita.server.security.policies.decision import (
     Policies,
     Principal,
     Request,
+    applicable,
     decide,
     denial,
 )
@@ -80,7 +81,11 @@ def outcome(
         None if session is None else (policy(*session),),
     )
     keys = {name.lower(): values for name, values in (context or {}).items()}
-    return decide(policies, Request(principal, action, resource, keys)).outcome
+    request = Request(principal, action, resource, keys)
+    decided = decide(policies, request).outcome
+    # What never could count is left out beforehand.
+    assert decide(applicable(policies, request), request).outcome == decided
+    return decided
 
 
 # Actions
@@ -687,6 +692,21 @@ def test_a_limit_never_allows(given: list[Json], limit: list[Json], request: Req
     ):
         if not request.principal.is_root:
             assert before.is_allowed or not decide(limited, request).is_allowed
+
+
+@given(ANY, ANY, ANY, REQUESTS, REQUESTS)
+def test_what_is_left_out_beforehand_never_counts(
+    given: list[Json], limit: list[Json], other: list[Json], before: Request, request: Request
+) -> None:
+    of_resource = [{**one, "Principal": "*"} for one in other]
+    policies = Policies(
+        (policy(*given),), (policy(*of_resource, kind=RESOURCE),), (policy(*limit),), None
+    )
+    # Of the same action on the same resource by the same caller, with other values.
+    before = Request(request.principal, request.action, request.resource, before.context)
+    left = applicable(policies, before)
+    assert decide(left, request).outcome == decide(policies, request).outcome
+    assert decide(left, request).source == decide(policies, request).source
 
 
 @given(ANY, REQUESTS, st.randoms())

@@ -16,7 +16,7 @@ from partita.server.http.connection import Connection
 from partita.server.http.hosts import Hosts
 from partita.server.http.listener import Listener
 from partita.server.http.messages import HttpRequest, Reply, Responses
-from partita.server.security.signatures import (
+from partita.server.security.authentication.signatures import (
     Verifier,
     canonical_query,
     derive_key,

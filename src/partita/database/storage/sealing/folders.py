@@ -10,16 +10,18 @@ import logging
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from signal import SIGHUP
 from typing import Final
 
 from partita.database.storage.lmdb import DATA_FILE
 from partita.database.storage.sealing.keyring import FILE_NAME, KeyFile, Keyring
-from partita.database.storage.sealing.master_keys import KeySource
+from partita.database.storage.sealing.master_keys import COMMAND, ENVIRONMENT, FILE, KeySource
 from partita.errors import PartitaError, StorageError
 
 logger = logging.getLogger(__name__)
 
-WATCH_SECONDS: Final = 1.0
+FILE_SECONDS: Final = 1.0
+COMMAND_SECONDS: Final = 300.0
 
 
 def keyring_of(folder: Path, source: KeySource) -> Keyring:
@@ -66,13 +68,18 @@ def _check_folder(folder: Path, source: KeySource) -> None:
 
 
 class KeyWatch:
-    """Looks after the file of keys: a new first key in it begins a rotation."""
+    """Looks for new keys: a new first key begins a rotation.
+
+    A file is looked at every second. A command is run again every few minutes, beside the loop, and
+    when the process gets SIGHUP. The environment of a process never changes.
+    """
 
     def __init__(self, source: KeySource, keyring: Keyring) -> None:
         self._source = source
         self._keyring = keyring
         self._state = self._found()
         self._watching: asyncio.TimerHandle | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     def watch(self, rotated: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -81,28 +88,44 @@ class KeyWatch:
             state = self._found()
             if state is not None and state != self._state:
                 self._state = state
-                try:
-                    self._take(rotated)
-                except PartitaError as error:
-                    logger.error("%s The encryption key stays as it was.", error)
-            self._watching = loop.call_later(WATCH_SECONDS, look)
+                self._ask(rotated)
+            self._watching = loop.call_later(FILE_SECONDS, look)
 
-        if self._source.path is not None:
+        def run_again() -> None:
+            self._ask(rotated)
+            self._watching = loop.call_later(COMMAND_SECONDS, run_again)
+
+        if self._source.kind == FILE:
             look()
+        elif self._source.kind == COMMAND:
+            self._watching = loop.call_later(COMMAND_SECONDS, run_again)
+        if self._source.kind != ENVIRONMENT:
+            loop.add_signal_handler(SIGHUP, self._ask, rotated)
 
     def stop(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
 
-    def _take(self, rotated: Callable[[], None]) -> None:
-        key = self._source.read()[0]
-        if not self._keyring.is_under(key):
+    def _ask(self, rotated: Callable[[], None]) -> None:
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._take(rotated))
+
+    async def _take(self, rotated: Callable[[], None]) -> None:
+        try:
+            key = (await asyncio.to_thread(self._source.read))[0]
+            if self._keyring.is_under(key):
+                return
             self._keyring.rotate(key)
-            logger.warning(
-                "Data is encrypted under the key %s from now on; what was there before follows.",
-                self._keyring.fingerprint,
-            )
-            rotated()
+        except PartitaError as error:
+            logger.error("%s The encryption key stays as it was.", error)
+            return
+        logger.warning(
+            "Data is encrypted under the key %s from now on; what was there before follows.",
+            self._keyring.fingerprint,
+        )
+        rotated()
 
     def _found(self) -> tuple[int, int, int] | None:
         if self._source.path is None:

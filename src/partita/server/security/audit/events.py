@@ -17,8 +17,8 @@ import msgspec
 
 from partita.errors import PartitaError
 from partita.server.http.messages import HttpRequest, HttpResponse
-from partita.server.security.callers import Caller
-from partita.server.security.directory import ACCOUNT_ID
+from partita.server.security.identities.callers import Caller
+from partita.server.security.identities.directory import ACCOUNT_ID
 
 VERSION: Final = "1.11"
 NAMES: Final = (

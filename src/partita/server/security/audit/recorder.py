@@ -21,7 +21,7 @@ from partita.server.security.audit.events import (
     named_in,
 )
 from partita.server.security.audit.log import AuditLog
-from partita.server.security.callers import Caller
+from partita.server.security.identities.callers import Caller
 
 SOURCES: Final = {
     b"DynamoDB_20120810": "dynamodb",
@@ -39,6 +39,8 @@ class Recorder:
     def __init__(self, log: AuditLog, sampled: Sequence[Sampled] = ()) -> None:
         self._log = log
         self._sampled = sampled
+        self._unrecorded: set[bytes] = set()
+        """Targets of requests for data, when none are asked for."""
 
     def recorded(
         self,
@@ -49,6 +51,9 @@ class Recorder:
     ) -> Reply | None:
         """What to reply with; None when the request has been refused already. `rest` is what is
         asked of a service whose protocol is REST."""
+        target = request.headers.get(b"x-amz-target", b"")
+        if rest is None and target in self._unrecorded:
+            return reply
         members: Any = None
         if rest is not None:
             source, asked = rest
@@ -56,7 +61,7 @@ class Recorder:
                 return reply
             operation, members = asked
         else:
-            service, _, name = request.headers.get(b"x-amz-target", b"").partition(b".")
+            service, _, name = target.partition(b".")
             found = SOURCES.get(service)
             if found is None or request.method != b"POST":
                 return reply
@@ -67,6 +72,8 @@ class Recorder:
         if is_data(operation):
             body = (members or named_in(request.body)) if self._sampled else None
             if not is_asked_for(self._sampled, body):
+                if rest is None and not self._sampled:
+                    self._unrecorded.add(target)
                 return reply
         else:
             body = members or _decoded(request.body)

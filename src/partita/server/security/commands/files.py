@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partita.errors import PartitaError
-from partita.server.security.callers import Callers
-from partita.server.security.directory import (
+from partita.server.security.identities.callers import Callers
+from partita.server.security.identities.directory import (
     FILE_NAME,
     Directory,
     changing,

@@ -11,13 +11,13 @@ import click
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.server.security.callers import Callers
 from partita.server.security.commands.files import changed, data_option, opened
 from partita.server.security.commands.users import read_text
-from partita.server.security.directory import Directory, check_name
-from partita.server.security.policies.attachment import attach as attach_policy
-from partita.server.security.policies.attachment import detach as detach_policy
-from partita.server.security.policies.attachment import holders
+from partita.server.security.identities.attachment import attach as attach_policy
+from partita.server.security.identities.attachment import detach as detach_policy
+from partita.server.security.identities.attachment import holders
+from partita.server.security.identities.callers import Callers
+from partita.server.security.identities.directory import Directory, check_name
 from partita.server.security.policies.documents import (
     IDENTITY,
     RESOURCE,

@@ -18,7 +18,7 @@ from partita.server.security.commands.files import (
     keyring_for,
     opened,
 )
-from partita.server.security.directory import (
+from partita.server.security.identities.directory import (
     FILE_NAME,
     SESSION_SECONDS_MAX,
     AccessKey,

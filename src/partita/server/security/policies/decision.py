@@ -12,11 +12,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from partita.server.security.policies.conditions import Condition, holds
-from partita.server.security.policies.documents import Policy, Principals, Statement
+from partita.server.security.policies.documents import Policy, Principals, Statement, policy_of
 from partita.server.security.policies.patterns import (
     Context,
     Unresolved,
     arn_matches,
+    has_variables,
     matches,
 )
 
@@ -164,6 +165,36 @@ def _resource_grant(group: Sequence[Policy], request: Request) -> tuple[Matched 
             if how.value > best[1].value and applies(statement, request):
                 best = (Matched(RESOURCE_POLICY, policy, statement), how)
     return best
+
+
+def applicable(policies: Policies, request: Request) -> Policies:
+    """The same without the statements that speak of another action, resource or caller, whatever
+    else such a request has: conditions and variables are left for each to meet."""
+    return Policies(
+        _speaking(policies.identity, request),
+        _speaking(policies.resource, request),
+        None if policies.boundary is None else _speaking(policies.boundary, request),
+        None if policies.session is None else _speaking(policies.session, request),
+    )
+
+
+def _speaking(group: Sequence[Policy], request: Request) -> tuple[Policy, ...]:
+    kept = []
+    for policy in group:
+        statements = tuple(one for one in policy.statements if _speaks(one, request))
+        if statements:
+            kept.append(policy_of(policy.name, policy.kind, statements))
+    return tuple(kept)
+
+
+def _speaks(statement: Statement, request: Request) -> bool:
+    if not action_fits(statement, request.lower_action):
+        return False
+    if not _principal_fits(statement, request.principal):
+        return False
+    if statement.has_variables and any(map(has_variables, statement.resources)):
+        return True
+    return resource_fits(statement, request)
 
 
 def applies(statement: Statement, request: Request) -> bool:

@@ -103,10 +103,13 @@ def parse(text: str, name: str, kind: str = IDENTITY) -> Policy:
         raise PolicyError(f"The policy has more than {RESOURCE_BYTES_MAX} bytes.", 1)
     if kind != RESOURCE and size > IDENTITY_CHARS_MAX:
         raise PolicyError(f"The policy has more than {IDENTITY_CHARS_MAX} characters.", 1)
+    return policy_of(name, kind, statements)
+
+
+def policy_of(name: str, kind: str, statements: tuple[Statement, ...]) -> Policy:
     denials = tuple(one for one in statements if one.is_deny)
-    return Policy(
-        name, kind, statements, denials, tuple(one for one in statements if not one.is_deny)
-    )
+    allowances = tuple(one for one in statements if not one.is_deny)
+    return Policy(name, kind, statements, denials, allowances)
 
 
 def parse_document(document: Mapping[str, Any], name: str, kind: str = IDENTITY) -> Policy:

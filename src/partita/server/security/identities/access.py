@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from partita.errors import PartitaError
-from partita.server.security.callers import Callers, Known
-from partita.server.security.directory import (
+from partita.server.security.identities.callers import Callers, Known
+from partita.server.security.identities.directory import (
     FILE_NAME,
     ROOT_KEY_ID,
     Directory,

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from partita.server.security.directory import new_id
+from partita.server.security.identities.directory import new_id
 
 SEAL_BYTES: Final = 32
 USER, ROLE = "user", "role"

@@ -7,21 +7,22 @@ S3's, never fit. Texts are those that AWS documents for signature errors, or tha
 
 from __future__ import annotations
 
-import hashlib
 import re
+from binascii import hexlify
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from hashlib import sha256
 from hmac import compare_digest
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from partita.errors import (
     IncompleteSignatureException,
     InvalidSignatureException,
-    UnrecognizedClientException,
 )
 from partita.server.dispatch import HEADER_PARTS
 from partita.server.http.messages import HttpRequest
+from partita.server.protocol.model import LAMBDA
 
 ALGORITHM: Final = b"AWS4-HMAC-SHA256"
 SIGNATURE: Final = b"Signature="
@@ -32,14 +33,19 @@ SCOPE_PARTS: Final = 5
 SCOPE_PART_CHARS_MAX: Final = 128
 """Ours: nobody's key, region or service is longer, and keys derived for them are kept."""
 CACHED_MAX: Final = 4096
-HEADS_MAX: Final = 64
+BEGUN_MAX: Final = 64
 PRESIGNED_SECONDS_MAX: Final = 604_800
+PRESIGNED: Final = (
+    *("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-SignedHeaders"),
+    "X-Amz-Signature",
+)
+"""What a presigned URL has."""
+EXPIRES_CHARS_MAX: Final = 10
 
 NO_MATCH: Final = (
     "The request signature we calculated does not match the signature you provided. Check your AWS "
     "Secret Access Key and signing method. Consult the service documentation for details."
 )
-UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 NOT_SIGNED: Final = "'{}' must be a 'SignedHeader' in the AWS Authorization."
 HOST: Final = "Host' or ':authority"
 
@@ -48,6 +54,7 @@ SIGNED_IF_THERE: Final = (
     b"x-partita-role",
 )
 """Headers that count here beside those that every signature covers."""
+SIGNED_FOR_LAMBDA: Final = (b"x-amz-client-context", b"x-amz-invocation-type", b"x-amz-log-type")
 
 _BASIC: Final = re.compile(rb"\d{8}T\d{6}Z")
 _PART: Final = re.compile(r"\s*(\w+)=([^\s,]*)\s*")
@@ -57,15 +64,15 @@ _UNRESERVED: Final = "-_.~"
 class Scope:
     """All of an Authorization header but the signature: the same for many requests of a client.
 
-    It also keeps what follows from it and is the same for many requests: the derived key, and the
-    canonical text of headers, once a signature with them has been found right.
+    It also keeps what follows from it and is the same for many requests: the derived key, and what
+    has been hashed of them, once a signature with these headers has been found right.
     """
 
     __slots__ = (
         "access_key_id",
         "addresses",
+        "begun",
         "day",
-        "heads",
         "joined_names",
         "key",
         "names",
@@ -87,32 +94,64 @@ class Scope:
         self.names = names
         """Of the signed headers."""
         self.joined_names = b";".join(names)
-        self.unsigned = tuple(name for name in SIGNED_IF_THERE if name not in names)
+        counting = SIGNED_IF_THERE + (SIGNED_FOR_LAMBDA if service == LAMBDA else ())
+        self.unsigned = tuple(name for name in counting if name not in names)
         self.secret = ""
         self.key: SigningKey | None = None
         """Derived from the secret."""
         self.addresses: set[str] = set()
         """Where right signatures came from."""
-        self.heads: dict[tuple[bytes | None, ...], bytes] = {}
-        """By the values of the signed headers."""
+        self.begun: dict[tuple[bytes, tuple[bytes | None, ...]], Begun] = {}
+        """By the date, and the values of the signed headers."""
+
+    def signing_key(self, secret: str) -> SigningKey:
+        key = self.key
+        if key is None or self.secret != secret:
+            key = SigningKey(derive_key(secret, self.day, self.region, self.service))
+            self.key, self.secret = key, secret
+            self.begun.clear()
+        return key
 
 
 class SigningKey:
-    """An HMAC whose key has been taken in already: half the work of every signature."""
+    """An HMAC whose key has been hashed already: half the work of every signature."""
 
-    __slots__ = ("_inner", "_outer")
+    __slots__ = ("inner", "outer")
 
     def __init__(self, key: bytes) -> None:
         padded = key.ljust(64, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+        self.inner = sha256(bytes(byte ^ 0x36 for byte in padded))
+        self.outer = sha256(bytes(byte ^ 0x5C for byte in padded))
 
     def sign(self, text: bytes) -> bytes:
-        inner = self._inner.copy()
+        inner = self.inner.copy()
         inner.update(text)
-        outer = self._outer.copy()
+        outer = self.outer.copy()
         outer.update(inner.digest())
         return outer.digest()
+
+
+class Begun:
+    """A signature of which only the body is missing: the rest has been hashed already."""
+
+    __slots__ = ("_head", "_outer", "_to_sign")
+
+    def __init__(self, head: bytes, to_sign: bytes, key: SigningKey) -> None:
+        """`head` is the canonical request up to the hash of its body, `to_sign` the string to sign
+        up to the hash of that."""
+        self._head = sha256(head)
+        self._to_sign = key.inner.copy()
+        self._to_sign.update(to_sign)
+        self._outer = key.outer
+
+    def signature(self, body_hash: bytes) -> bytes:
+        request = self._head.copy()
+        request.update(body_hash)
+        inner = self._to_sign.copy()
+        inner.update(hexlify(request.digest()))
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return hexlify(outer.digest())
 
 
 class Verifier:
@@ -158,33 +197,30 @@ class Verifier:
         moment = self._moment(date)
         if not -SKEW_SECONDS <= now - moment <= seconds_max:
             raise InvalidSignatureException(_out_of_time(moment, now, seconds_max))
-        if date[:8] + b"/" != scope.text[:9]:
-            raise InvalidSignatureException(_other_day(scope, date))
         headers = request.headers
+        values = tuple(map(headers.get, scope.names))
+        key = scope.signing_key(secret)
+        is_usual = request.target == b"/" and request.method == b"POST"
+        known = scope.begun.get((date, values)) if is_usual else None
+        if known is None and date[:8] + b"/" != scope.text[:9]:
+            raise InvalidSignatureException(_other_day(scope, date))
         for name in scope.unsigned:
             if name in headers:
                 raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
-        is_usual = request.target == b"/" and request.method == b"POST"
-        values = tuple(map(headers.get, scope.names))
-        head = scope.heads.get(values) if is_usual else None
-        if head is None:
+        begun = known
+        if begun is None:
             head = canonical_head(request, scope, values, query)
-        body_hash = hashlib.sha256(body).hexdigest().encode()
-        digest = hashlib.sha256(head + body_hash).hexdigest().encode()
-        key = scope.key
-        if key is None or scope.secret != secret:
-            key = SigningKey(derive_key(secret, scope.day, scope.region, scope.service))
-        expected = key.sign(b"%b\n%b\n%b\n%b" % (ALGORITHM, date, scope.text, digest))
-        if not compare_digest(expected.hex().encode(), signature):
+            begun = Begun(head, b"%b\n%b\n%b\n" % (ALGORITHM, date, scope.text), key)
+        body_hash = hexlify(sha256(body).digest())
+        if not compare_digest(begun.signature(body_hash), signature):
             raise InvalidSignatureException(NO_MATCH)
         claimed = headers.get(b"x-amz-content-sha256")
         if claimed is not None and claimed != body_hash:
             raise InvalidSignatureException(NO_MATCH)
-        scope.key, scope.secret = key, secret
-        if is_usual and claimed is None:
-            if len(scope.heads) >= HEADS_MAX:
-                scope.heads.clear()
-            scope.heads[values] = head
+        if known is None and is_usual and claimed is None:
+            if len(scope.begun) >= BEGUN_MAX:
+                scope.begun.clear()
+            scope.begun[date, values] = begun
 
     def forget(self) -> None:
         """When secrets have changed."""
@@ -204,7 +240,7 @@ class Verifier:
 def derive_key(secret: str, day: str, region: str, service: str) -> bytes:
     key = f"AWS4{secret}".encode()
     if len(key) > 64:
-        key = hashlib.sha256(key).digest()
+        key = sha256(key).digest()
     for part in (day, region, service, TERMINATOR):
         key = SigningKey(key).sign(part.encode())
     return key
@@ -260,12 +296,10 @@ def _canonical_path(target: bytes) -> bytes:
 
 
 def request_date(headers: dict[bytes, bytes]) -> bytes:
-    """When a request says that it was signed, in the basic format of ISO 8601."""
+    """When a request says that it was signed; `verify` looks at the form of what is returned."""
     date = headers.get(b"x-amz-date")
     if date is not None:
-        if _BASIC.fullmatch(date):
-            return date
-        raise IncompleteSignatureException(_no_date(date))
+        return date
     date = headers.get(b"date", b"")
     if _BASIC.fullmatch(date):
         return date
@@ -309,6 +343,46 @@ def parse(authorization: bytes) -> tuple[Scope, bytes]:
             )
     scope = scope_of(parts["Credential"], parts["SignedHeaders"])
     return scope, parts["Signature"].encode("latin-1")
+
+
+class Presigned(NamedTuple):
+    """What the query of a presigned URL says of its signature."""
+
+    scope: Scope
+    signature: bytes
+    date: bytes
+    seconds: int
+    """It is good for so many."""
+    token: bytes | None
+
+
+def parse_query(target: bytes) -> Presigned:
+    text = target.partition(b"?")[2].decode("latin-1")
+    parameters = dict(parse_qsl(text, keep_blank_values=True))
+    missing = [name for name in PRESIGNED if name not in parameters]
+    if missing:
+        raise IncompleteSignatureException(
+            f"AWS query-string parameters must include '{missing[0]}'."
+        )
+    token = parameters.get("X-Amz-Security-Token")
+    if not all(parameters[name].isascii() for name in PRESIGNED) or not (token or "").isascii():
+        raise IncompleteSignatureException("AWS query-string parameters are ASCII.")
+    algorithm = parameters["X-Amz-Algorithm"].encode()
+    if algorithm != ALGORITHM:
+        raise IncompleteSignatureException(unsupported(algorithm))
+    seconds = parameters.get("X-Amz-Expires", "")
+    is_number = seconds.isascii() and seconds.isdigit() and len(seconds) < EXPIRES_CHARS_MAX
+    if not is_number or int(seconds) > PRESIGNED_SECONDS_MAX:
+        raise IncompleteSignatureException(
+            f"X-Amz-Expires is a number of seconds up to {PRESIGNED_SECONDS_MAX}."
+        )
+    return Presigned(
+        scope_of(parameters["X-Amz-Credential"], parameters["X-Amz-SignedHeaders"]),
+        parameters["X-Amz-Signature"].encode(),
+        parameters["X-Amz-Date"].encode(),
+        int(seconds),
+        None if token is None else token.encode(),
+    )
 
 
 def unsupported(algorithm: bytes) -> str:
@@ -358,11 +432,9 @@ def check_service(scope: Scope, service: str) -> None:
         )
 
 
-def unknown_key() -> UnrecognizedClientException:
-    return UnrecognizedClientException(UNKNOWN_KEY)
-
-
 def _seconds(date: bytes) -> float:
+    if not _BASIC.fullmatch(date):
+        raise IncompleteSignatureException(_no_date(date))
     try:
         return datetime.strptime(date.decode(), BASIC_FORMAT).replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):

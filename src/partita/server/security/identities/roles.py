@@ -15,12 +15,12 @@ import orjson
 from partita.client.services import ROLE_HEADER
 from partita.errors import AccessDeniedException, SerializationException
 from partita.server.protocol import codec
-from partita.server.security.callers import Caller, Callers, role_arn
+from partita.server.security.identities.callers import Caller, Callers, role_arn
+from partita.server.security.identities.sessions import ROLE, Session
 from partita.server.security.policies.decision import Request, applies
 from partita.server.security.policies.documents import TRUST, parse_document
 from partita.server.security.policies.patterns import Context
 from partita.server.security.rights.needs import Need
-from partita.server.security.sessions import ROLE, Session
 
 HEADER: Final = ROLE_HEADER.lower().encode()
 CHECK, SESSION = b"PartitaRights.Check", b"PartitaRights.Session"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.server.security.directory import Directory, find_user
+from partita.server.security.identities.directory import Directory, find_user
 
 KINDS: Final = {"user": "users", "group": "groups", "role": "roles"}
 

@@ -26,15 +26,16 @@ from partita.errors import (
     ThrottlingException,
     UnrecognizedClientException,
 )
-from partita.server.dispatch import check_credentials
 from partita.server.http.messages import HttpRequest, HttpResponse
-from partita.server.security.callers import Caller, role_arn
-from partita.server.security.directory import (
+from partita.server.security.identities.callers import Caller, role_arn
+from partita.server.security.identities.directory import (
     ACCOUNT_ID,
     SESSION_SECONDS_MAX,
     SESSION_SECONDS_MIN,
     Role,
 )
+from partita.server.security.identities.roles import ROLE_ARN
+from partita.server.security.identities.sessions import ROLE, USER, Issued
 from partita.server.security.policies.decision import (
     Policies,
     Request,
@@ -48,17 +49,6 @@ from partita.server.security.policies.documents import (
     parse_document,
 )
 from partita.server.security.rights.needs import Need
-from partita.server.security.roles import ROLE_ARN
-from partita.server.security.sessions import ROLE, USER, Issued
-from partita.server.security.signatures import (
-    ALGORITHM,
-    PRESIGNED_SECONDS_MAX,
-    Verifier,
-    canonical_query,
-    check_service,
-    scope_of,
-    unsupported,
-)
 
 if TYPE_CHECKING:
     from partita.server.security.gate import Gate
@@ -71,13 +61,6 @@ TOKEN_SECONDS, TOKEN_SECONDS_MAX = 43_200, 129_600
 ROLE_SECONDS: Final = 3600
 POLICY_CHARS_MAX: Final = 2048
 _SESSION_NAME: Final = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
-
-PRESIGNED: Final = (
-    *("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-SignedHeaders"),
-    "X-Amz-Signature",
-)
-"""What a presigned URL has."""
-EXPIRES_CHARS_MAX: Final = 10
 
 Parameters = Mapping[str, str]
 Answer = Mapping[str, Any]
@@ -124,11 +107,11 @@ class Answered:
         self.response = HttpResponse(500)
 
 
-def answer(gate: Gate, verifier: Verifier, request: HttpRequest) -> Answered:
+def answer(gate: Gate, request: HttpRequest) -> Answered:
     request_id = str(uuid4())
     answered = Answered()
     try:
-        answered.response = _respond(gate, verifier, request, request_id, answered)
+        answered.response = _respond(gate, request, request_id, answered)
     except DynamoDBError as error:
         if isinstance(error, StsError):
             code, status = error.sts_code, error.sts_status
@@ -140,20 +123,13 @@ def answer(gate: Gate, verifier: Verifier, request: HttpRequest) -> Answered:
     return answered
 
 
-def _respond(
-    gate: Gate, verifier: Verifier, request: HttpRequest, request_id: str, answered: Answered
-) -> HttpResponse:
+def _respond(gate: Gate, request: HttpRequest, request_id: str, answered: Answered) -> HttpResponse:
     parameters = answered.parameters = _parameters(request)
     action = answered.action = parameters.get("Action", "")
     if request.method == b"POST":
         caller = gate.authenticate_for(request, SERVICE)
     else:
-        gate.limits.check_unknown(request.peer.address if request.peer else "")
-        try:
-            caller = _presigned(gate, verifier, request, parameters)
-        except (InvalidSignatureException, UnrecognizedClientException):
-            gate.limits.note_failure(request.peer.address if request.peer else "")
-            raise
+        caller = gate.authenticate_query(request, SERVICE)
     answered.caller = caller
     operation = OPERATIONS.get(action)
     version = parameters.get("Version", VERSION)
@@ -173,48 +149,6 @@ def _parameters(request: HttpRequest) -> Parameters:
         return dict(parse_qsl(text.decode(), keep_blank_values=True, max_num_fields=200))
     except ValueError:
         raise StsError("MalformedInput", "The request is not a form.") from None
-
-
-def _presigned(
-    gate: Gate, verifier: Verifier, request: HttpRequest, parameters: Parameters
-) -> Caller:
-    """Who signed a URL, which is good for as long as it says."""
-    check_credentials(request)
-    missing = [name for name in PRESIGNED if name not in parameters]
-    if missing:
-        raise IncompleteSignatureException(
-            f"AWS query-string parameters must include '{missing[0]}'."
-        )
-    if not all(parameters[name].isascii() for name in PRESIGNED):
-        raise IncompleteSignatureException("AWS query-string parameters are ASCII.")
-    algorithm = parameters["X-Amz-Algorithm"].encode()
-    if algorithm != ALGORITHM:
-        raise IncompleteSignatureException(unsupported(algorithm))
-    scope = scope_of(parameters["X-Amz-Credential"], parameters["X-Amz-SignedHeaders"])
-    check_service(scope, SERVICE)
-    seconds = parameters.get("X-Amz-Expires", "")
-    is_number = seconds.isascii() and seconds.isdigit() and len(seconds) < EXPIRES_CHARS_MAX
-    if not is_number or int(seconds) > PRESIGNED_SECONDS_MAX:
-        raise IncompleteSignatureException(
-            f"X-Amz-Expires is a number of seconds up to {PRESIGNED_SECONDS_MAX}."
-        )
-    now = time()
-    token = parameters.get("X-Amz-Security-Token")
-    secret, caller = gate.callers.find(
-        scope.access_key_id, None if token is None else token.encode(), now
-    )
-    verifier.verify(
-        scope,
-        parameters["X-Amz-Signature"].encode(),
-        secret,
-        parameters["X-Amz-Date"].encode(),
-        request,
-        request.body,
-        now,
-        canonical_query(request.target, without="X-Amz-Signature"),
-        int(seconds),
-    )
-    return caller
 
 
 # Operations

@@ -6,27 +6,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from partita.errors import ExpiredTokenException, PartitaError
-from partita.server.security.directory import ACCOUNT_ID, ROOT, Directory, Role, User
-from partita.server.security.policies.decision import Policies, Principal
+from partita.database.tables.schema import ResourcePolicy
+from partita.errors import ExpiredTokenException, PartitaError, UnrecognizedClientException
+from partita.server.security.identities.directory import ACCOUNT_ID, ROOT, Directory, Role, User
+from partita.server.security.identities.sessions import USER, Session, SessionSeal
+from partita.server.security.policies.decision import Policies, Principal, Request, applicable
 from partita.server.security.policies.documents import (
     IDENTITY,
+    RESOURCE,
     Policy,
     parse_cached,
     parse_document,
 )
 from partita.server.security.policies.managed import MANAGED
-from partita.server.security.sessions import USER, Session, SessionSeal
-from partita.server.security.signatures import unknown_key
 
+UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 EXPIRED_TOKEN: Final = "The security token included in the request is expired"
 SESSIONS_MAX: Final = 4096
+APPLICABLE_MAX: Final = 1024
 
 
 class Caller:
     """One who may sign requests, with the policies that count for them."""
 
-    __slots__ = ("access_key_id", "keys", "kind", "policies", "principal", "session", "user_id")
+    __slots__ = (
+        "_applicable",
+        "access_key_id",
+        "keys",
+        "kind",
+        "policies",
+        "principal",
+        "session",
+        "user_id",
+    )
 
     def __init__(
         self,
@@ -57,10 +69,28 @@ class Caller:
         if session is not None:
             issued = datetime.fromtimestamp(session.issued_at, UTC)
             self.keys["aws:tokenissuetime"] = (issued.strftime("%Y-%m-%dT%H:%M:%SZ"),)
+        self._applicable: dict[tuple[str, str], tuple[ResourcePolicy | None, Policies]] = {}
 
     @property
     def arn(self) -> str:
         return self.principal.arn
+
+    def applicable(self, asked: Request, of_resource: ResourcePolicy | None) -> Policies:
+        """The statements that can count for an action on a resource, which are the same for many
+        requests. Whether they do is decided for each."""
+        place = asked.action, asked.resource
+        found = self._applicable.get(place)
+        if found is not None and found[0] is of_resource:
+            return found[1]
+        policies = self.policies
+        if of_resource is not None:
+            parsed = parse_cached(of_resource.document, asked.resource, RESOURCE)
+            policies = policies._replace(resource=(parsed,))
+        narrowed = applicable(policies, asked)
+        if len(self._applicable) >= APPLICABLE_MAX:
+            self._applicable.clear()
+        self._applicable[place] = of_resource, narrowed
+        return narrowed
 
 
 Known = tuple[str, Caller]
@@ -190,6 +220,10 @@ class Callers:
         if found is None:
             raise PartitaError(f"There is no policy {name}; `partita policies list` shows all.")
         return found
+
+
+def unknown_key() -> UnrecognizedClientException:
+    return UnrecognizedClientException(UNKNOWN_KEY)
 
 
 def role_arn(name: str) -> str:

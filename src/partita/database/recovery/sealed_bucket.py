@@ -1,0 +1,38 @@
+"""A bucket that is a folder, as a server with an encryption key uses it: what it writes is sealed,
+and what it reads may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from partita.database.recovery.buckets import Bucket, BucketError
+from partita.database.storage.sealing.cipher import NotSealedHere
+from partita.database.storage.sealing.objects import is_sealed, open_object, seal_object
+
+
+class SealedBucket:
+    def __init__(self, bucket: Bucket, read_keys: Callable[[], Sequence[bytes]]) -> None:
+        """`read_keys` gives the server's, the one that seals first; it may take a while."""
+        self._bucket = bucket
+        self._keys = cache(read_keys)
+
+    def put(self, key: str, content: bytes) -> None:
+        self._bucket.put(key, seal_object(self._keys()[0], key, content))
+
+    def get(self, key: str) -> bytes:
+        content = self._bucket.get(key)
+        if not is_sealed(content):
+            return content
+        try:
+            return open_object(self._keys(), key, content)
+        except NotSealedHere as error:
+            raise BucketError("S3Error", f"{key} cannot be opened. {error}") from None
+
+    def read(self, key: str, start: int, length: int) -> bytes:
+        """Some bytes of an object, which is opened as a whole."""
+        return self.get(key)[start : start + length]
+
+    def keys(self, prefix: str) -> list[str]:
+        return self._bucket.keys(prefix)

@@ -1,0 +1,153 @@
+"""The data of a folder that is not encrypted, under the storage keys of one that is.
+
+Each table gets a secret, and a keyed hash takes the place of its partition keys: in items, index
+entries, expiries and item collections. Shards of a stream share the hashes of partition keys, so an
+open stream ends, as if it had been disabled, and another begins. All else stays as it is. What a
+background job would remove, and the records of backups, which lie in an archive of their own, are
+left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from partita.clock import Clock
+from partita.database.changes import layout as change_layout
+from partita.database.changes.streams import all_streams, close_stream, open_stream
+from partita.database.events import layout as event_layout
+from partita.database.events.streams import EventStreams
+from partita.database.item.keys import keyed_partition
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.write_batch import LatestState, WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.catalog import Catalog, next_table_number
+from partita.database.tables.indexes import entry_of
+from partita.database.tables.schema import CREATING, DELETING, Table
+from partita.database.tables.stored import unpack
+from partita.errors import StorageError
+
+Pair = tuple[bytes, bytes]
+
+UNCHANGED: Final = (
+    *(layout.NUMBERS_KEY, layout.TOKENS, layout.TOKEN_TIMES),
+    *(change_layout.STREAMS, event_layout.STREAMS),
+)
+OF_STREAMS: Final = (
+    *(change_layout.SEQUENCES, change_layout.CHECKPOINTS, change_layout.CHANGES),
+    *(event_layout.TAILS, event_layout.RECORDS),
+)
+"""Spaces whose keys go on with the number of a stream."""
+_NUMBER_BYTES: Final = 4
+
+
+def check_rekeying(snapshot: Snapshot) -> None:
+    """Refuse what would not be the same under other keys."""
+    for table in Catalog(snapshot):
+        for index in table.indexes:
+            if index.status == CREATING:
+                raise StorageError(
+                    f"The index {index.name} of table {table.name} is being filled: start the "
+                    "server, and stop it when the index is ACTIVE."
+                )
+        if table.capture is not None:
+            raise StorageError(
+                f"Changes of table {table.name} go to a Kinesis stream: disable that with "
+                "DisableKinesisStreamingDestination, and enable it again afterwards."
+            )
+
+
+class _Ended(LatestState):
+    """A folder that nobody writes to any more."""
+
+    def __init__(self, snapshot: Snapshot, clock: Clock) -> None:
+        super().__init__(clock)
+        self._snapshot = snapshot
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._snapshot.get(key)
+
+    def is_held(self, key: bytes) -> bool:
+        return False
+
+
+def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes], clock: Clock) -> Iterator[Pair]:
+    changes = WriteBatch(_Ended(snapshot, clock))
+    for space in UNCHANGED:
+        yield from snapshot.range(space, prefix_end(space))
+    numbers = [stream.number for stream in all_streams(snapshot)]
+    numbers += [stream.number for stream in EventStreams(snapshot)]
+    for space in OF_STREAMS:
+        for number in numbers:
+            prefix = space + number.to_bytes(_NUMBER_BYTES, "big")
+            yield from snapshot.range(prefix, prefix_end(prefix))
+    for table in Catalog(snapshot):
+        # Its past is in the archive that stays behind.
+        secret = msgspec.structs.replace(
+            _with_new_stream(changes, table),
+            key_secret=new_secret(),
+            recovery=None,
+            destinations=(),
+        )
+        yield layout.catalog_key(table.name), msgspec.json.encode(secret)
+        for index_number in (0, *(index.number for index in table.indexes)):
+            key = layout.statistics_key(table.number, index_number)
+            counts = snapshot.get(key)
+            if counts is not None:
+                yield key, counts
+        yield from _items(snapshot, table, secret)
+        yield from _collections(snapshot, table, secret)
+        yield from _expiries(snapshot, table, secret)
+    for key, value in changes.changes.items():
+        assert value is not None
+        yield key, value
+
+
+def _with_new_stream(changes: WriteBatch, table: Table) -> Table:
+    if table.stream is None or table.stream_view_type is None:
+        return table
+    close_stream(changes, table.name, table.stream)
+    stream = open_stream(
+        changes,
+        next_table_number(changes),
+        table.name,
+        table.stream_view_type,
+        table.key_names,
+        changes.now(),
+        is_from_the_start=False,
+        partitions=len(table.stream.shards),
+    )
+    return msgspec.structs.replace(table, stream=stream, stream_label=stream.label)
+
+
+def _items(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:
+    """Items, and their entries in indexes."""
+    prefix = layout.items_prefix(table.number)
+    for _, value in snapshot.range(prefix, prefix_end(prefix)):
+        stored = unpack(value)
+        key = layout.item_key(secret, stored.item)
+        yield key, value
+        for index in secret.indexes:
+            if index.status == DELETING:
+                continue
+            entry = entry_of(secret, index, stored, layout.place_of(key))
+            if entry is not None:
+                yield entry.key, entry.value
+
+
+def _collections(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:
+    prefix = layout.collections_prefix(table.number)
+    for key, value in snapshot.range(prefix, prefix_end(prefix)):
+        yield prefix + keyed_partition(secret.key_secret, (key[len(prefix) :],)), value
+
+
+def _expiries(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:
+    prefix = layout.expiries_prefix(table)
+    for key, value in snapshot.range(prefix, prefix_end(prefix)):
+        place = layout.expiry_place(key)
+        item = snapshot.get(layout.item_key_at(table, place))
+        if item is not None:
+            new_place = layout.place_of(layout.item_key(secret, unpack(item).item))
+            yield key[: -len(place)] + new_place, value
