@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -42,6 +43,8 @@ from partita.registry import (
     rights,
 )
 from partita.server.companions import Companion
+from partita.server.copying import TARGET as COPYING
+from partita.server.copying import Copies
 from partita.server.dispatch import Dispatcher
 from partita.server.frames import Start
 from partita.server.http import lifecycle
@@ -164,7 +167,7 @@ def serve(
             "Partita does not encrypt what it keeps in PostgreSQL: leave --encryption-key out and "
             "encrypt the disk of the database."
         )
-    keyring = _keyring(data, encryption_key)
+    keyring = open_keyring(data, encryption_key)
     if data is not None and keyring is not None and keyring.is_new:
         _begin(data, keyring)
     access, keys = _access(data, users, keyring) if auth else (None, {})
@@ -185,7 +188,7 @@ def serve(
                 RESPONSE_CACHE_BYTES if response_cache_bytes is None else response_cache_bytes
             )
             engine = open_engine(data, durable=durable)
-            served = _embedded(engine, options, keyring, encryption_key)
+            served = _embedded(engine, options, keyring, encryption_key, data)
             served.database.service.is_kept = data is not None
         else:
             served = await _shared(storage, options)
@@ -236,6 +239,7 @@ def serve(
             companions={
                 STEP_FUNCTIONS: LedCompanion(peers, STATES),
                 **_administration(access, data),
+                **served.companions,
             },
             hosts=hosts,
             rest=LedCompanion(peers, LAMBDA),
@@ -307,18 +311,25 @@ class Served(NamedTuple):
     """The server whose companions answer."""
     kept: str = ""
     """Where its data is, if it is not in a folder."""
+    companions: Mapping[bytes, Copies] = MappingProxyType({})
+    """Who answers for the database itself."""
 
 
 def _embedded(
-    engine: Engine, options: dict[str, Any], keyring: Keyring | None, source: KeySource | None
+    engine: Engine,
+    options: dict[str, Any],
+    keyring: Keyring | None,
+    source: KeySource | None,
+    data: Path | None,
 ) -> Served:
     loop = asyncio.get_running_loop()
+    files = options["archive"]
     if keyring is not None:
         # A new key counts from now on, when nobody else has the folder.
         keyring.begin()
-        engine = options["sealed"] = _sealed(engine, keyring)
+        engine = options["sealed"] = sealed_engine(engine, keyring)
         if options["archive"] is not None:
-            options["archive"] = _sealed_archive(options["archive"], keyring)
+            options["archive"] = sealed_archive(options["archive"], keyring)
     background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
     database = Database(
         engine,
@@ -351,7 +362,23 @@ def _embedded(
         background.shutdown(cancel_futures=True)
         database.close()
 
-    return Served(database, operations, close, lambda: ALONE)
+    return Served(
+        database,
+        operations,
+        close,
+        lambda: ALONE,
+        companions={COPYING: _copies(database, files, keyring, data)},
+    )
+
+
+def _copies(
+    database: Database, files: Archive | None, keyring: Keyring | None, data: Path | None
+) -> Copies:
+    assert database.service.recovery is not None
+    if keyring is None or data is None:
+        return Copies(database, files or database.service.recovery.archive, lambda plain: plain)
+    assert files is not None
+    return Copies(database, files, lambda plain: sealed_archive(plain, keyring), data / KEYRING)
 
 
 async def _shared(url: str, options: dict[str, Any]) -> Served:
@@ -453,7 +480,7 @@ def _console(
 # Security: imported where it is asked for, since most servers start without it.
 
 
-def _keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
+def open_keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
     """The keys of an encrypted folder; without one, nobody is to take it for another."""
     if source is None:
         if data is not None and os.path.exists(data / KEYRING):
@@ -477,13 +504,13 @@ def _begin(folder: Path, keyring: Keyring) -> None:
     begin(folder, keyring)
 
 
-def _sealed(engine: Engine, keyring: Keyring) -> SealedEngine:
+def sealed_engine(engine: Engine, keyring: Keyring) -> SealedEngine:
     from partita.database.storage.sealing.engine import SealedEngine
 
     return SealedEngine(engine, keyring)
 
 
-def _sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
+def sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
     from partita.database.storage.sealing.archive import SealedArchive
 
     return SealedArchive(archive, keyring)
@@ -590,12 +617,12 @@ def _service_caller(service: str, access_key_id: str) -> Caller:
 
 def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | None = None) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
-    keyring = _keyring(data, encryption_key) if data.is_dir() else None
+    keyring = open_keyring(data, encryption_key) if data.is_dir() else None
     archive: Archive = FolderArchive(data / RECOVERY)
     if keyring is not None:
-        archive = _sealed_archive(archive, keyring)
+        archive = sealed_archive(archive, keyring)
     with opened_for_reading(data) as snapshot:
-        return _check(snapshot, say, keyring, archive)
+        return check_snapshot(snapshot, say, keyring, archive)
 
 
 def check_storage(url: str, say: Callable[[str], None]) -> bool:
@@ -603,7 +630,7 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
     from partita.database.shared.stored_snapshot import stored_snapshot
 
     with stored_snapshot(url) as snapshot:
-        return _check(snapshot, say)
+        return check_snapshot(snapshot, say)
 
 
 def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
@@ -627,7 +654,7 @@ def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
     return check_storage(target, say) if is_url(target) else check(Path(target), say)
 
 
-def _check(
+def check_snapshot(
     snapshot: Snapshot,
     say: Callable[[str], None],
     keyring: Keyring | None = None,

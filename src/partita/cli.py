@@ -20,6 +20,8 @@ PORT = 8000
 DATA = Path("partita-data")
 TRANSIENT_SECONDS = 1.0
 DURABLE, RELAXED = "durable", "relaxed"
+COPIES = "backups"
+"""What a folder of backups has, and a data folder has not."""
 CAPACITY_MODES = ("off", "observe", "enforce")
 ENDPOINT = f"http://{HOST}:{PORT}"
 FORM = "compiled" if compiled.is_used() else "plain Python"
@@ -45,11 +47,18 @@ def main() -> None:
 LATE = {
     "audit": "partita.server.security.commands.audit:audit",
     "keys": "partita.server.security.commands.keys:keys",
+    "backup": "partita.backups.commands:backup",
     "console": "partita.console.commands:console",
+    "diff": "partita.exchange.commands:diff",
+    "export": "partita.exchange.commands:export_command",
+    "import": "partita.exchange.commands:import_command",
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
     "policies": "partita.server.security.commands.policies:policies",
+    "query": "partita.exchange.commands:query",
+    "restore": "partita.backups.commands:restore_command",
+    "scan": "partita.exchange.commands:scan",
     "storage": "partita.storage_commands:storage",
     "users": "partita.server.security.commands.users:users",
     "workflow": "partita.workflows.commands:workflow",
@@ -345,14 +354,19 @@ def serve(
     help="Of an encrypted folder: file:PATH, env:NAME or command:LINE.",
 )
 def check(data: Path, encryption_key: str | None) -> None:
-    """Verify a data folder that is not being served.
+    """Verify a data folder that is not being served, or the backups of a folder.
 
     Exits with 0 when all is well, 1 when something is wrong, 2 when DIR cannot be opened.
     """
     from partita import assembly
 
     try:
-        is_well = assembly.check(data, click.echo, _key_source(encryption_key))
+        if (data / COPIES).is_dir():
+            from partita.backups.restoring import check_all
+
+            is_well = check_all(data, click.echo, _key_source(encryption_key))
+        else:
+            is_well = assembly.check(data, click.echo, _key_source(encryption_key))
     except PartitaError as error:
         click.echo(f"partita: {error}", err=True)
         sys.exit(2)

@@ -77,7 +77,7 @@ def _back_up(
     progress = Progress("copied", what="keys")
 
     async def run() -> Taken:
-        client = Client(endpoint)
+        client = Client(endpoint, tries=3)
         try:
             return await take(client, target, progress.add)
         finally:

@@ -6,14 +6,15 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from partita import assembly
 from partita.database.copies.contents import snapshot_of
-from partita.database.copies.copies import FILES, Copy, get_copy
+from partita.database.copies.copies import FILES, Copy, copy_names, get_copy
 from partita.database.copies.places import below
 from partita.database.copies.restoring import Progress, Seal, write_files, write_pairs
-from partita.database.storage.archive import Archive
+from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
 from partita.errors import PartitaError
@@ -58,7 +59,7 @@ def _restore(
     if copy.keyring is not None:
         (folder / assembly.KEYRING).write_bytes(copy.keyring)
     # Whoever has no key for it is told so.
-    keyring = assembly.keyring_of(folder, key)
+    keyring = assembly.open_keyring(folder, key)
     seal = sealing(keyring)
     engine: Engine = LmdbEngine(folder, durable=False)
     try:
@@ -75,7 +76,7 @@ def check(source: Archive, name: str, key: KeySource | None, say: Say, scratch: 
     copy = get_copy(source, name)
     if copy.keyring is not None:
         (scratch / assembly.KEYRING).write_bytes(copy.keyring)
-    seal = sealing(assembly.keyring_of(scratch, key if copy.keyring is not None else None))
+    seal = sealing(assembly.open_keyring(scratch, key if copy.keyring is not None else None))
     snapshot = snapshot_of(seal(source), copy)
     return assembly.check_snapshot(snapshot, say, archive=seal(below(source, FILES)))
 
@@ -84,3 +85,14 @@ def sealing(keyring: Keyring | None) -> Seal:
     if keyring is None:
         return lambda archive: archive
     return lambda archive: assembly.sealed_archive(archive, keyring)
+
+
+def check_all(folder: Path, say: Say, key: KeySource | None) -> bool:
+    """The same for all copies of a folder."""
+    source = FolderArchive(folder)
+    is_well = True
+    for name in copy_names(source):
+        say(f"{name}:")
+        with TemporaryDirectory(prefix="partita-") as scratch:
+            is_well = check(source, name, key, say, Path(scratch)) and is_well
+    return is_well

@@ -116,7 +116,11 @@ class Copies:
     async def list_files(self, asked: Asked) -> HttpResponse:
         source = self._source(asked)
         names = await asyncio.to_thread(source.list_files)
-        answer = {"Stamp": source.end, "Files": names, "CreatedAt": self._database.service.clock()}
+        answer: dict[str, Any] = {
+            "Stamp": source.end,
+            "Files": names,
+            "CreatedAt": self._database.service.clock(),
+        }
         if self._keyring is not None:
             # After all keys were read: those of a table that is new are in it.
             content = await asyncio.to_thread(self._keyring.read_bytes)

@@ -61,7 +61,10 @@ def put_copy(target: Archive, copy: Copy) -> str:
 
 def get_copy(source: Archive, name: str) -> Copy:
     content = source.get(COPIES + name)
-    if crc32(content[CHECKSUM_BYTES:]).to_bytes(CHECKSUM_BYTES, "little") != content[:CHECKSUM_BYTES]:
+    if (
+        crc32(content[CHECKSUM_BYTES:]).to_bytes(CHECKSUM_BYTES, "little")
+        != content[:CHECKSUM_BYTES]
+    ):
         raise damaged(COPIES + name)
     try:
         copy = _decode(content[CHECKSUM_BYTES:])
