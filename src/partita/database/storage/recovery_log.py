@@ -35,7 +35,9 @@ PREFIX_BYTES: Final = 5
 MICROSECONDS: Final = 1_000_000
 BLOCK_BYTES: Final = 256 << 10
 FILE_BYTES: Final = 8 << 20
-"""A log file that has grown beyond this is not appended to."""
+FILE_MICROSECONDS: Final = 24 * 3600 * MICROSECONDS
+"""A log file that has grown beyond this, or is older, is not appended to: it can be dropped as a
+whole when nobody needs it any more."""
 COMPRESSION: Final = 1
 
 _HEADER: Final = struct.Struct("<IIQQ")
@@ -129,12 +131,16 @@ class RecoveryLog:
 
     def _append(self, table_id: str, commits: Sequence[Commit]) -> None:
         file = self._files.get(table_id)
-        if file is None or self._archive.size(file) > FILE_BYTES:
+        if file is None or self._is_full(file, commits[0][0]):
             # Never a file of an earlier process, whose end may be torn.
             file = f"{log_prefix(table_id)}{commits[0][0]:016x}-{os.urandom(4).hex()}"
         self._files.pop(table_id, None)
         self._archive.append(file, b"".join(pack_blocks(commits)))
         self._files[table_id] = file
+
+    def _is_full(self, file: str, stamp: int) -> bool:
+        is_old = stamp - first_stamp(file) > FILE_MICROSECONDS
+        return is_old or self._archive.size(file) > FILE_BYTES
 
 
 def stamp_of(reader: Reader) -> int:
@@ -148,9 +154,12 @@ def log_prefix(table_id: str) -> str:
 
 def log_files(archive: Archive, table_id: str) -> list[tuple[int, str]]:
     """The log files of a table with their first stamps, in order."""
-    prefix = log_prefix(table_id)
-    names = archive.names(prefix)
-    return [(int(name.removeprefix(prefix).partition("-")[0], 16), name) for name in names]
+    return [(first_stamp(name), name) for name in archive.names(log_prefix(table_id))]
+
+
+def first_stamp(file: str) -> int:
+    """Of the commits in a log file."""
+    return int(file.rpartition("/")[2].partition("-")[0], 16)
 
 
 def read_log(archive: Archive, table_id: str, after: int, until: int) -> Iterator[list[Commit]]:
