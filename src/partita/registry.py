@@ -40,11 +40,12 @@ def rights() -> dict[str, Rights]:
 def forwarded_rights() -> dict[str, dict[str, Rights]]:
     """Of operations that a companion answers, by how their targets begin, or by the service whose
     protocol is REST."""
-    from partita.server.security.rights import access, functions, schedules, states
+    from partita.server.security.rights import access, backups, functions, schedules, states
 
     return {
         "AWSStepFunctions": states.RIGHTS,
         LAMBDA: functions.RIGHTS,
         SCHEDULER: schedules.RIGHTS,
         "PartitaAccess": access.RIGHTS,
+        "PartitaBackup": backups.RIGHTS,
     }

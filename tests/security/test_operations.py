@@ -45,6 +45,7 @@ ROLE = f"arn:aws:iam::{ACCOUNT}:role/app"
 BACKUP = f"{BOOKS}/backup/01489173575360-b308cd7d"
 EXPORT = f"{BOOKS}/export/01695353076000-06e2188f"
 IMPORT = f"{BOOKS}/import/01658528578619-c4d4e311"
+BULK = f"{BOOKS}/bulk/01758528578619-c4d4e311"
 COPIED = table_arn("Copied")
 TABLES = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/*"
 KEY = {"pk": {"S": "a"}}
@@ -123,6 +124,22 @@ DYNAMODB_ROWS = {
     ),
     "DescribeEndpoints": on_all("DescribeEndpoints"),
     "DescribeExport": on(EXPORT, "DescribeExport", {"ExportArn": EXPORT}),
+    "DescribeBulkOperation": on(BULK, "DescribeBulkOperation", {"BulkOperationArn": BULK}),
+    "CancelBulkOperation": on(BULK, "CancelBulkOperation", {"BulkOperationArn": BULK}),
+    "ListBulkOperations": on_all("ListBulkOperations", f"{TABLES}/bulk/*"),
+    "StartBulkPutItems": Row(
+        {
+            "TableName": "Books",
+            "InputS3Configuration": {"S3Bucket": "files", "InputFormat": "ION"},
+            "OutputS3Configuration": {"S3Bucket": "told", "OutputType": ["ERROR"]},
+        },
+        (
+            ("StartBulkPutItems", BOOKS),
+            ("s3:ListBucket", "arn:aws:s3:::files"),
+            ("s3:GetObject", "arn:aws:s3:::files/*"),
+            ("s3:PutObject", "arn:aws:s3:::told/*"),
+        ),
+    ),
     "DescribeImport": on(IMPORT, "DescribeImport", {"ImportArn": IMPORT}),
     "DescribeKinesisStreamingDestination": on_table("DescribeKinesisStreamingDestination"),
     "DescribeLimits": on_all("DescribeLimits"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partita.assembly.engines import RECOVERY
-from partita.assembly.protection import is_encrypted, keyring_of, sealed_archive
+from partita.assembly.protection import is_encrypted, open_keyring, sealed_archive
 from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import opened_for_reading
 from partita.database.storage.engine import Snapshot
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | None = None) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
-    keyring = keyring_of(data, encryption_key) if data.is_dir() else None
+    keyring = open_keyring(data, encryption_key) if data.is_dir() else None
     archive: Archive = FolderArchive(data / RECOVERY)
     if keyring is not None:
         archive = sealed_archive(archive, keyring)
     with opened_for_reading(data) as snapshot:
-        return _check(snapshot, say, keyring, archive)
+        return check_snapshot(snapshot, say, keyring, archive)
 
 
 def check_storage(url: str, say: Callable[[str], None]) -> bool:
@@ -34,7 +34,7 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
     from partita.database.shared.stored_snapshot import stored_snapshot
 
     with stored_snapshot(url) as snapshot:
-        return _check(snapshot, say)
+        return check_snapshot(snapshot, say)
 
 
 def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
@@ -58,7 +58,7 @@ def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
     return check_storage(target, say) if is_url(target) else check(Path(target), say)
 
 
-def _check(
+def check_snapshot(
     snapshot: Snapshot,
     say: Callable[[str], None],
     keyring: Keyring | None = None,

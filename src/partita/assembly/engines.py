@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partita.assembly.options import ServeOptions
 from partita.assembly.protection import (
+    KEYRING,
     Protection,
     key_watch,
-    sealed,
+    sealed_engine,
     sealed_archive,
     sealed_buckets,
 )
@@ -27,11 +29,14 @@ from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
 from partita.registry import OF_ARCHIVES, ONLY_READS, PLAIN_READS, READS, WRITES
+from partita.server.copying import TARGET as COPYING
+from partita.server.copying import Copies
 from partita.server.large_requests.process import LargeRequests
 from partita.server.peers import Leader
 
 if TYPE_CHECKING:
     from partita.database.shared.database import SharedDatabase
+    from partita.database.storage.sealing.keyring import Keyring
 
 ALONE = Leader("", "", is_here=True)
 """A server with a database of its own leads itself."""
@@ -50,6 +55,8 @@ class Served(NamedTuple):
     """The server whose companions answer."""
     kept: str
     """What becomes of the data, in words for the ready line."""
+    companions: Mapping[bytes, Copies] = MappingProxyType({})
+    """Who answers for the database itself."""
 
 
 async def open_database(options: ServeOptions, protection: Protection) -> Served:
@@ -68,12 +75,12 @@ async def open_database(options: ServeOptions, protection: Protection) -> Served
 def _embedded(options: ServeOptions, protection: Protection, told: dict[str, Any]) -> Served:
     loop = asyncio.get_running_loop()
     engine = open_engine(options.data, durable=options.durable)
-    archive = open_archive(options.data, durable=options.durable)
+    files = archive = open_archive(options.data, durable=options.durable)
     keyring = protection.keyring
     if keyring is not None:
         # A new key counts from now on, when nobody else has the folder.
         keyring.begin()
-        engine = told["sealed"] = sealed(engine, keyring)
+        engine = told["sealed"] = sealed_engine(engine, keyring)
         archive = None if archive is None else sealed_archive(archive, keyring)
     buckets = Buckets(
         options.settings.buckets,
@@ -117,7 +124,18 @@ def _embedded(options: ServeOptions, protection: Protection, told: dict[str, Any
         background.shutdown(cancel_futures=True)
         database.close()
 
-    return Served(database, operations, close, lambda: ALONE, _kept(options))
+    companions = {COPYING: _copies(database, files, keyring, options.data)}
+    return Served(database, operations, close, lambda: ALONE, _kept(options), companions)
+
+
+def _copies(
+    database: Database, files: Archive | None, keyring: Keyring | None, data: Path | None
+) -> Copies:
+    assert database.service.recovery is not None
+    if keyring is None or data is None:
+        return Copies(database, files or database.service.recovery.archive, lambda plain: plain)
+    assert files is not None
+    return Copies(database, files, lambda plain: sealed_archive(plain, keyring), data / KEYRING)
 
 
 async def _shared(url: str, told: dict[str, Any]) -> Served:

@@ -69,7 +69,7 @@ class Protection:
                 "and encrypt the disk of the database."
             )
         self._options = options
-        self.keyring = keyring_of(options.data, options.encryption_key)
+        self.keyring = open_keyring(options.data, options.encryption_key)
         if options.data is not None and self.keyring is not None and self.keyring.is_new:
             _begin(options.data, self.keyring)
         self.access: Access | None = None
@@ -203,7 +203,7 @@ def _tls(options: ServeOptions) -> Tls | None:
 # At rest
 
 
-def keyring_of(data: Path | None, source: KeySource | None) -> Keyring | None:
+def open_keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
     """The keys of an encrypted folder; without one, nobody is to take it for another."""
     if source is None:
         if data is not None and is_encrypted(data):
@@ -231,7 +231,7 @@ def _begin(folder: Path, keyring: Keyring) -> None:
     begin(folder, keyring)
 
 
-def sealed(engine: Engine, keyring: Keyring) -> SealedEngine:
+def sealed_engine(engine: Engine, keyring: Keyring) -> SealedEngine:
     from partita.database.storage.sealing.engine import SealedEngine
 
     return SealedEngine(engine, keyring)

@@ -67,7 +67,11 @@ async def _run(
     dispatcher = protection.dispatcher()(
         **served.operations,
         pages=PAGES,
-        companions={STEP_FUNCTIONS: LedCompanion(peers, STATES), **protection.administration()},
+        companions={
+            STEP_FUNCTIONS: LedCompanion(peers, STATES),
+            **protection.administration(),
+            **served.companions,
+        },
         hosts=hosts,
         rest=LedCompanion(peers, LAMBDA),
         sites=sites,

@@ -15,6 +15,8 @@ from partita.cli.serve import HOST, PORT, serve
 from partita.errors import PartitaError
 
 ENDPOINT = f"http://{HOST}:{PORT}"
+COPIES = "backups"
+"""What a folder of backups has, and a data folder has not."""
 FORM = "compiled" if compiled.is_used() else "plain Python"
 
 
@@ -34,12 +36,19 @@ def main() -> None:
 
 LATE = {
     "audit": "partita.server.security.commands.audit:audit",
-    "keys": "partita.server.security.commands.keys:keys",
+    "backup": "partita.backups.commands:backup",
     "console": "partita.console.commands:console",
+    "diff": "partita.exchange.commands:diff",
+    "export": "partita.exchange.commands:export_command",
+    "import": "partita.exchange.commands:import_command",
+    "keys": "partita.server.security.commands.keys:keys",
     "metrics": "partita.apps.metrics.commands:metrics",
     "migrate": "partita.migrate.commands:migrate",
     "pagehits": "partita.apps.pagehits.commands:pagehits",
     "policies": "partita.server.security.commands.policies:policies",
+    "query": "partita.exchange.commands:query",
+    "restore": "partita.backups.commands:restore_command",
+    "scan": "partita.exchange.commands:scan",
     "storage": "partita.cli.storage:storage",
     "users": "partita.server.security.commands.users:users",
     "workflow": "partita.workflows.commands:workflow",
@@ -85,14 +94,19 @@ commands.add_command(local)
     help="Of an encrypted folder: file:PATH, env:NAME or command:LINE.",
 )
 def check(data: Path, encryption_key: str | None) -> None:
-    """Verify a data folder that is not being served.
+    """Verify a data folder that is not being served, or the backups of a folder.
 
     Exits with 0 when all is well, 1 when something is wrong, 2 when DIR cannot be opened.
     """
     from partita.assembly import checking
 
     try:
-        is_well = checking.check(data, click.echo, key_source(encryption_key))
+        if (data / COPIES).is_dir():
+            from partita.backups.restoring import check_all
+
+            is_well = check_all(data, click.echo, key_source(encryption_key))
+        else:
+            is_well = checking.check(data, click.echo, key_source(encryption_key))
     except PartitaError as error:
         click.echo(f"partita: {error}", err=True)
         sys.exit(2)

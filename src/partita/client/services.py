@@ -24,6 +24,7 @@ SERVICES = {
     ),
     "kinesis": Service("Kinesis_20131202", JSON_1_1, "kinesis.{}.amazonaws.com", "kinesis"),
     "access": Service("PartitaAccess", JSON_1_0, "", "partita"),
+    "backup": Service("PartitaBackup", JSON_1_0, "", "partita"),
     "partita": Service("PartitaRights", JSON_1_0, "", "partita"),
     "states": Service("AWSStepFunctions", JSON_1_0, "states.{}.amazonaws.com", "states"),
     "lambda": Service("", "application/json", "lambda.{}.amazonaws.com", "lambda"),

@@ -34,7 +34,7 @@ from partita.database.response_cache import (
     response_caches,
 )
 from partita.database.storage.archive import Archive, MemoryArchive
-from partita.database.storage.engine import Changes, Engine, Sealed
+from partita.database.storage.engine import Changes, Engine, Loads, Sealed
 from partita.database.storage.group_commit import CallSoon, GroupCommit
 from partita.database.storage.recovery_log import RecoveryLog
 from partita.database.storage.write_batch import LatestState, WriteBatch
@@ -96,6 +96,7 @@ class Database:
             transient_seconds,
             lambda name: f"arn:aws:dynamodb:{region}:{account_id}:table/{name}",
             buckets or Buckets(),
+            engine if isinstance(engine, Loads) else None,
         )
         recovery_jobs = RecoveryJobs(recovery, _random_id)
         other_jobs = [scaling.work, events.work, destinations.work, recovery_jobs.work]
@@ -198,6 +199,11 @@ class Database:
         """Adapt to the tables that there are now."""
         self.clear_response_caches()
         self.service.meter()
+        self._follow_tables()
+
+    def follow_everything(self, is_on: bool) -> None:
+        """Keep all keys of all commits from the next one on, for a copy of the whole."""
+        self._recovery_log.follow_everything(is_on)
         self._follow_tables()
 
     def _follow_tables(self) -> None:

@@ -59,6 +59,7 @@ READS: dict[str, ReadHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_reads"),
     "BatchGetItem": batches.batch_get_item,
     "DescribeBackup": _recovery("backups", "describe_backup"),
+    "DescribeBulkOperation": _recovery("bulk", "describe_bulk_operation"),
     "DescribeContinuousBackups": _recovery("continuous", "describe_continuous_backups"),
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "DescribeEndpoints": account.describe_endpoints,
@@ -79,6 +80,7 @@ READS: dict[str, ReadHandler] = {
     "GetResourcePolicy": resource_policies.get_resource_policy,
     "GetShardIterator": streams.get_shard_iterator,
     "ListBackups": _recovery("backups", "list_backups"),
+    "ListBulkOperations": _recovery("bulk", "list_bulk_operations"),
     "ListContributorInsights": contributor_insights.list_contributor_insights,
     "ListExports": _recovery("exports", "list_exports"),
     "ListImports": _recovery("imports", "list_imports"),
@@ -99,6 +101,7 @@ PLAIN_READS: dict[str, PlainHandler] = {
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _partiql("batches", "execute_writes"),
     "BatchWriteItem": batches.batch_write_item,
+    "CancelBulkOperation": _recovery("bulk", "cancel_bulk_operation"),
     "CreateBackup": _recovery("backups", "create_backup"),
     "CreateTable": tables.create_table,
     "DeleteBackup": _recovery("backups", "delete_backup"),
@@ -117,6 +120,7 @@ WRITES: dict[str, WriteHandler] = {
     "PutResourcePolicy": resource_policies.put_resource_policy,
     "RestoreTableFromBackup": _recovery("restores", "restore_table_from_backup"),
     "RestoreTableToPointInTime": _recovery("restores", "restore_table_to_point_in_time"),
+    "StartBulkPutItems": _recovery("bulk", "start_bulk_put_items"),
     "TagResource": tags.tag_resource,
     "TransactWriteItems": transactions.transact_write_items,
     "UntagResource": tags.untag_resource,
@@ -138,19 +142,23 @@ ONLY_READS: dict[str, Callable[[Request], bool]] = {
 
 OF_ARCHIVES = frozenset(
     {
+        "CancelBulkOperation",
         "CreateBackup",
         "DeleteBackup",
         "DescribeBackup",
+        "DescribeBulkOperation",
         "DescribeContinuousBackups",
         "DescribeExport",
         "DescribeImport",
         "ExportTableToPointInTime",
         "ImportTable",
         "ListBackups",
+        "ListBulkOperations",
         "ListExports",
         "ListImports",
         "RestoreTableFromBackup",
         "RestoreTableToPointInTime",
+        "StartBulkPutItems",
         "UpdateContinuousBackups",
     }
 )

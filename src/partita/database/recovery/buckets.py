@@ -31,8 +31,16 @@ class Bucket(Protocol):
 
     def get(self, key: str) -> bytes: ...
 
+    def read(self, key: str, start: int, length: int) -> bytes:
+        """Some bytes of an object; fewer at its end, and none behind it."""
+        ...
+
     def keys(self, prefix: str) -> list[str]:
         """In order."""
+        ...
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """The keys with a prefix, and how large they are."""
         ...
 
 
@@ -56,6 +64,20 @@ class FolderBucket:
         except OSError as error:
             raise _failed(error) from None
 
+    def read(self, key: str, start: int, length: int) -> bytes:
+        try:
+            with self._path(key).open("rb") as file:
+                file.seek(start)
+                return file.read(length)
+        except OSError as error:
+            raise _failed(error) from None
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        try:
+            return {key: self._path(key).stat().st_size for key in self.keys(prefix)}
+        except OSError as error:
+            raise _failed(error) from None
+
     def keys(self, prefix: str) -> list[str]:
         found = [path for path in self._folder.rglob("*") if path.name[0] != "."]
         names = [path.relative_to(self._folder).as_posix() for path in found if path.is_file()]
@@ -69,16 +91,20 @@ class FolderBucket:
 
 
 class S3Bucket:
-    def __init__(self, name: str, endpoint: str, sse: dict[str, str]) -> None:
+    def __init__(self, name: str, endpoint: str | None, sse: dict[str, str]) -> None:
+        """Without an endpoint, it is Amazon's."""
         try:
             from obstore.store import S3Store
         except ImportError:
             raise BucketError("S3Unavailable", f"S3 cannot be used here: {INSTALL}.") from None
-        options: dict[str, Any] = {"endpoint": endpoint, **sse}
-        if endpoint.startswith("http://"):
-            self._store = S3Store(name, client_options={"allow_http": True}, **options)
-        else:
-            self._store = S3Store(name, **options)
+        options: dict[str, Any] = dict(sse)
+        if endpoint is not None:
+            options["endpoint"] = endpoint
+            if endpoint.startswith("http://"):
+                options["client_options"] = {"allow_http": True}
+        self._store = S3Store(name, **options)
+        self._sizes: dict[str, int] = {}
+        """Of objects that are being read."""
 
     def put(self, key: str, content: bytes) -> None:
         self._call(lambda: self._store.put(key, content))
@@ -86,12 +112,30 @@ class S3Bucket:
     def get(self, key: str) -> bytes:
         return bytes(self._call(lambda: self._store.get(key).bytes()))
 
+    def read(self, key: str, start: int, length: int) -> bytes:
+        if start >= self._size(key):
+            return b""
+        piece = self._call(lambda: self._store.get_range(key, start=start, length=length))
+        return bytes(piece)
+
+    def _size(self, key: str) -> int:
+        if key not in self._sizes:
+            self._sizes[key] = int(self._call(lambda: self._store.head(key))["size"])
+        return self._sizes[key]
+
     def keys(self, prefix: str) -> list[str]:
+        return sorted(self.sizes(prefix))
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """The keys with a prefix, and how large they are."""
         # The library lists below whole segments of a path only.
         folder = prefix.rpartition("/")[0]
         pages = self._call(lambda: list(self._store.list(folder or None)))
-        names = [str(entry["path"]) for page in pages for entry in page]
-        return sorted(name for name in names if name.startswith(prefix))
+        found = {str(entry["path"]): int(entry["size"]) for page in pages for entry in page}
+        return {key: size for key, size in found.items() if key.startswith(prefix)}
+
+    def delete(self, key: str) -> None:
+        self._call(lambda: self._store.delete(key))
 
     @staticmethod
     def _call(function: Any) -> Any:

@@ -100,7 +100,7 @@ def _exported(
     work: Workplace, record: Export, arn: str, table_arn: str
 ) -> Generator[Future[Any] | None, Any, Export]:
     request = record.request
-    bucket = work.buckets.find(request["S3Bucket"], _encryption(request))
+    bucket = work.buckets.find(request["S3Bucket"], encryption_of(request))
     prefix = request.get("S3Prefix", "").strip("/")
     root = f"{prefix}/AWSDynamoDB/" if prefix else "AWSDynamoDB/"
     folder = f"{root}{record.id}/"
@@ -118,13 +118,13 @@ def _exported(
         yield files.finish()
     done = replace(record, status=COMPLETED, item_count=files.items, billed_bytes=files.size_bytes)
     key = f"{folder}manifest-files.json"
-    yield from _put_checked(work, bucket, key, b"".join(files.manifest))
+    yield from put_checked(work, bucket, key, b"".join(files.manifest))
     summary = _summary(done, arn, table_arn, key, work.clock())
-    yield from _put_checked(work, bucket, f"{folder}manifest-summary.json", orjson.dumps(summary))
+    yield from put_checked(work, bucket, f"{folder}manifest-summary.json", orjson.dumps(summary))
     return done
 
 
-def _put_checked(
+def put_checked(
     work: Workplace, bucket: Bucket, key: str, content: bytes
 ) -> Generator[Future[Any] | None, Any, None]:
     """A manifest, and behind it its checksum."""
@@ -133,7 +133,7 @@ def _put_checked(
     yield work.run(partial(bucket.put, key.removesuffix(".json") + ".checksum", digest))
 
 
-def _encryption(request: dict[str, Any]) -> dict[str, str]:
+def encryption_of(request: dict[str, Any]) -> dict[str, str]:
     if "S3SseAlgorithm" not in request:
         return {}
     algorithm = request["S3SseAlgorithm"]
@@ -234,18 +234,18 @@ def _summary(
     request = record.request
     is_full = request.get("ExportType", FULL) == FULL
     if is_full:
-        times = {"exportTime": _iso(record.exported_at)}
+        times = {"exportTime": iso(record.exported_at)}
     else:
         times = {
-            "exportFromTime": _iso(record.since / MICROSECONDS),
-            "exportToTime": _iso(record.until / MICROSECONDS),
+            "exportFromTime": iso(record.since / MICROSECONDS),
+            "exportToTime": iso(record.until / MICROSECONDS),
         }
     view = request.get("IncrementalExportSpecification", {}).get("ExportViewType")
     return {
         "version": "2020-06-30" if is_full else "2023-08-01",
         "exportArn": arn,
-        "startTime": _iso(record.started_at),
-        "endTime": _iso(now),
+        "startTime": iso(record.started_at),
+        "endTime": iso(now),
         "tableArn": table_arn,
         "tableId": record.table.table_id,
         **times,
@@ -262,5 +262,5 @@ def _summary(
     }
 
 
-def _iso(moment: float) -> str:
+def iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -100,14 +100,14 @@ def read_chunks(
     """Archive all items under a prefix, a chunk of the snapshot at a time."""
     chunks: list[Chunk] = []
     position, stop = prefix, prefix_end(prefix)
-    while run := _next_run(snapshot, position, stop, len(prefix)):
+    while run := next_run(snapshot, position, stop, len(prefix)):
         chunks.append(put_chunk(archive, run))
         position = prefix + run[-1][0] + b"\x00"
         yield
     return chunks
 
 
-def _next_run(snapshot: Snapshot, position: bytes, stop: bytes, prefix_bytes: int) -> list[Change]:
+def next_run(snapshot: Snapshot, position: bytes, stop: bytes, prefix_bytes: int) -> list[Change]:
     run: list[Change] = []
     size = 0
     for key, value in snapshot.range(position, stop):

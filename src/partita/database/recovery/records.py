@@ -21,6 +21,8 @@ from partita.errors import StorageError
 
 USER, SYSTEM = "USER", "SYSTEM"
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
+COMPLETED_WITH_ERRORS = "COMPLETED_WITH_ERRORS"
+CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True, tag="backup"):
@@ -86,8 +88,37 @@ class Import(msgspec.Struct, frozen=True, kw_only=True, tag="import"):
     failure_message: str | None = None
 
 
-Record = Backup | Base | Export | Import
-Kind = TypeVar("Kind", Backup, Base, Export, Import)
+class Bulk(msgspec.Struct, frozen=True, kw_only=True, tag="bulk"):
+    """Items of a bucket that are put into a table that is in use."""
+
+    id: str
+    table_name: str
+    table_id: str
+    request: dict[str, Any]
+    started_at: float
+    status: str = IN_PROGRESS
+    ended_at: float | None = None
+    processed_items: int = 0
+    processed_bytes: int = 0
+    total_bytes: int | None = None
+    failed_items: int = 0
+    usage: dict[str, int] = {}
+    """Bytes put, by the name of an index; those of the table itself have none."""
+    done_objects: int = 0
+    done_records: int = 0
+    """Of the object that is being read."""
+    done_object_bytes: int = 0
+    """What all objects had that are done."""
+    reports: list[str] = []
+    """What the next file of the output will say: it is there after a crash, too."""
+    report_files: list[tuple[str, int, str]] = []
+    """Those that are written: their keys, how many lines they have, and their MD5."""
+    failure_code: str | None = None
+    failure_message: str | None = None
+
+
+Record = Backup | Base | Bulk | Export | Import
+Kind = TypeVar("Kind", Backup, Base, Bulk, Export, Import)
 
 _encode = msgspec.json.encode
 _decoder = msgspec.json.Decoder(Record)

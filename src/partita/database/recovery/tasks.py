@@ -24,9 +24,8 @@ from partita.database.recovery.manifests import (
     read_chunks,
 )
 from partita.database.recovery.records import Backup, Base, Records
-from partita.database.recovery.states import state
 from partita.database.storage.archive import Archive
-from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.engine import Loads, Snapshot
 from partita.database.storage.recovery_log import (
     MICROSECONDS,
     Change,
@@ -36,7 +35,6 @@ from partita.database.storage.recovery_log import (
 )
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
-from partita.database.tables.bulk_load import load_items
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import CREATING, Origin, Table
 from partita.errors import StorageError
@@ -46,8 +44,6 @@ Run = Callable[[Callable[[], Any]], "Future[Any]"]
 """Runs a function that waits for the disk or the network, on another thread if there is one."""
 
 PATCH_BYTES_MAX: Final = 4 << 20
-LOAD_ITEMS: Final = 256
-"""So few at a time: a checkpoint follows each commit with four times as many puts."""
 
 
 class Workplace:
@@ -65,6 +61,7 @@ class Workplace:
         transient_seconds: float,
         table_arn: Callable[[str], str],
         buckets: Buckets,
+        loads: Loads | None = None,
     ) -> None:
         self.catalog = catalog
         self.records = records
@@ -76,6 +73,7 @@ class Workplace:
         self.transient_seconds = transient_seconds
         self.table_arn = table_arn
         self.buckets = buckets
+        self.loads = loads
 
     def bases(self, table_id: str) -> list[Base]:
         """The oldest first."""
@@ -114,23 +112,6 @@ def take_backup(work: Workplace, backup: Backup) -> Task:
     work.records.save(write_batch, replace(backup, is_available=True))
 
 
-def restore(work: Workplace, table: Table, origin: Origin) -> Task:
-    """Fill a new table with what another was at a moment."""
-    yield None
-    manifest, until = yield from _source(work, origin)
-    prefix = layout.items_prefix(table.number)
-    last = next(work.snapshot.range(prefix, prefix_end(prefix), reverse=True), None)
-    after = None if last is None else last[0][len(prefix) :]
-    for items in state(work.archive, manifest, origin.table_id, until, after=after):
-        for at in range(0, len(items), LOAD_ITEMS):
-            write_batch = yield None
-            load_items(write_batch, table, items[at : at + LOAD_ITEMS])
-        if not items:
-            yield None
-    write_batch = yield None
-    finish_loading(work, write_batch, table, origin=replace(origin, is_in_progress=False))
-
-
 def finish_loading(
     work: Workplace, write_batch: WriteBatch, table: Table, origin: Origin | None = None
 ) -> None:
@@ -138,14 +119,6 @@ def finish_loading(
     settles_at = work.clock() + work.transient_seconds
     done = replace(table, transition=CREATING, settles_at=settles_at, origin=origin, import_id=None)
     work.catalog.save(write_batch, done)
-
-
-def _source(
-    work: Workplace, origin: Origin
-) -> Generator[Future[Any] | None, Any, tuple[Manifest, int | None]]:
-    if origin.manifest is not None:
-        return get_manifest(work.archive, origin.manifest), None
-    return (yield from past(work, origin.table_id, origin.stamp or 0))
 
 
 def past(

@@ -50,6 +50,8 @@ class FolderArchive:
         self._folder = folder
         self._durable = durable
         self._unsynced: set[Path] = set()
+        self._grown: set[Path] = set()
+        """Folders that have a new file."""
         self._lock = Lock()
 
     def put(self, name: str, content: bytes) -> None:
@@ -61,17 +63,18 @@ class FolderArchive:
             os.replace(part, path)
         except OSError as error:
             raise _failed("written", path, error) from error
-        self._note(path)
+        self._note(path, is_new=True)
 
     def append(self, name: str, content: bytes) -> None:
         path = self._folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab") as file:
+                is_new = not file.tell()
                 file.write(content)
         except OSError as error:
             raise _failed("written", path, error) from error
-        self._note(path)
+        self._note(path, is_new=is_new)
 
     def get(self, name: str) -> bytes:
         path = self._folder / name
@@ -106,21 +109,24 @@ class FolderArchive:
     def sync(self) -> None:
         with self._lock:
             unsynced, self._unsynced = self._unsynced, set()
+            grown, self._grown = self._grown, set()
         if not self._durable:
             return
-        folders = {path.parent for path in unsynced}
-        folders |= {folder.parent for folder in folders}
+        folders = {*grown, *(folder.parent for folder in grown)}
         try:
-            for path in [*unsynced, *folders, self._folder]:
+            for path in [*unsynced, *folders, *([self._folder] if grown else [])]:
                 _sync(path)
         except OSError as error:
             with self._lock:
                 self._unsynced |= unsynced
+                self._grown |= grown
             raise _failed("written", self._folder, error) from error
 
-    def _note(self, path: Path) -> None:
+    def _note(self, path: Path, *, is_new: bool) -> None:
         with self._lock:
             self._unsynced.add(path)
+            if is_new:
+                self._grown.add(path.parent)
 
 
 class MemoryArchive:

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Final
 
 from partita.clock import Stopwatch, system_stopwatch
-from partita.database.storage.engine import Changes, CommitArchive, Snapshot
+from partita.database.storage.engine import Changes, CommitArchive, Load, Snapshot
 from partita.database.storage.lmdb import LmdbEngine, cannot_open, cannot_write, opened_tree
 from partita.database.storage.overlay import Overlay, Pair
 from partita.database.storage.write_ahead_log import Contents, WriteAheadLog, read_log
@@ -125,6 +125,34 @@ class Checkpoint:
             self.failure = error
 
 
+class TreeLoad:
+    """Pairs that go straight into the tree; no checkpoint begins meanwhile."""
+
+    def __init__(self, tree: LmdbEngine) -> None:
+        self._commit = tree.begin_commit()
+        self._lock = Lock()
+        self._is_over = False
+
+    def put(self, pairs: Sequence[Pair]) -> None:
+        with self._lock:
+            if self._is_over:
+                raise StorageError("The load was given up: what the log has goes first.")
+            self._commit.put_many(pairs)
+
+    def finish(self) -> None:
+        with self._lock:
+            if self._is_over:
+                raise StorageError("The load was given up: what the log has goes first.")
+            self._is_over = True
+            self._commit.finish()
+
+    def stop(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._commit.abort()
+
+
 class EmbeddedEngine:
     """One data folder; if it is `durable`, a commit is on disk when `commit` returns."""
 
@@ -165,6 +193,7 @@ class EmbeddedEngine:
         self._unseen: list[Changes] = []
         """Commits since the last refresh."""
         self._checkpoint: Checkpoint | None = None
+        self._load: TreeLoad | None = None
         self._checkpoint_bytes = checkpoint_bytes
         self._next_checkpoint_bytes = checkpoint_bytes
         """How large the active overlay grows before the next checkpoint begins."""
@@ -224,6 +253,20 @@ class EmbeddedEngine:
         self._replayed = []
         self._archive = archive
 
+    def begin_load(self) -> TreeLoad | None:
+        if self._load is not None:
+            return None
+        self._advance_checkpoint(0)
+        if self._checkpoint is not None or self._active_bytes >= self._next_checkpoint_bytes:
+            return None
+        self._load = TreeLoad(self._tree)
+        return self._load
+
+    def end_load(self, load: Load) -> None:
+        if load is self._load:
+            self._load = None
+            self._tree.refresh()
+
     def close(self) -> None:
         try:
             self._checkpoint_everything()
@@ -235,6 +278,8 @@ class EmbeddedEngine:
 
     def _checkpoint_everything(self) -> None:
         """Put both overlays into the tree at once, and clear both logs."""
+        if self._load is not None:
+            self._load.stop()
         if self._checkpoint is not None:
             self._checkpoint.stop()
             self._checkpoint = None
@@ -264,7 +309,8 @@ class EmbeddedEngine:
         try:
             checkpoint = self._checkpoint
             if checkpoint is None:
-                if self._active_bytes < self._next_checkpoint_bytes or self._log.is_in_doubt:
+                is_due = self._active_bytes >= self._next_checkpoint_bytes
+                if not is_due or self._log.is_in_doubt or self._load is not None:
                     return
                 checkpoint = self._begin_checkpoint()
             if not checkpoint.advance(max(PUTS_MIN, PUTS_PER_CHANGE * count)):

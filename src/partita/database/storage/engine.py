@@ -6,8 +6,8 @@ iterators are valid until the next `refresh`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 Changes = Mapping[bytes, bytes | None]
 
@@ -41,6 +41,34 @@ class CommitArchive(Protocol):
 
     def flush(self) -> None:
         """Returns when all that was kept is safe. From any thread."""
+        ...
+
+
+class Load(Protocol):
+    """Pairs on their way into the tree, in one commit past the log: for keys that nobody else
+    reads or writes."""
+
+    def put(self, pairs: Sequence[tuple[bytes, bytes]]) -> None: ...
+
+    def finish(self) -> None:
+        """Returns when the disk has them; on a thread that may wait."""
+        ...
+
+    def stop(self) -> None:
+        """Without effect on one that is finished."""
+        ...
+
+
+@runtime_checkable
+class Loads(Protocol):
+    """An engine that takes loads, one at a time."""
+
+    def begin_load(self) -> Load | None:
+        """None while the tree is busy: ask again a little later."""
+        ...
+
+    def end_load(self, load: Load) -> None:
+        """Show what was loaded, or forget it."""
         ...
 
 

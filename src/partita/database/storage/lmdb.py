@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import chain
@@ -124,6 +124,17 @@ class LmdbCommit:
                     transaction.delete(raw)
                 else:
                     transaction.put(raw, _pack(key, value) if long else value)
+        except lmdb.Error as error:
+            raise cannot_write(self._folder, error) from error
+
+    def put_many(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        """The same for many at a time, without deletions; faster for keys in order."""
+        if any(len(key) > HEAD_BYTES for key, _ in pairs):
+            self.put(pairs)
+            return
+        try:
+            with self._transaction.cursor() as cursor:
+                cursor.putmulti(pairs)
         except lmdb.Error as error:
             raise cannot_write(self._folder, error) from error
 

@@ -28,12 +28,16 @@ from partita.errors import StorageError
 
 STAMP_KEY: Final = b"\x0e\x00"
 LOGS: Final = "log/"
+EVERYTHING: Final = "everything"
+"""Instead of the id of a table: the log of all keys, while the database is being copied."""
 PREFIX_BYTES: Final = 5
 """What the keys of a table's items begin with: their space, and the table's number."""
 MICROSECONDS: Final = 1_000_000
 BLOCK_BYTES: Final = 256 << 10
 FILE_BYTES: Final = 8 << 20
-"""A log file that has grown beyond this is not appended to."""
+FILE_MICROSECONDS: Final = 24 * 3600 * MICROSECONDS
+"""A log file that has grown beyond this, or is older, is not appended to: it can be dropped as a
+whole when nobody needs it any more."""
 COMPRESSION: Final = 1
 
 _HEADER: Final = struct.Struct("<IIQQ")
@@ -67,6 +71,7 @@ class RecoveryLog:
         self._last = stamp_of(committed)
         self._promised = 0
         self._followed: dict[bytes, str] = {}
+        self._follows_everything = False
         self._pending: list[Changes] = []
         self._files: dict[str, str] = {}
         """The files that this process appends to, by table."""
@@ -75,7 +80,11 @@ class RecoveryLog:
 
     @property
     def is_following(self) -> bool:
-        return bool(self._followed)
+        return bool(self._followed) or self._follows_everything
+
+    @property
+    def follows_everything(self) -> bool:
+        return self._follows_everything
 
     @property
     def pending_commits(self) -> int:
@@ -84,6 +93,10 @@ class RecoveryLog:
     def follow(self, tables: Mapping[bytes, str]) -> None:
         """Which tables are followed from now on: the prefixes of their items, and their ids."""
         self._followed = dict(tables)
+
+    def follow_everything(self, is_on: bool) -> None:
+        """Keep all keys of all commits from now on, or no longer."""
+        self._follows_everything = is_on
 
     def latest(self) -> int:
         """The moment up to which everything is decided: no later commit gets this stamp."""
@@ -110,18 +123,24 @@ class RecoveryLog:
                 return
             for table_id, commits in _by_table(pending, dict(self._followed)).items():
                 self._append(table_id, commits)
+            if self._follows_everything and (commits := list(_whole(pending))):
+                self._append(EVERYTHING, commits)
             self._archive.sync()
             with self._lock:
                 del self._pending[: len(pending)]
 
     def _append(self, table_id: str, commits: Sequence[Commit]) -> None:
         file = self._files.get(table_id)
-        if file is None or self._archive.size(file) > FILE_BYTES:
+        if file is None or self._is_full(file, commits[0][0]):
             # Never a file of an earlier process, whose end may be torn.
             file = f"{log_prefix(table_id)}{commits[0][0]:016x}-{os.urandom(4).hex()}"
         self._files.pop(table_id, None)
         self._archive.append(file, b"".join(pack_blocks(commits)))
         self._files[table_id] = file
+
+    def _is_full(self, file: str, stamp: int) -> bool:
+        is_old = stamp - first_stamp(file) > FILE_MICROSECONDS
+        return is_old or self._archive.size(file) > FILE_BYTES
 
 
 def stamp_of(reader: Reader) -> int:
@@ -135,9 +154,12 @@ def log_prefix(table_id: str) -> str:
 
 def log_files(archive: Archive, table_id: str) -> list[tuple[int, str]]:
     """The log files of a table with their first stamps, in order."""
-    prefix = log_prefix(table_id)
-    names = archive.names(prefix)
-    return [(int(name.removeprefix(prefix).partition("-")[0], 16), name) for name in names]
+    return [(first_stamp(name), name) for name in archive.names(log_prefix(table_id))]
+
+
+def first_stamp(file: str) -> int:
+    """Of the commits in a log file."""
+    return int(file.rpartition("/")[2].partition("-")[0], 16)
 
 
 def read_log(archive: Archive, table_id: str, after: int, until: int) -> Iterator[list[Commit]]:
@@ -200,6 +222,17 @@ def unpack_blocks(content: bytes) -> Iterator[Block]:
         offset += length
 
 
+def cut_log(content: bytes, until: int) -> bytes:
+    """A log file without the commits after a stamp."""
+    pieces: list[bytes] = []
+    for block in unpack_blocks(content):
+        if block.first > until:
+            continue
+        kept = [commit for commit in block.commits() if commit[0] <= until]
+        pieces.append(_pack_block(kept))
+    return b"".join(pieces)
+
+
 def _by_table(pending: Sequence[Changes], followed: Mapping[bytes, str]) -> dict[str, list[Commit]]:
     found: dict[str, list[Commit]] = {}
     for changes in pending:
@@ -216,6 +249,13 @@ def _by_table(pending: Sequence[Changes], followed: Mapping[bytes, str]) -> dict
                 commits.append((stamp, []))
             commits[-1][1].append((key[PREFIX_BYTES:], value))
     return found
+
+
+def _whole(pending: Sequence[Changes]) -> Iterator[Commit]:
+    for changes in pending:
+        stamped = changes.get(STAMP_KEY)
+        if stamped is not None:
+            yield int.from_bytes(stamped, "big"), list(changes.items())
 
 
 def damaged(name: str) -> StorageError:

@@ -1,52 +1,99 @@
-"""Loading items into a table that nobody reads yet: the write path of a restore.
+"""Loading items into a table that nobody reads yet: the write path of restores and imports.
 
-Values are put as another table stored them, under the same key schema, so nothing is decoded where
-there are no indexes. Figures are counted once for each load.
+Values are put as another table stored them, or as an import made them. Index entries and figures
+follow from them here; nothing is decoded where there are no indexes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from partita.database.storage.write_batch import WriteBatch
+from partita.database.storage.engine import Reader
 from partita.database.tables import layout
 from partita.database.tables.indexes import entry_of
 from partita.database.tables.schema import Table
-from partita.database.tables.statistics import add_collection_size, add_statistics
+from partita.database.tables.statistics import (
+    collection_size_value,
+    read_collection_size,
+    read_statistics,
+    statistics_value,
+)
 from partita.database.tables.stored import unpack, unpack_sizes
 
-
-def load_items(write_batch: WriteBatch, table: Table, items: Sequence[tuple[bytes, bytes]]) -> None:
-    """Add items that the table does not have: their places, and their stored values."""
-    prefix = layout.items_prefix(table.number)
-    total_bytes = 0
-    for place, value in items:
-        write_batch.put(prefix + place, value)
-        total_bytes += unpack_sizes(value)[0]
-    add_statistics(write_batch, table.number, 0, len(items), total_bytes)
-    if table.indexes:
-        _load_entries(write_batch, table, items)
+Pair = tuple[bytes, bytes]
+ITEMS: Final = 0
+"""The number of a table's own figures, among those of its indexes."""
 
 
-def _load_entries(
-    write_batch: WriteBatch, table: Table, items: Sequence[tuple[bytes, bytes]]
-) -> None:
-    counts = dict.fromkeys((index.number for index in table.indexes), 0)
-    sizes = dict(counts)
-    for place, value in items:
-        stored = unpack(value)
-        collection_bytes = stored.size
-        for index in table.indexes:
-            entry = entry_of(table, index, stored, place)
-            if entry is None:
-                continue
-            write_batch.put(entry.key, entry.value)
-            counts[index.number] += 1
-            sizes[index.number] += entry.size
-            if index.is_local:
-                collection_bytes += entry.size
-        if table.local_indexes:
-            key = layout.collection_key(table, stored.item)
-            add_collection_size(write_batch, key, collection_bytes)
-    for number, count in counts.items():
-        add_statistics(write_batch, table.number, number, count, sizes[number])
+class Loading:
+    """What a table has so far. Items come in the order of their places, each once."""
+
+    def __init__(self, reader: Reader, table: Table, *, is_resumed: bool) -> None:
+        self._reader = reader
+        self._table = table
+        self._counts: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}
+        for number in (ITEMS, *(index.number for index in table.indexes)):
+            figures = read_statistics(reader, table.number, number) if is_resumed else (0, 0)
+            self._counts[number], self._sizes[number] = figures
+        self._collection = b""
+        """The key of the last item collection, and its size."""
+        self._collection_bytes = 0
+        self._is_resumed = is_resumed
+
+    def pairs(self, items: Sequence[Pair]) -> list[Pair]:
+        """The keys and values that the next items take: theirs, and those of their entries."""
+        prefix = layout.items_prefix(self._table.number)
+        made = [(prefix + place, value) for place, value in items]
+        return made + self.entries(items)
+
+    def entries(self, items: Sequence[Pair]) -> list[Pair]:
+        """The same for items that are there already."""
+        self._counts[ITEMS] += len(items)
+        self._sizes[ITEMS] += sum(unpack_sizes(value)[0] for _, value in items)
+        return self._entries(items) if self._table.indexes else []
+
+    def figures(self) -> list[Pair]:
+        """How many items and entries there are by now."""
+        return [
+            (
+                layout.statistics_key(self._table.number, number),
+                statistics_value(self._counts[number], self._sizes[number]),
+            )
+            for number in self._counts
+            if self._counts[number]
+        ]
+
+    def _entries(self, items: Sequence[Pair]) -> list[Pair]:
+        table = self._table
+        made: list[Pair] = []
+        collections: dict[bytes, bytes] = {}
+        for place, value in items:
+            stored = unpack(value)
+            collection_bytes = stored.size
+            for index in table.indexes:
+                entry = entry_of(table, index, stored, place)
+                if entry is None:
+                    continue
+                made.append((entry.key, entry.value))
+                self._counts[index.number] += 1
+                self._sizes[index.number] += entry.size
+                if index.is_local:
+                    collection_bytes += entry.size
+            if table.local_indexes:
+                key = layout.collection_key(table, stored.item)
+                size = collection_size_value(self._collection_size(key, collection_bytes))
+                if size is not None:
+                    collections[key] = size
+        made.extend(collections.items())
+        made.sort()
+        return made
+
+    def _collection_size(self, key: bytes, more: int) -> int:
+        if key != self._collection:
+            self._collection = key
+            known = read_collection_size(self._reader, key) if self._is_resumed else 0
+            self._collection_bytes = known
+        self._collection_bytes += more
+        return self._collection_bytes

@@ -15,18 +15,22 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from partita.database.recovery.bulk import bulk_put
 from partita.database.recovery.exporting import export
 from partita.database.recovery.importing import import_table
 from partita.database.recovery.manifests import collect_garbage
 from partita.database.recovery.records import (
+    CANCELLING,
     IN_PROGRESS,
     Backup,
     Base,
+    Bulk,
     Export,
     Import,
 )
-from partita.database.recovery.tasks import Task, Workplace, restore, take_backup, take_base
-from partita.database.storage.recovery_log import LOGS, MICROSECONDS, log_files
+from partita.database.recovery.restoring import restore
+from partita.database.recovery.tasks import Task, Workplace, take_backup, take_base
+from partita.database.storage.recovery_log import EVERYTHING, LOGS, MICROSECONDS, log_files
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.schema import DAY, Table
@@ -126,6 +130,12 @@ class RecoveryJobs:
                     yield ("export", record.id), partial(export, work, record, export_arn, arn)
                 else:
                     self._is_early = True
+        for asked in work.records.of(Bulk):
+            if asked.status in (IN_PROGRESS, CANCELLING):
+                if work.records.is_committed(asked):
+                    yield ("bulk", asked.id), partial(bulk_put, work, asked)
+                else:
+                    self._is_early = True
         for table in work.catalog:
             if table.recovery is None and table.origin is None and table.import_id is None:
                 continue
@@ -139,9 +149,9 @@ class RecoveryJobs:
             if origin and origin.is_in_progress and origin.is_fixed:
                 yield ("restore", table.table_id), partial(restore, work, table, origin)
             if table.import_id is not None:
-                asked = work.records.find(Import, table.import_id)
-                if asked is not None:
-                    yield ("import", asked.id), partial(import_table, work, asked, table)
+                imported = work.records.find(Import, table.import_id)
+                if imported is not None:
+                    yield ("import", imported.id), partial(import_table, work, imported, table)
 
     def _needs_base(self, table: Table) -> bool:
         if table.recovery is None:
@@ -206,6 +216,8 @@ class RecoveryJobs:
         self._retained_at, self._removals_seen = now, removals
         self._is_garbage = self._is_garbage or is_due
         read = self._tables_read()
+        if self._work.log.follows_everything:
+            read.add(EVERYTHING)
         gone: list[Backup | Base] = [*self._old_bases(now, read), *self._expired_backups(now)]
         for record in gone:
             self._work.records.remove(write_batch, record)

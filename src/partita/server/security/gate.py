@@ -72,6 +72,7 @@ SIGNING_NAMES: Final = {
     b"Kinesis_20131202": "kinesis",
     b"AWSStepFunctions": "states",
     b"PartitaAccess": "partita",
+    b"PartitaBackup": "partita",
     b"PartitaRights": "partita",
 }
 """What credentials are scoped to, by how targets begin."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from partita.database.operations.context import Request, Service, table_name
-from partita.database.recovery.records import Export, Import
+from partita.database.recovery.records import Bulk, Export, Import
 from partita.database.recovery.tasks import Workplace
 from partita.database.tables.schema import CREATING, DELETING, Table
 from partita.errors import INVALID, DynamoDBError, TableNotFoundException, ValidationException
@@ -43,7 +43,7 @@ def existing_table(service: Service, name_or_arn: str) -> Table:
     return table
 
 
-Asked = TypeVar("Asked", Export, Import)
+Asked = TypeVar("Asked", Bulk, Export, Import)
 
 
 def repeated(

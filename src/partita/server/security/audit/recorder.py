@@ -29,6 +29,7 @@ SOURCES: Final = {
     b"Kinesis_20131202": "kinesis",
     b"AWSStepFunctions": "states",
     b"PartitaAccess": "iam",
+    b"PartitaBackup": "partita",
 }
 NOT_WRITABLE: Final = (
     "The audit log cannot be written, so nothing may be changed: there must be space on its disk."

@@ -77,10 +77,25 @@ def import_table(service: Service, request: Request) -> Sequence[Need]:
     )
 
 
+def start_bulk_put_items(service: Service, request: Request) -> Sequence[Need]:
+    table = find_table(service, request["TableName"])
+    arn = table_arn(service, request["TableName"])
+    source = request["InputS3Configuration"]["S3Bucket"]
+    output = request["OutputS3Configuration"].get("S3Bucket", "*")
+    return (
+        Need(f"{PREFIX}StartBulkPutItems", arn, lambda: tags_of(table), policy_of(table)),
+        Need("s3:ListBucket", f"{S3}{source}"),
+        Need("s3:GetObject", f"{S3}{source}/*"),
+        Need("s3:PutObject", f"{S3}{output}/*"),
+    )
+
+
 RIGHTS: Final[dict[str, Rights]] = {
+    "CancelBulkOperation": _on_arn("CancelBulkOperation", "BulkOperationArn"),
     "CreateBackup": _on_table("CreateBackup"),
     "DeleteBackup": _on_arn("DeleteBackup", "BackupArn"),
     "DescribeBackup": _on_arn("DescribeBackup", "BackupArn"),
+    "DescribeBulkOperation": _on_arn("DescribeBulkOperation", "BulkOperationArn"),
     "DescribeContinuousBackups": _on_table("DescribeContinuousBackups"),
     "DescribeExport": _on_arn("DescribeExport", "ExportArn"),
     "DescribeImport": _on_arn("DescribeImport", "ImportArn"),
@@ -88,8 +103,10 @@ RIGHTS: Final[dict[str, Rights]] = {
     "ImportTable": import_table,
     "ListExports": _on_any("ListExports", "export"),
     "ListImports": _on_any("ListImports", "import"),
+    "ListBulkOperations": _on_any("ListBulkOperations", "bulk"),
     "ListBackups": _on_any("ListBackups", "backup"),
     "RestoreTableFromBackup": restore_from_backup,
     "RestoreTableToPointInTime": restore_to_point_in_time,
+    "StartBulkPutItems": start_bulk_put_items,
     "UpdateContinuousBackups": _on_table("UpdateContinuousBackups"),
 }

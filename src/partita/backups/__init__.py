@@ -1,0 +1,1 @@
+"""`partita backup` and `partita restore`: copies of the whole database, outside of it."""

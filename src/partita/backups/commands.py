@@ -1,0 +1,147 @@
+"""`partita backup` and `partita restore`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from partita.backups.restoring import check, restore
+from partita.backups.taking import Taken, take
+from partita.client import Client
+from partita.database.copies.copies import LATEST, chosen, copy_names, keep_newest
+from partita.database.copies.places import open_place
+from partita.database.storage.archive import Archive
+from partita.errors import PartitaError
+from partita.exchange.moments import seconds_of
+from partita.exchange.progress import Progress
+
+_key = click.option(
+    "--encryption-key",
+    metavar="SOURCE",
+    envvar="PARTITA_SERVE_ENCRYPTION_KEY",
+    help="Of an encrypted database: file:PATH, env:NAME or command:LINE.",
+)
+
+
+@click.command("backup")
+@click.argument("place", metavar="DIR|s3://BUCKET/PREFIX")
+@click.option("--every", metavar="TIME", help="Again and again: 30m, 6h, 1d.")
+@click.option("--keep", type=click.IntRange(1), help="So many backups; older ones are removed.")
+@click.option(
+    "--check/--no-check", "is_checked", default=True, help="Verify each backup.  [default: check]"
+)
+@_key
+@click.option(
+    "--endpoint",
+    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    default="http://127.0.0.1:8000",
+    show_default=True,
+    help="Where the server is.",
+)
+def backup(
+    place: str,
+    every: str | None,
+    keep: int | None,
+    is_checked: bool,
+    encryption_key: str | None,
+    endpoint: str,
+) -> None:
+    """Back up a running server: the whole database, as of one commit.
+
+    What an earlier backup in the same place has is not written again. Each is verified as `partita
+    check` verifies a data folder. An S3 endpoint is taken from AWS_ENDPOINT_URL_S3.
+    """
+    pause = None if every is None else seconds_of(every)
+    while True:
+        try:
+            _back_up(place, endpoint, keep, encryption_key, is_checked=is_checked)
+        except PartitaError as error:
+            if pause is None:
+                raise
+            # The next one may succeed; the last good one is there.
+            click.echo(f"partita: {error}", err=True)
+        if pause is None:
+            return
+        asyncio.run(asyncio.sleep(pause))
+
+
+def _back_up(
+    place: str, endpoint: str, keep: int | None, key: str | None, *, is_checked: bool
+) -> None:
+    target = open_place(place, is_new=True)
+    progress = Progress("copied", what="keys")
+
+    async def run() -> Taken:
+        client = Client(endpoint, tries=3)
+        try:
+            return await take(client, target, progress.add)
+        finally:
+            await client.close()
+
+    taken = asyncio.run(run())
+    progress.end()
+    if is_checked and not _check(target, taken.name, key):
+        raise PartitaError(f"The backup {taken.name} in {place} is not well: see above.")
+    click.echo(f"{place} has {taken.name}: {taken.keys:,} keys, {taken.bytes_written:,} bytes new.")
+    if keep is not None:
+        for name in keep_newest(target, keep):
+            click.echo(f"{name} is removed.")
+
+
+def _check(source: Archive, name: str, key: str | None) -> bool:
+    with TemporaryDirectory(prefix="partita-") as scratch:
+        return check(source, name, _source(key), click.echo, Path(scratch))
+
+
+@click.command("restore")
+@click.argument("place", metavar="DIR|s3://BUCKET/PREFIX")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="The data folder to make, which is not there yet.",
+)
+@click.option("--backup", "name", default=LATEST, show_default=True, help="Which one.")
+@click.option("--list", "is_listed", is_flag=True, help="Show which backups there are.")
+@click.option("--check", "is_checked", is_flag=True, help="Verify a backup, and restore nothing.")
+@_key
+def restore_command(
+    place: str,
+    data: Path | None,
+    name: str,
+    is_listed: bool,
+    is_checked: bool,
+    encryption_key: str | None,
+) -> None:
+    """Make a data folder of a backup, and verify it: `partita serve --data` serves it then.
+
+    Exits with 0 when all is well, and with 1 when something is wrong with the backup.
+    """
+    source = open_place(place)
+    if is_listed:
+        for one in copy_names(source):
+            click.echo(one)
+        return
+    found = chosen(source, name, place)
+    if is_checked:
+        sys.exit(0 if _check(source, found, encryption_key) else 1)
+    if data is None:
+        raise click.UsageError("Name the data folder to make: --data DIR.")
+    progress = Progress("restored", what="keys")
+    is_well = restore(source, found, data, _source(encryption_key), progress.add, click.echo)
+    progress.end(f" from {found}")
+    if not is_well:
+        raise PartitaError(f"The backup {found} is not well; what was restored is in {data}.part.")
+    click.echo(f"{data} is ready to be served.")
+
+
+def _source(text: str | None) -> Any:
+    if not text:
+        return None
+    from partita.database.storage.sealing.master_keys import KeySource
+
+    return KeySource(text)

@@ -1,0 +1,99 @@
+"""Out of a copy: a data folder, or only its verdict."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from partita.assembly import checking, protection
+from partita.assembly.engines import RECOVERY
+from partita.database.copies.contents import snapshot_of
+from partita.database.copies.copies import FILES, Copy, copy_names, get_copy
+from partita.database.copies.places import below
+from partita.database.copies.restoring import Progress, Seal, write_files, write_pairs
+from partita.database.storage.archive import Archive, FolderArchive
+from partita.database.storage.engine import Engine
+from partita.database.storage.lmdb import LmdbEngine
+from partita.errors import PartitaError
+
+if TYPE_CHECKING:
+    from partita.database.storage.sealing.keyring import Keyring
+    from partita.database.storage.sealing.master_keys import KeySource
+
+Say = Callable[[str], None]
+
+
+def restore(
+    source: Archive,
+    name: str,
+    folder: Path,
+    key: KeySource | None,
+    progress: Progress,
+    say: Say,
+) -> bool:
+    """Make a data folder of a copy; it has its name when it was found to be well."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise PartitaError(f"{folder} is there already: restore into a folder that is new.")
+    copy = get_copy(source, name)
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        _restore(source, copy, part, key, progress)
+        is_well = checking.check(part, say, key)
+    except OSError as error:
+        raise PartitaError(f"{part} cannot be written: {error.strerror or error}.") from error
+    if is_well:
+        if folder.is_dir():
+            folder.rmdir()
+        os.replace(part, folder)
+    return is_well
+
+
+def _restore(
+    source: Archive, copy: Copy, folder: Path, key: KeySource | None, progress: Progress
+) -> None:
+    folder.mkdir(parents=True, mode=0o777 if copy.keyring is None else 0o700)
+    if copy.keyring is not None:
+        (folder / protection.KEYRING).write_bytes(copy.keyring)
+    # Whoever has no key for it is told so.
+    keyring = protection.open_keyring(folder, key)
+    seal = sealing(keyring)
+    engine: Engine = LmdbEngine(folder, durable=False)
+    try:
+        if keyring is not None:
+            engine = protection.sealed_engine(engine, keyring)
+        write_pairs(engine, seal(source), copy, progress)
+    finally:
+        engine.close()
+    write_files(folder / RECOVERY, source, copy, seal)
+
+
+def check(source: Archive, name: str, key: KeySource | None, say: Say, scratch: Path) -> bool:
+    """Verify every invariant of a copy where it lies; whether all is well."""
+    copy = get_copy(source, name)
+    if copy.keyring is not None:
+        (scratch / protection.KEYRING).write_bytes(copy.keyring)
+    seal = sealing(protection.open_keyring(scratch, key if copy.keyring is not None else None))
+    snapshot = snapshot_of(seal(source), copy)
+    return checking.check_snapshot(snapshot, say, archive=seal(below(source, FILES)))
+
+
+def sealing(keyring: Keyring | None) -> Seal:
+    if keyring is None:
+        return lambda archive: archive
+    return lambda archive: protection.sealed_archive(archive, keyring)
+
+
+def check_all(folder: Path, say: Say, key: KeySource | None) -> bool:
+    """The same for all copies of a folder."""
+    source = FolderArchive(folder)
+    is_well = True
+    for name in copy_names(source):
+        say(f"{name}:")
+        with TemporaryDirectory(prefix="partita-") as scratch:
+            is_well = check(source, name, key, say, Path(scratch)) and is_well
+    return is_well

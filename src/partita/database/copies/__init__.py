@@ -1,0 +1,1 @@
+"""Copies of a whole database, taken while it is served, outside of its data folder."""

@@ -1,0 +1,127 @@
+"""Objects of a bucket, read a piece at a time: as they are, or out of gzip or Zstandard.
+
+A piece has whole records. One that is longer than a piece is read to its end; nothing else of an
+object is ever in memory as a whole, whatever its size, except in Ion.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from partita.database.recovery.buckets import INSTALL, Bucket, BucketError
+
+READ_BYTES: Final = 1 << 20
+"""Of a bucket, in one request."""
+PIECE_BYTES: Final = 128 << 10
+GZIP_WINDOW: Final = 31
+"""For the library: with the header of gzip."""
+
+
+class NotWhole(Exception):
+    """An object ends too early, or is not in the format that was said."""
+
+
+class Lines:
+    """The lines of an object, some of them with each call of `next`, on a thread that may wait."""
+
+    def __init__(self, bucket: Bucket, key: str, compression: str, *, has_quotes: bool) -> None:
+        """With quotes, a record ends with a line outside of them, as in CSV."""
+        self._content = _decompressed(_read(bucket, key), compression)
+        self._has_quotes = has_quotes
+        self._rest = b""
+        self._problem: NotWhole | None = None
+        self.read_bytes = 0
+
+    def next(self) -> list[bytes]:
+        """Nothing at the end. Raises NotWhole behind the last whole line."""
+        if self._problem is not None:
+            raise self._problem
+        pieces = [self._rest]
+        size, quotes = len(self._rest), self._quotes(self._rest)
+        self._rest = b""
+        try:
+            for content in self._content:
+                pieces.append(content)
+                size += len(content)
+                self.read_bytes += len(content)
+                quotes += self._quotes(content)
+                if size < PIECE_BYTES or b"\n" not in content:
+                    continue
+                head, end, rest = content.rpartition(b"\n")
+                if (quotes - self._quotes(rest)) % 2 == 0:
+                    pieces[-1], self._rest = head + end, rest
+                    break
+        except NotWhole as problem:
+            self._problem = problem
+            lines = b"".join(pieces).splitlines(keepends=True)[:-1]
+            if not lines:
+                raise
+            return lines
+        return b"".join(pieces).splitlines(keepends=True)
+
+    def _quotes(self, content: bytes) -> int:
+        return content.count(b'"') if self._has_quotes else 0
+
+
+def whole(bucket: Bucket, key: str, compression: str) -> bytes:
+    return b"".join(_decompressed(_read(bucket, key), compression))
+
+
+def _read(bucket: Bucket, key: str) -> Iterator[bytes]:
+    start = 0
+    while content := bucket.read(key, start, READ_BYTES):
+        yield content
+        start += len(content)
+        if len(content) < READ_BYTES:
+            return
+
+
+def _decompressed(content: Iterator[bytes], compression: str) -> Iterator[bytes]:
+    if compression == "GZIP":
+        return _gunzipped(content)
+    return _unzstd(content) if compression == "ZSTD" else content
+
+
+def _gunzipped(content: Iterator[bytes]) -> Iterator[bytes]:
+    """All members of a file, one behind the other."""
+    reader = zlib.decompressobj(GZIP_WINDOW)
+    is_empty = True
+    try:
+        for piece in content:
+            while piece:
+                is_empty = False
+                if reader.eof:
+                    reader = zlib.decompressobj(GZIP_WINDOW)
+                yield reader.decompress(piece, PIECE_BYTES)
+                piece = reader.unconsumed_tail or reader.unused_data
+        while not reader.eof and (rest := reader.decompress(b"", PIECE_BYTES)):
+            yield rest
+    except zlib.error as error:
+        raise NotWhole(f"it is not in the format GZIP: {error}") from None
+    if is_empty or not reader.eof:
+        raise NotWhole("it is not in the format GZIP, or not whole")
+
+
+def _unzstd(content: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        import zstandard
+    except ImportError:
+        raise BucketError("MissingPackage", f"ZSTD cannot be read here: {INSTALL}.") from None
+
+    new: Callable[[], Any] = zstandard.ZstdDecompressor().decompressobj
+    reader = new()
+    is_empty = True
+    try:
+        for piece in content:
+            while piece:
+                is_empty = False
+                if reader.eof:
+                    reader = new()
+                yield reader.decompress(piece)
+                piece = reader.unused_data if reader.eof else b""
+    except zstandard.ZstdError as error:
+        raise NotWhole(f"it is not in the format ZSTD: {error}") from None
+    if is_empty or not reader.eof:
+        raise NotWhole("it is not in the format ZSTD, or not whole")

@@ -1,0 +1,275 @@
+"""Files of items: JSON lines, CSV and Parquet, told apart by how their names end.
+
+JSON lines are those of the service's own exports and imports, {"Item": {...}}. What a table has is
+in a file without loss: a column of CSV whose type is not told by its content says it in its
+header, as in `price:N`, and a field of Parquet has it in its metadata.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, BinaryIO, Final, Protocol, TextIO, cast
+
+import orjson
+
+from partita.errors import PartitaError
+from partita.exchange.columns import Columns
+from partita.exchange.tables import Described, Item
+from partita.exchange.values import KINDS, is_item, plain, read_plain, text_of, typed, value_of
+
+JSON_LINES, CSV, PARQUET = "jsonl", "csv", "parquet"
+FORMATS: Final = (CSV, JSON_LINES, PARQUET)
+ENDINGS: Final = {
+    ".csv": CSV,
+    ".json": JSON_LINES,
+    ".jsonl": JSON_LINES,
+    ".ndjson": JSON_LINES,
+    ".parquet": PARQUET,
+    ".pq": PARQUET,
+}
+STANDARD: Final = "-"
+"""Instead of a file: standard input or output."""
+FIELD_CHARS_MAX: Final = 1 << 24
+
+Record = tuple[int, Item | str]
+"""Which of a file it is, and the item, or why it is none."""
+
+
+class Writer(Protocol):
+    def write(self, items: list[Item]) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+def format_of(path: str, asked: str | None) -> str:
+    if asked is not None:
+        return asked
+    name = path.removesuffix(".gz")
+    if path == STANDARD:
+        return JSON_LINES
+    found = ENDINGS.get(Path(name).suffix.lower())
+    if found is None:
+        raise PartitaError(
+            f"{path} ends with none of {', '.join(ENDINGS)}: say its format with --format."
+        )
+    return found
+
+
+# Writing
+
+
+@contextmanager
+def writing(path: str, kind: str, table: Described, *, is_plain: bool) -> Iterator[Writer]:
+    """A file is there when all of it is."""
+    if path == STANDARD:
+        if kind == PARQUET:
+            raise PartitaError("Parquet needs a file, not standard output.")
+        writer = _writer(sys.stdout.buffer, kind, table, is_plain=is_plain)
+        yield writer
+        writer.finish()
+        sys.stdout.buffer.flush()
+        return
+    part = Path(f"{path}.part")
+    try:
+        with _opened(part, path, "wb") as out:
+            writer = _writer(out, kind, table, is_plain=is_plain)
+            yield writer
+            writer.finish()
+        os.replace(part, path)
+    except OSError as error:
+        raise PartitaError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _opened(path: Path, name: str, mode: str) -> IO[bytes]:
+    opened: Any = gzip.open if name.endswith(".gz") else open
+    return cast("IO[bytes]", opened(path, mode))
+
+
+def _writer(out: IO[bytes], kind: str, table: Described, *, is_plain: bool) -> Writer:
+    if kind == JSON_LINES:
+        return JsonLines(out, is_plain=is_plain)
+    if is_plain:
+        raise PartitaError("--plain is for JSON lines: the other formats have types of their own.")
+    return Gathered(out, _finish_csv if kind == CSV else _finish_parquet, table)
+
+
+class JsonLines:
+    def __init__(self, out: IO[bytes], *, is_plain: bool) -> None:
+        self._out = out
+        self._is_plain = is_plain
+
+    def write(self, items: list[Item]) -> None:
+        lines = [orjson.dumps(plain(one) if self._is_plain else {"Item": one}) for one in items]
+        self._out.write(b"".join(b"%b\n" % line for line in lines))
+
+    def finish(self) -> None:
+        pass
+
+
+class Gathered:
+    """Items in a file of their own first: which columns there are is known in the end."""
+
+    def __init__(self, out: IO[bytes], finish: Any, table: Described) -> None:
+        if finish is _finish_parquet:
+            _pyarrow()
+        self._out = out
+        self._finish = finish
+        self._columns = Columns(table.key_names)
+        self._items: BinaryIO = cast("BinaryIO", TemporaryFile("w+b"))  # noqa: SIM115
+
+    def write(self, items: list[Item]) -> None:
+        for item in items:
+            self._columns.note(item)
+            self._items.write(orjson.dumps(item) + b"\n")
+
+    def finish(self) -> None:
+        with self._items as items:
+            items.seek(0)
+            self._finish(self._out, self._columns, map(orjson.loads, items))
+
+
+def _finish_csv(out: IO[bytes], columns: Columns, items: Iterator[Item]) -> None:
+    headers = columns.headers()
+    # Both ends of a line, so that either is quoted inside of a field.
+    rows = csv.writer(_Text(out), lineterminator="\r\n")
+    rows.writerow(headers.values())
+    for item in items:
+        cells = {(name, kind): text_of(kind, item[name][kind]) for name, kind in _kinds(item)}
+        rows.writerow([cells.get(column, "") for column in headers])
+
+
+def _kinds(item: Item) -> Iterator[tuple[str, str]]:
+    return ((name, next(iter(value))) for name, value in item.items())
+
+
+class _Text:
+    """What csv writes to: bytes in the end, without a buffer that closes with it."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        return self._out.write(text.encode())
+
+
+def _finish_parquet(out: IO[bytes], columns: Columns, items: Iterator[Item]) -> None:
+    from partita.exchange.parquet import write_parquet
+
+    write_parquet(out, columns, items)
+
+
+def _pyarrow() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise PartitaError(
+            "Parquet needs a package that is not installed: pip install 'partita[parquet]'."
+        ) from None
+
+
+# Reading
+
+
+def records_of(path: str, kind: str, table: Described, *, is_plain: bool) -> Iterator[Record]:
+    try:
+        if path == STANDARD:
+            if kind == PARQUET:
+                raise PartitaError("Parquet needs a file, not standard input.")
+            yield from _read(sys.stdin.buffer, kind, table, is_plain=is_plain)
+            return
+        with _opened(Path(path), path, "rb") as source:
+            yield from _read(source, kind, table, is_plain=is_plain)
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PartitaError(f"{path} cannot be read: {reason}.") from error
+
+
+def _read(source: IO[bytes], kind: str, table: Described, *, is_plain: bool) -> Iterator[Record]:
+    if kind == JSON_LINES:
+        return _read_json(source, is_plain=is_plain)
+    if kind == CSV:
+        return _read_csv(cast("TextIO", _Lines(source)), table)
+    _pyarrow()
+    from partita.exchange.parquet import read_parquet
+
+    return enumerate(read_parquet(source), 1)
+
+
+def _read_json(source: IO[bytes], *, is_plain: bool) -> Iterator[Record]:
+    for number, line in enumerate(source, 1):
+        if not line.strip():
+            continue
+        try:
+            found = read_plain(line) if is_plain else orjson.loads(line)
+        except ValueError as error:
+            yield number, f"it is not JSON ({error})"
+            continue
+        if isinstance(found, dict) and is_plain:
+            yield number, {name: typed(value) for name, value in found.items()}
+        elif isinstance(found, dict) and is_item(found.get("Item")):
+            yield number, found["Item"]
+        elif is_item(found):
+            yield number, found
+        else:
+            yield number, "it is no item in DynamoDB JSON (--plain reads plain JSON)"
+
+
+class _Lines:
+    """Lines of text, with the ends that they have."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._is_first = True
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        text = next(self._source).decode("utf-8-sig" if self._is_first else "utf-8")
+        self._is_first = False
+        return text
+
+
+def _read_csv(lines: TextIO, table: Described) -> Iterator[Record]:
+    csv.field_size_limit(FIELD_CHARS_MAX)
+    rows = csv.reader(lines)
+    try:
+        columns = [_column(header, table) for header in next(rows, [])]
+        for row in rows:
+            if row:
+                yield rows.line_num, _item(columns, row)
+    except UnicodeDecodeError as error:
+        yield rows.line_num + 1, f"it is not UTF-8 ({error})"
+    except csv.Error as error:
+        yield rows.line_num, f"it is not CSV ({error})"
+
+
+def _column(header: str, table: Described) -> tuple[str, str, bool]:
+    """The name of an attribute, its type, and whether the header said it."""
+    name, colon, kind = header.rpartition(":")
+    if colon and kind in KINDS:
+        return name, kind, True
+    return header, table.attribute_types.get(header, "S"), False
+
+
+def _item(columns: list[tuple[str, str, bool]], row: list[str]) -> Item | str:
+    if len(row) != len(columns):
+        return f"it has {len(row)} fields, and there are {len(columns)} headers"
+    item: Item = {}
+    for (name, kind, is_said), text in zip(columns, row, strict=True):
+        if not text:
+            continue
+        try:
+            item[name] = value_of(kind, text) if is_said else {kind: text}
+        except ValueError as error:
+            return f"{name} is no {kind} ({error})"
+    return item

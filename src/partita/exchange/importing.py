@@ -1,0 +1,184 @@
+"""A file into a table, twenty-five items at a time, several requests at once.
+
+An item whose key comes again is written after the first: the last one counts. Records that are no
+items are told of and left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from partita.client import Client, ClientError
+from partita.errors import PartitaError
+from partita.exchange.files import format_of, records_of
+from partita.exchange.progress import Progress
+from partita.exchange.tables import Described, Item, describe, until_active
+
+BATCH_ITEMS: Final = 25
+BATCH_BYTES: Final = 12 << 20
+REQUESTS: Final = 8
+"""At a time."""
+MISSING: Final = "ResourceNotFoundException"
+THERE: Final = "ConditionalCheckFailedException"
+PAUSE_SECONDS: Final = 0.05
+
+Tell = Callable[[str], None]
+
+
+class Import:
+    def __init__(
+        self, client: Client, table: Described, tell: Tell, *, only_missing: bool = False
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._tell = tell
+        self._only_missing = only_missing
+        self._running: set[asyncio.Task[None]] = set()
+        self._keys: set[bytes] = set()
+        """Of what is being written, and of what waits for it."""
+        self._batch: list[tuple[int, Item]] = []
+        self._batch_bytes = 0
+        self.progress = Progress("imported")
+        self.refused = 0
+        self.left_alone = 0
+        """Items that were there already, and stay."""
+
+    async def add(self, number: int, item: Item) -> None:
+        try:
+            key = orjson.dumps(self._table.key_of(item))
+        except KeyError as error:
+            self.refuse(number, f"it has no {error.args[0]}, which is part of the key")
+            return
+        if key in self._keys:
+            await self.finish()
+        self._keys.add(key)
+        self._batch.append((number, item))
+        self._batch_bytes += len(orjson.dumps(item))
+        if len(self._batch) == BATCH_ITEMS or self._batch_bytes > BATCH_BYTES:
+            await self._send()
+
+    async def finish(self) -> None:
+        """Until all that was added is written."""
+        await self._send()
+        while self._running:
+            await self._wait()
+        self._keys.clear()
+
+    async def _send(self) -> None:
+        batch, self._batch, self._batch_bytes = self._batch, [], 0
+        if not batch:
+            return
+        while len(self._running) >= REQUESTS:
+            await self._wait()
+        if len(self._keys) > 100 * REQUESTS * BATCH_ITEMS:
+            while self._running:
+                await self._wait()
+            self._keys.clear()
+        self._running.add(asyncio.create_task(self._write(batch)))
+
+    async def _wait(self) -> None:
+        done, self._running = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    def refuse(self, number: int, reason: str) -> None:
+        self.refused += 1
+        self._tell(f"Record {number} is left out: {reason}.")
+
+    async def _write(self, batch: list[tuple[int, Item]]) -> None:
+        if self._only_missing:
+            for number, item in batch:
+                await self._put(number, item)
+            return
+        puts: list[Any] = [{"PutRequest": {"Item": item}} for _, item in batch]
+        try:
+            while puts:
+                answer = await self._client.call(
+                    "dynamodb", "BatchWriteItem", {"RequestItems": {self._table.name: puts}}
+                )
+                left = answer.get("UnprocessedItems", {}).get(self._table.name, [])
+                self.progress.add(len(puts) - len(left))
+                puts = left
+                if left:
+                    await asyncio.sleep(PAUSE_SECONDS)
+        except ClientError as error:
+            if error.is_passing or error.code == MISSING:
+                raise
+            # One of them is wrong: each on its own says which.
+            for number, item in batch:
+                await self._put(number, item)
+
+    async def _put(self, number: int, item: Item) -> None:
+        request: dict[str, Any] = {"TableName": self._table.name, "Item": item}
+        if self._only_missing:
+            request["ConditionExpression"] = "attribute_not_exists(#key)"
+            request["ExpressionAttributeNames"] = {"#key": self._table.key_names[0]}
+        try:
+            await self._client.call("dynamodb", "PutItem", request)
+            self.progress.add(1)
+        except ClientError as error:
+            if error.code == THERE:
+                self.left_alone += 1
+            elif error.is_passing or error.code == MISSING:
+                raise
+            else:
+                self.refuse(number, error.message.rstrip("."))
+
+
+async def import_file(
+    client: Client,
+    name: str,
+    path: str,
+    tell: Tell,
+    *,
+    kind: str | None = None,
+    key: str | None = None,
+    is_plain: bool = False,
+    only_missing: bool = False,
+) -> Import:
+    """`key` creates the table if it is not there: pk:S, or pk:S,sk:N."""
+    found = format_of(path, kind)
+    table = await _table(client, name, key)
+    work = Import(client, table, tell, only_missing=only_missing)
+    for number, record in records_of(path, found, table, is_plain=is_plain):
+        if isinstance(record, str):
+            work.refuse(number, record)
+        else:
+            await work.add(number, record)
+    await work.finish()
+    left_alone = f", {work.left_alone:,} were there" if only_missing else ""
+    work.progress.end(f" into {name}{left_alone}, {work.refused:,} refused")
+    return work
+
+
+async def _table(client: Client, name: str, key: str | None) -> Described:
+    try:
+        return await describe(client, name)
+    except ClientError as error:
+        if error.code != MISSING:
+            raise
+        if key is None:
+            raise PartitaError(
+                f"There is no table {name}; --key NAME:TYPE[,NAME:TYPE] creates it."
+            ) from None
+    parts = [part.partition(":")[::2] for part in key.split(",")]
+    if len(parts) > 2 or any(not one or kind not in ("S", "N", "B") for one, kind in parts):
+        raise PartitaError(f"--key is NAME:TYPE or NAME:TYPE,NAME:TYPE, not {key!r}.")
+    request = {
+        "TableName": name,
+        "AttributeDefinitions": [
+            {"AttributeName": one, "AttributeType": kind} for one, kind in parts
+        ],
+        "KeySchema": [
+            {"AttributeName": one, "KeyType": role}
+            for (one, _), role in zip(parts, ("HASH", "RANGE"), strict=False)
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    await client.call("dynamodb", "CreateTable", request)
+    await until_active(client, name)
+    return await describe(client, name)

@@ -1,0 +1,166 @@
+"""`partita backup` and `partita restore`: whole databases, while they are written to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .. import processes
+from .test_kill import ON, create, is_active, items_of, put_many, restorable, until
+
+KEY = {"PARTITA_TEST_KEY": "ab" * 32}
+SECRET = b"never in the clear"
+
+
+@pytest.fixture
+def start() -> Iterator[Any]:
+    with processes.starting() as starting:
+        yield starting
+
+
+def serve(start: Any, folder: Path, **more: Any) -> Any:
+    return start("serve", "--port", "0", "--data", str(folder), **more)
+
+
+def back_up(server: Any, place: object, *options: str, **more: Any) -> str:
+    done = processes.run("backup", str(place), "--endpoint", server.url, *options, **more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_busy_database_is_restored_as_of_one_commit(start: Any, tmp_path: Path) -> None:
+    """Two tables are written by transactions: a backup never has one half."""
+    server = serve(start, tmp_path / "data")
+    client = server.client()
+    for name in ("left", "right"):
+        create(client, name)
+        put_many(client, name, range(1500))
+    client.update_continuous_backups(TableName="left", PointInTimeRecoverySpecification=ON)
+    arn = client.create_backup(TableName="right", BackupName="inner")["BackupDetails"]["BackupArn"]
+    until(lambda: restorable(client, "left"))
+    is_done = threading.Event()
+    writing = threading.Thread(target=transact, args=(server.client(), is_done))
+    writing.start()
+    try:
+        for _ in range(3):
+            assert "no findings" in back_up(server, tmp_path / "place")
+    finally:
+        is_done.set()
+        writing.join()
+    server.terminate()
+    listed = processes.run("restore", tmp_path / "place", "--list").stdout.split()
+    assert len(listed) == 3
+    counters = []
+    for number, name in enumerate(listed):
+        folder = tmp_path / f"restored{number}"
+        done = processes.run("restore", tmp_path / "place", "--backup", name, "--data", folder)
+        assert done.returncode == 0, done.stderr
+        assert processes.run("check", folder).returncode == 0
+        restored = serve(start, folder)
+        client = restored.client()
+        left, right = items_of(client, "left"), items_of(client, "right")
+        assert left["k0"]["v"] == right["k0"]["v"]
+        counters.append(int(left["k0"]["v"]["S"]))
+        assert items_of(client, "left", IndexName="by_g").keys() == left.keys()
+        if number == 2:
+            client.restore_table_from_backup(TargetTableName="again", BackupArn=arn)
+            client.restore_table_to_point_in_time(
+                SourceTableName="left", TargetTableName="was", UseLatestRestorableTime=True
+            )
+            until(lambda client=client: is_active(client, "again") and is_active(client, "was"))
+            assert items_of(client, "was") == left
+            assert len(items_of(client, "again")) == 1500
+        restored.terminate()
+    assert counters == sorted(set(counters))
+
+
+def transact(client: Any, is_done: threading.Event) -> None:
+    number = 0
+    while not is_done.is_set():
+        number += 1
+        puts = [
+            {
+                "Put": {
+                    "TableName": name,
+                    "Item": {"pk": {"S": f"k{key}"}, "g": {"S": "t"}, "v": {"S": str(number)}},
+                }
+            }
+            for name in ("left", "right")
+            for key in (0, 700 + number % 300)
+        ]
+        client.transact_write_items(TransactItems=puts)
+
+
+def test_a_second_backup_writes_what_changed_and_old_ones_are_removed(
+    start: Any, tmp_path: Path
+) -> None:
+    server = serve(start, tmp_path / "data")
+    client = server.client()
+    create(client, "large")
+    put_many(client, "large", range(4000))
+    place = tmp_path / "place"
+    back_up(server, place)
+    first = size_of(place)
+    client.delete_item(TableName="large", Key={"pk": {"S": "k7"}})
+    back_up(server, place)
+    assert size_of(place) - first < first / 2
+    put_many(client, "large", range(4000, 4100))
+    kept = back_up(server, place, "--keep", "1")
+    assert kept.count("is removed") == 2
+    assert len(list((place / "backups").iterdir())) == 1
+    assert size_of(place) < 1.3 * first
+    server.terminate()
+    assert processes.run("check", place).returncode == 0
+    spoiled = max((place / "chunks").rglob("*"), key=lambda path: path.stat().st_size)
+    spoiled.write_bytes(spoiled.read_bytes()[:-9])
+    assert processes.run("check", place).returncode != 0
+    refused = processes.run("restore", place, "--data", tmp_path / "new")
+    assert refused.returncode == 1
+    assert not (tmp_path / "new").exists()
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_backups_of_an_encrypted_database_are_encrypted(start: Any, tmp_path: Path) -> None:
+    environment = {**processes.ENVIRONMENT, **KEY}
+    option = ("--encryption-key", "env:PARTITA_TEST_KEY")
+    server = start(
+        *("serve", "--port", "0", "--data", str(tmp_path / "data"), *option), env=environment
+    )
+    client = server.client()
+    create(client, "secret")
+    client.put_item(TableName="secret", Item={"pk": {"S": SECRET.decode()}})
+    place = tmp_path / "place"
+    back_up(server, place, *option, env=environment)
+    server.terminate()
+    for path in place.rglob("*"):
+        assert not path.is_file() or SECRET not in path.read_bytes()
+    refused = processes.run("restore", place, "--data", tmp_path / "new")
+    assert refused.returncode == 1
+    assert "is encrypted" in refused.stderr
+    done = processes.run("restore", place, "--data", tmp_path / "new", *option, env=environment)
+    assert done.returncode == 0, done.stderr
+    again = start(
+        *("serve", "--port", "0", "--data", str(tmp_path / "new"), *option), env=environment
+    )
+    assert items_of(again.client(), "secret").keys() == {SECRET.decode()}
+    again.terminate()
+
+
+def test_what_cannot_be_backed_up_or_restored_is_said_in_a_sentence(tmp_path: Path) -> None:
+    for arguments, said in (
+        (("backup", tmp_path / "place", "--endpoint", "http://127.0.0.1:9"), "No answer from"),
+        (("backup", tmp_path / "place", "--every", "often"), "no length of time"),
+        (("restore", tmp_path / "nowhere", "--data", tmp_path / "new"), "There is no folder"),
+        (("restore", tmp_path, "--data", tmp_path / "new"), "There is no backup in"),
+    ):
+        done = processes.run(*arguments)
+        assert done.returncode != 0
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
