@@ -10,6 +10,7 @@ from partita.database.capacity.buckets import Bucket
 from partita.database.capacity.ledger import Charge, Ledger
 from partita.database.capacity.refusals import Refusal
 from partita.database.events.throughput import ShardMeter, Throughput
+from partita.database.shared.replica import Session
 from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.write_batch import WriteBatch
 
@@ -17,7 +18,10 @@ Done = Callable[[Any], None]
 
 
 class SharedRequest:
-    __slots__ = ("done", "held", "lease", "now", "payments", "read", "write")
+    __slots__ = (
+        *("done", "foreseen", "held", "is_transaction", "lease", "now", "payments", "read"),
+        *("is_old", "session", "write"),
+    )
 
     def __init__(
         self,
@@ -26,6 +30,10 @@ class SharedRequest:
         read: Callable[[], Any] | None = None,
         write: Callable[[WriteBatch], Any] | None = None,
         lease: Lease | None = None,
+        foreseen: Set[bytes] = frozenset(),
+        *,
+        is_transaction: bool = False,
+        session: Session | None = None,
     ) -> None:
         self.now = now
         """Time stands still for a request."""
@@ -34,6 +42,14 @@ class SharedRequest:
         self.write = write
         self.lease = lease
         """Of background work, which only counts while this server leads."""
+        self.foreseen = foreseen
+        """Keys that it will read, as far as they are known before it is run."""
+        self.is_transaction = is_transaction
+        """Of a read: whether all that it reads has to be there at one moment."""
+        self.is_old = False
+        """Whether a replica has answered it."""
+        self.session = session
+        """Of a read that a replica may answer: what the client has seen so far."""
         self.held: Set[bytes] = frozenset()
         """Items for which it has been overtaken for too long: it conflicts with who writes them."""
         self.payments: list[Any] = []

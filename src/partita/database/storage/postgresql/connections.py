@@ -19,6 +19,7 @@ from partita.clock import system_stopwatch
 from partita.database.storage.postgresql.availability import Availability
 from partita.database.storage.postgresql.commit import OutcomeUnknown
 from partita.database.storage.postgresql.heartbeat import check_primary
+from partita.database.storage.postgresql.trips import notice_pooler
 from partita.errors import StorageError
 
 CONNECT_SECONDS_MAX: Final = 5
@@ -35,6 +36,7 @@ SESSION: Final[dict[str, Any]] = {
     "autocommit": True,
     "connect_timeout": CONNECT_SECONDS_MAX,
     "application_name": "partita",
+    "prepare_threshold": None,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -43,7 +45,8 @@ SESSION: Final[dict[str, Any]] = {
 
 
 class Connections:
-    def __init__(self, url: str, count_max: int) -> None:
+    def __init__(self, url: str, count_max: int, *, is_primary: bool = True) -> None:
+        """Whether a connection leads to a `primary` is checked, where it has to."""
         self._place = place(url)
         self.availability = Availability(self._place, system_stopwatch)
         # What it tells of every attempt, `availability` tells once.
@@ -52,8 +55,8 @@ class Connections:
             url,
             min_size=1,
             max_size=count_max,
-            kwargs={**SESSION, "load_balance_hosts": "random"},
-            configure=_configure,
+            kwargs={**SESSION, "load_balance_hosts": "random"} if is_primary else SESSION,
+            configure=_configure if is_primary else notice_pooler,
             timeout=WAIT_SECONDS_MAX,
             # Then it tries again for whoever asks next: the pause before it never grows long.
             reconnect_timeout=1.0,
@@ -92,6 +95,7 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
     loop = asyncio.get_running_loop()
     limit = loop.call_later(CHECK_SECONDS_MAX, hang_up, connection)
     try:
+        await notice_pooler(connection)
         await check_primary(connection)
     except OutcomeUnknown as error:
         raise psycopg.OperationalError(str(error)) from error
