@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -118,6 +119,7 @@ def serve(
     is_lenient: bool = False,
     durable: bool = True,
     storage: str | None = None,
+    storage_reads: str | None = None,
     advertise: str = "",
     capacity: str = OFF,
     response_cache_bytes: int | None = None,
@@ -142,7 +144,7 @@ def serve(
     """Serve the database of a folder, or one in memory, until the process is told to stop.
 
     With `storage`, the URL of a PostgreSQL database, it is that one, which others may serve too;
-    they reach this server under the host to `advertise`.
+    they reach this server under the host to `advertise`. `storage_reads` is the URL of a replica.
     `say` gets a line when requests are accepted. `response_cache_bytes` bounds the response cache;
     0 switches it off, without it there is a default. Functions are looked for in the folder of the
     settings, and files in it; clients may bring code of their own if `may_upload`, or without it if
@@ -188,7 +190,7 @@ def serve(
             served = _embedded(engine, options, keyring, encryption_key)
             served.database.service.is_kept = data is not None
         else:
-            served = await _shared(storage, options)
+            served = await _shared(storage, storage_reads, options)
         database = served.database
         database.service.check_policy = _policy_problem
         since, last_sequences = 0.0, dict[str, str]()
@@ -246,7 +248,8 @@ def serve(
             recorder = None if data is None else _recorder(data / AUDIT, audit_data)
             handle = _protected(dispatcher, database, access, recorder, limits)
         if storage is not None:
-            handle = peers.guard(handle)
+            handle = peers.guard(served.guard(handle))
+            dispatcher.metrics.more.append(served.metric_lines)
 
         def resume() -> None:
             """Something may be under way, or about to be called."""
@@ -279,7 +282,7 @@ def serve(
                 hosts=hosts,
                 origins=origins,
                 count=dispatcher.metrics.count_connections,
-                is_guarded=access is not None,
+                is_guarded=access is not None or storage_reads is not None,
                 connections_per_address_max=limits.connections_max if limits else 0,
             )
             if secured is not None:
@@ -297,6 +300,14 @@ def serve(
     lifecycle.run(run)
 
 
+def _unguarded(handle: Handle) -> Handle:
+    return handle
+
+
+def _no_metric_lines() -> Iterator[str]:
+    return iter(())
+
+
 class Served(NamedTuple):
     """A database, and what a dispatcher is given of it."""
 
@@ -307,6 +318,9 @@ class Served(NamedTuple):
     """The server whose companions answer."""
     kept: str = ""
     """Where its data is, if it is not in a folder."""
+    guard: Callable[[Handle], Handle] = _unguarded
+    """What is around the handler of requests."""
+    metric_lines: Callable[[], Iterator[str]] = _no_metric_lines
 
 
 def _embedded(
@@ -354,12 +368,13 @@ def _embedded(
     return Served(database, operations, close, lambda: ALONE)
 
 
-async def _shared(url: str, options: dict[str, Any]) -> Served:
+async def _shared(url: str, reads_url: str | None, options: dict[str, Any]) -> Served:
     """A database that several servers share: its room is loaded only for it."""
     from partita.database.shared.database import SharedDatabase, SharedOperations
+    from partita.database.shared.replica import Session
     from partita.database.storage.postgresql.connections import place
 
-    database = await SharedDatabase.open(url, **options)
+    database = await SharedDatabase.open(url, reads_url, **options)
     reads = {name: read for name, read in READS.items() if name not in OF_ARCHIVES}
     writes = {name: write for name, write in WRITES.items() if name not in OF_ARCHIVES}
     shared = SharedOperations(database, reads, writes, ONLY_READS)
@@ -371,7 +386,26 @@ async def _shared(url: str, options: dict[str, Any]) -> Served:
             return None
         return Leader(found.endpoint, found.secret, database.leadership.lease is not None)
 
-    return Served(database, operations, database.close, leader, place(url))
+    if database.replica is None:
+        return Served(database, operations, database.close, leader, place(url))
+
+    def guard(handle: Handle) -> Handle:
+        """Let the database know of whose connection a request is."""
+
+        def guarded(request: HttpRequest, reply: Reply) -> None:
+            peer = request.peer
+            if peer is not None and peer.session is None:
+                peer.session = Session()
+            database.session = None if peer is None else cast("Session", peer.session)
+            try:
+                handle(request, reply)
+            finally:
+                database.session = None
+
+        return guarded
+
+    metric_lines = database.replica.metric_lines
+    return Served(database, operations, database.close, leader, place(url), guard, metric_lines)
 
 
 def _led(
@@ -606,24 +640,38 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
         return _check(snapshot, say)
 
 
-def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
-    """Copy all data from one folder or URL to another, and check it there; whether all is well."""
-    from partita.database.shared import copying
+def copy_storage(
+    source: str, target: str, say: Callable[[str], None], encryption_key: KeySource | None = None
+) -> bool:
+    """Copy all data from one folder or URL to another, and check it there; whether all is well.
+
+    A folder that is being served is followed until its server stops.
+    """
+    from partita.database.shared import copying, following
     from partita.database.shared.stored_snapshot import stored_snapshot
     from partita.database.storage.postgresql.connections import is_url
 
-    for folder in (source, target):
-        if not is_url(folder) and os.path.exists(Path(folder) / KEYRING):
-            raise PartitaError(f"The data folder {folder} is encrypted: it cannot be copied yet.")
+    if not is_url(target) and os.path.exists(Path(target) / KEYRING):
+        raise PartitaError(f"The data folder {target} is encrypted: copy into a new one.")
+    keyring = None if is_url(source) else _keyring(Path(source), encryption_key)
+    is_followed = keyring is None and not is_url(source) and following.is_served(Path(source))
     read = stored_snapshot(source) if is_url(source) else opened_for_reading(Path(source))
-    with read as snapshot:
-        write = copying.postgresql_target(target) if is_url(target) else None
-        with write or copying.folder_target(Path(target)) as copy:
-            copied = copying.copy(snapshot, copy)
-            say(f"{copied.pairs} keys, {copied.written} written.")
+    write: AbstractContextManager[copying.Target] = (
+        copying.postgresql_target(target) if is_url(target) else copying.folder_target(Path(target))
+    )
+    with ExitStack() as stack:
+        stored = None if is_followed else stack.enter_context(read)
+        copy = stack.enter_context(write)
+        if stored is None:
+            following.follow(Path(source), copy, say)
+            stored = stack.enter_context(read)
+        snapshot = stored if keyring is None else _opened(stored, keyring, None)
+        copied = copying.copy(snapshot, copy)
+        say(f"{copied.pairs} keys, {copied.written} written.")
+        if copied.written:
             copying.verify(snapshot, copy)
-            copy.finish()
-            say("Both are the same.")
+        copy.finish()
+        say("Both are the same.")
     return check_storage(target, say) if is_url(target) else check(Path(target), say)
 
 
@@ -660,10 +708,14 @@ def _check(
     return not findings
 
 
-def _opened(snapshot: Snapshot, keyring: Keyring, tell: Callable[[object], None]) -> Snapshot:
-    """What an encrypted folder has; each value that does not open is told of once."""
+def _opened(
+    snapshot: Snapshot, keyring: Keyring, tell: Callable[[object], None] | None
+) -> Snapshot:
+    """What an encrypted folder has; each value that does not open is told of once, or raised."""
     from partita.database.storage.sealing.engine import Cipher, SealedSnapshot
 
+    if tell is None:
+        return SealedSnapshot(snapshot, Cipher(keyring))
     told: set[bytes] = set()
 
     def tell_once(key: bytes, damage: Exception) -> None:

@@ -77,14 +77,22 @@ def status(url: str) -> None:
 @storage.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-def copy(source: str, target: str) -> None:
+@click.option(
+    "--encryption-key",
+    metavar="SOURCE",
+    envvar="PARTITA_SERVE_ENCRYPTION_KEY",
+    help="Of an encrypted folder to copy from: file:PATH, env:NAME or command:LINE. In PostgreSQL, "
+    "Partita does not encrypt.",
+)
+def copy(source: str, target: str, encryption_key: str | None) -> None:
     """Copy a data folder into PostgreSQL, or back: FROM and TO are folders or URLs.
 
-    A copy that was interrupted goes on when it is run again. A folder must not be served
-    meanwhile; what is copied from PostgreSQL is as it was when the copy began. The copy is
-    verified before it may be served.
+    A copy that was interrupted goes on when it is run again. A folder that is being served is
+    followed until its server stops; what is copied from PostgreSQL is as it was when the copy
+    began. The copy is verified before it may be served.
     """
     from partita import assembly
+    from partita.database.storage.sealing.master_keys import KeySource
 
     if is_url(target):
 
@@ -93,5 +101,6 @@ def copy(source: str, target: str) -> None:
                 await schema.init(connection, FIRST_ROWS, is_copied_into=True)
 
         asyncio.run(run())
-    if not assembly.copy_storage(source, target, say=click.echo):
+    key = None if encryption_key is None else KeySource(encryption_key)
+    if not assembly.copy_storage(source, target, click.echo, key):
         sys.exit(1)

@@ -7,7 +7,7 @@ target says that it is being copied into, and nobody serves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -70,7 +70,9 @@ class Copied(NamedTuple):
     written: int
 
 
-def copy(source: Snapshot, target: Target) -> Copied:
+def copy(
+    source: Snapshot, target: Target, after_piece: Callable[[], None] = lambda: None
+) -> Copied:
     """Make the target the same as the source."""
     pairs = written = 0
     for piece, changes in _differences(source, target):
@@ -78,6 +80,7 @@ def copy(source: Snapshot, target: Target) -> Copied:
         if changes:
             target.write(changes)
             written += len(changes)
+        after_piece()
     return Copied(pairs, written)
 
 

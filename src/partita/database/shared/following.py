@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import sleep
 from typing import Final
 
+from partita.database.shared.copying import Target, apply, copy
 from partita.database.storage.embedded import LOG_FILES
 from partita.database.storage.engine import Changes, Snapshot
 from partita.database.storage.lmdb import DATA_FILE, LOCK_FILE, opened_tree
@@ -24,6 +26,7 @@ from partita.errors import StorageError
 
 ATTEMPTS_MAX: Final = 20
 """To copy the file of a tree before it is another one."""
+FOLLOW_SECONDS: Final = 0.2
 
 
 def is_served(folder: Path) -> bool:
@@ -79,3 +82,25 @@ class LogReader:
             except StorageError:
                 # It was being written: there will be a next time.
                 continue
+
+
+def follow(folder: Path, target: Target, say: Callable[[str], None]) -> None:
+    """Copy a folder while it is being served, and what is written to it until its server stops."""
+    say(f"{folder} is being served: it is followed until its server stops.")
+    log = LogReader(folder)
+    written: dict[bytes, bytes | None] = {}
+
+    def collect() -> None:
+        for changes in log.read():
+            written.update(changes)
+
+    collect()
+    with tree_copy(folder) as tree:
+        copied = copy(tree, target, collect)
+    collect()
+    apply(written, target)
+    say(f"{copied.pairs} keys, and {len(written)} changes since. Stop the server when it suits.")
+    while is_served(folder):
+        sleep(FOLLOW_SECONDS)
+        for changes in log.read():
+            apply(changes, target)

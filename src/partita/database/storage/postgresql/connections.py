@@ -19,6 +19,7 @@ from partita.clock import system_stopwatch
 from partita.database.storage.postgresql.availability import Availability
 from partita.database.storage.postgresql.commit import OutcomeUnknown
 from partita.database.storage.postgresql.heartbeat import check_primary
+from partita.database.storage.postgresql.schema import OtherSchema
 from partita.database.storage.postgresql.trips import notice_pooler
 from partita.errors import StorageError
 
@@ -85,6 +86,8 @@ class Connections:
             raise self._failure("no connection is to be had") from error
         except psycopg.Error as error:
             raise self._failure(_words(error)) from error
+        except OtherSchema as error:
+            raise self._failure(str(error).rstrip(".")) from error
 
     def _failure(self, reason: str) -> StorageError:
         self.availability.fail(reason)

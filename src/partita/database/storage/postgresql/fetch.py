@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.pq.abc import PGresult
 
 from partita.database.storage.postgresql import long_keys, trips
+from partita.database.storage.postgresql.schema import OtherSchema, version_problem
 from partita.database.storage.postgresql.trips import Statement, Step
 from partita.limits import MB
 
@@ -47,8 +48,8 @@ _SEQUENCES: Final = Statement(
 )
 _CATALOG: Final = Statement("""
     SELECT c.version, extract(epoch FROM clock_timestamp() - h.at)::float8,
-        extract(epoch FROM h.at)::float8
-    FROM partita_catalog c, partita_heartbeat h WHERE c.id = 1 AND h.id = 1""")
+        extract(epoch FROM h.at)::float8, f.version::bigint
+    FROM partita_catalog c, partita_heartbeat h, partita_format f WHERE c.id = 1 AND h.id = 1""")
 
 
 class Row(NamedTuple):
@@ -95,6 +96,7 @@ async def fetch(
     locked: Sequence[bytes] = (),
 ) -> Fetched:
     """The catalog's version is read last: if it has not moved, it holds for all that was read.
+    So does that of the schema, which an operator may change.
 
     `begin` are statements that come first, `locked` the keys of rows that nobody else may change
     until the transaction ends which these begin.
@@ -110,7 +112,10 @@ async def fetch(
         [Step(_SEQUENCES, (trips.byteas(list(wanted.sequences)),))] if wanted.sequences else []
     )
     steps = (*begin, *locks, *points, *ranges, *counts, *sequences, Step(_CATALOG))
-    results = iter(await trips.run(connection, steps))
+    results = iter(found := await trips.run(connection, steps))
+    problem = version_problem(trips.bigint_in(found[-1], 0, 3))
+    if problem:
+        raise OtherSchema(problem)
     for _ in begin:
         next(results)
     return Fetched(
