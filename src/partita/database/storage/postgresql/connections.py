@@ -50,8 +50,7 @@ class Connections:
         """Whether a connection leads to a `primary` is checked, where it has to."""
         self._place = place(url)
         self.availability = Availability(self._place, system_stopwatch)
-        # What it tells of every attempt, `availability` tells once.
-        logging.getLogger("psycopg").setLevel(logging.ERROR)
+        self._attempts = _Attempts()
         self._pool = AsyncConnectionPool(
             url,
             min_size=1,
@@ -83,7 +82,7 @@ class Connections:
                 finally:
                     limit.cancel()
         except (PoolTimeout, PoolClosed) as error:
-            raise self._failure("no connection is to be had") from error
+            raise self._failure(self._attempts.problem or "no connection is to be had") from error
         except psycopg.Error as error:
             raise self._failure(_words(error)) from error
         except OtherSchema as error:
@@ -92,6 +91,22 @@ class Connections:
     def _failure(self, reason: str) -> StorageError:
         self.availability.fail(reason)
         return StorageError(f"{self._place}: {reason}.")
+
+
+class _Attempts(logging.Handler):
+    """What the pool says of every attempt to connect; `availability` tells it once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problem = ""
+        pool = logging.getLogger("psycopg.pool")
+        pool.propagate = False
+        pool.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        failures = [one for one in arguments if isinstance(one, psycopg.Error)]
+        self.problem = _words(failures[-1]) if failures else self.problem
 
 
 async def _configure(connection: AsyncConnection[Any]) -> None:
