@@ -94,6 +94,7 @@ UNPROTECTED = (
 STEP_FUNCTIONS = b"AWSStepFunctions"
 """How the targets of Step Functions' API begin."""
 STATES = "states"
+FENCE = b"x-partita-fence"
 READ_STREAMS = (
     *("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
     *("dynamodb:ListStreams", "kinesis:DescribeStream", "kinesis:DescribeStreamSummary"),
@@ -206,6 +207,7 @@ def serve(
                 since=since,
                 last_sequences=last_sequences,
                 may_upload=hosts.is_local if may_upload is None else may_upload,
+                fence=served.fence(),
                 credentials=keys.get(service, ()),
                 scheduler_credentials=keys.get(SCHEDULER, ()),
             )
@@ -321,6 +323,8 @@ class Served(NamedTuple):
     guard: Callable[[Handle], Handle] = _unguarded
     """What is around the handler of requests."""
     metric_lines: Callable[[], Iterator[str]] = _no_metric_lines
+    fence: Callable[[], str] = str
+    """The token that the writes of companions only count under, where there is one."""
 
 
 def _embedded(
@@ -371,7 +375,9 @@ def _embedded(
 async def _shared(url: str, reads_url: str | None, options: dict[str, Any]) -> Served:
     """A database that several servers share: its room is loaded only for it."""
     from partita.database.shared.database import SharedDatabase, SharedOperations
+    from partita.database.shared.leadership import NAME as LEASE
     from partita.database.shared.replica import Session
+    from partita.database.storage.postgresql.commit import Lease
     from partita.database.storage.postgresql.connections import place
 
     database = await SharedDatabase.open(url, reads_url, **options)
@@ -386,26 +392,37 @@ async def _shared(url: str, reads_url: str | None, options: dict[str, Any]) -> S
             return None
         return Leader(found.endpoint, found.secret, database.leadership.lease is not None)
 
-    if database.replica is None:
-        return Served(database, operations, database.close, leader, place(url))
-
     def guard(handle: Handle) -> Handle:
-        """Let the database know of whose connection a request is."""
+        """Let the database know of whose connection a request is, and what it counts under."""
 
         def guarded(request: HttpRequest, reply: Reply) -> None:
-            peer = request.peer
-            if peer is not None and peer.session is None:
-                peer.session = Session()
-            database.session = None if peer is None else cast("Session", peer.session)
+            token, peer = request.headers.get(FENCE), request.peer
+            database.fence = None if token is None else Lease(LEASE, _number(token))
+            if peer is not None and database.replica is not None:
+                peer.session = peer.session or Session()
+                database.session = cast("Session", peer.session)
             try:
                 handle(request, reply)
             finally:
-                database.session = None
+                database.session, database.fence = None, None
 
         return guarded
 
-    metric_lines = database.replica.metric_lines
-    return Served(database, operations, database.close, leader, place(url), guard, metric_lines)
+    def fence() -> str:
+        lease = database.leadership.lease
+        return "" if lease is None else str(lease.token)
+
+    replica = database.replica
+    metric_lines = _no_metric_lines if replica is None else replica.metric_lines
+    return Served(
+        *(database, operations, database.close, leader, place(url)),
+        *(guard, metric_lines, fence),
+    )
+
+
+def _number(text: bytes) -> int:
+    """Of a token that a header names; what is not a number was never one."""
+    return int(text) if text.isdigit() and len(text) < 19 else 0
 
 
 def _led(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from .. import processes
 from ..migrate.servers import PostgreSQL
 from .tables import create, item, number
 
@@ -315,3 +316,32 @@ def test_a_policy_of_a_table_is_there_for_all_servers(clients: list[Any]) -> Non
     clients[2].delete_resource_policy(ResourceArn=arn)
     with pytest.raises(clients[0].exceptions.PolicyNotFoundException):
         clients[0].get_resource_policy(ResourceArn=arn)
+
+
+def test_what_a_companion_writes_counts_only_under_the_token_of_the_leader(
+    postgresql: PostgreSQL, servers: list[processes.Server], clients: list[Any]
+) -> None:
+    table = create(clients[0])
+    with postgresql.connect("shared") as connection:
+        (token,) = connection.execute("SELECT token FROM partita_leases").fetchone()
+    fenced, former = (_fenced_client(servers[1], number) for number in (token, token - 1))
+    fenced.put_item(TableName=table, Item=item("a", n=1))
+    for late in (
+        lambda: former.put_item(TableName=table, Item=item("a", n=2)),
+        lambda: former.delete_item(TableName=table, Key=item("a")),
+        lambda: former.delete_table(TableName=table),
+    ):
+        with pytest.raises(ClientError) as refused:
+            late()
+        assert "Another server leads" in refused.value.response["Error"]["Message"]
+    assert number(clients[2], table, "a", "n") == 1
+
+
+def _fenced_client(server: processes.Server, token: int) -> Any:
+    client = server.client()
+
+    def add(request: Any, **_: Any) -> None:
+        request.headers["X-Partita-Fence"] = str(token)
+
+    client.meta.events.register("before-sign.dynamodb", add)
+    return client

@@ -31,6 +31,7 @@ from partita.database.shared.requests import RequestLedger, RequestThroughput, S
 from partita.database.shared.rounds import Rounds
 from partita.database.shared.usage import Usage
 from partita.database.storage.postgresql import schema
+from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.postgresql.connections import Connections, host_towards
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
@@ -69,6 +70,8 @@ class SharedDatabase:
         self.replica = replica
         self.session: Session | None = None
         """Of the client whose request is being taken, where there is a replica."""
+        self.fence: Lease | None = None
+        """What the request that is being taken only counts under."""
         self.own_host = ""
         """The address of this machine that the database sees."""
         view = CurrentView()
@@ -181,7 +184,7 @@ class SharedDatabase:
 
         foreseen = self._foreseen(targets, request, is_write=True)
         now = self._rounds.clock()
-        self._submit(SharedRequest(now, done, write=decide, foreseen=foreseen))
+        self._submit(SharedRequest(now, done, write=decide, foreseen=foreseen, fence=self.fence))
 
     def write(self, decide: Callable[[WriteBatch], Any], done: Callable[[Any], None]) -> None:
         """A piece of background work, if this server leads."""

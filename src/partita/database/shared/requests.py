@@ -20,7 +20,7 @@ Done = Callable[[Any], None]
 class SharedRequest:
     __slots__ = (
         *("done", "foreseen", "held", "is_transaction", "lease", "now", "payments", "read"),
-        *("is_old", "session", "write"),
+        *("fence", "is_old", "session", "write"),
     )
 
     def __init__(
@@ -34,6 +34,7 @@ class SharedRequest:
         *,
         is_transaction: bool = False,
         session: Session | None = None,
+        fence: Lease | None = None,
     ) -> None:
         self.now = now
         """Time stands still for a request."""
@@ -46,6 +47,8 @@ class SharedRequest:
         """Keys that it will read, as far as they are known before it is run."""
         self.is_transaction = is_transaction
         """Of a read: whether all that it reads has to be there at one moment."""
+        self.fence = fence
+        """Of what a companion writes, which only counts while its server leads."""
         self.is_old = False
         """Whether a replica has answered it."""
         self.session = session
@@ -54,6 +57,11 @@ class SharedRequest:
         """Items for which it has been overtaken for too long: it conflicts with who writes them."""
         self.payments: list[Any] = []
         """What it has paid, in the order in which it asks."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it counts whoever leads."""
+        return self.lease is None and self.fence is None
 
 
 class RequestLedger(Ledger):

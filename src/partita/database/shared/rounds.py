@@ -76,6 +76,7 @@ NOTHING: Final = Wanted((), (), (), ())
 CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS)
 BUSY: Final = "Too many requests at once: try again in a moment."
 IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
+ANOTHER_LEADS: Final = "Another server leads: this is left to it."
 OVERTAKEN: Final = "The item is written too often at once: try again in a moment."
 
 
@@ -363,7 +364,7 @@ class Rounds:
                 ready = await self._commit(connection, requests, version, ready)
 
     def _divert_hot(self, requests: list[SharedRequest]) -> None:
-        hot = [one for one in requests if one.lease is None and self._hot.meets(one.foreseen)]
+        hot = [one for one in requests if one.is_free and self._hot.meets(one.foreseen)]
         for request in hot:
             requests.remove(request)
         self._hot_writes.add(hot)
@@ -495,7 +496,11 @@ class Rounds:
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
             pass
         except LeaseLost:
-            pass
+            for one in ready:
+                requests.remove(one.request)
+                one.request.done(_refusal(one.request))
+            ready = []
+            lost = ()
         except OutcomeUnknown:
             if await self._is_committed(plan.token):
                 lost = ()
@@ -524,7 +529,7 @@ class Rounds:
         request = one.request
         seconds = self._clock() - request.now
         if request.lease is not None:
-            request.done(False)
+            request.done(_refusal(request))
         elif any(key.startswith(layout.TOKENS) and key in one.draft.checks for key in changed):
             request.done(TransactionInProgressException(IN_PROGRESS))
         elif seconds > ATTEMPT_SECONDS_MAX:
@@ -545,7 +550,7 @@ class Rounds:
         plan = CommitPlan(self._next_token(), version)
         for one in ready:
             add_draft(plan, one.draft)
-            plan.lease = plan.lease or one.request.lease
+            plan.lease = plan.lease or one.request.lease or one.request.fence
         return plan
 
     def _next_token(self) -> int:
@@ -587,7 +592,7 @@ class Rounds:
             except LeaseLost:
                 await connection.execute("ROLLBACK")
                 requests.clear()
-                request.done(False)
+                request.done(_refusal(request))
                 return
             except BaseException:
                 if not (connection.closed or connection.broken):
@@ -615,7 +620,7 @@ class Rounds:
         self, connection: AsyncConnection[Any], version: int, one: Decided
     ) -> None:
         plan = CommitPlan(self._next_token(), version, moves_catalog=True)
-        plan.lease = one.request.lease
+        plan.lease = one.request.lease or one.request.fence
         add_draft(plan, one.draft, is_exclusive=True)
         await check_and_change(connection, plan, bucket_of, begins=False)
         try:
@@ -623,6 +628,11 @@ class Rounds:
         except OutcomeUnknown:
             if not await self._is_committed(plan.token):
                 raise
+
+
+def _refusal(request: SharedRequest) -> InternalServerError | bool:
+    """What is said to who has been overtaken by another leader."""
+    return False if request.fence is None else InternalServerError(ANOTHER_LEADS)
 
 
 def _is_idle(connection: AsyncConnection[Any]) -> bool:
@@ -681,11 +691,14 @@ class _Lane:
         self._is_scheduled = False
         if self._is_stopped or not self.waiting or len(self._rounds) >= self._rounds_max:
             return
-        if self.waiting[0].lease is not None:
+        first = self.waiting[0]
+        if first.lease is not None:
             taken = 1
         else:
-            leased = (n for n, one in enumerate(self.waiting) if one.lease is not None)
-            taken = min(next(leased, len(self.waiting)), self._requests_max)
+            others = (
+                n for n, one in enumerate(self.waiting) if one.lease or one.fence != first.fence
+            )
+            taken = min(next(others, len(self.waiting)), self._requests_max)
         requests, self.waiting = self.waiting[:taken], self.waiting[taken:]
         task = asyncio.create_task(self._guarded(requests))
         self._rounds.add(task)
