@@ -379,12 +379,23 @@ async def _shared(url: str, reads_url: str | None, options: dict[str, Any]) -> S
     from partita.database.shared.replica import Session
     from partita.database.storage.postgresql.commit import Lease
     from partita.database.storage.postgresql.connections import place
+    from partita.server.large_requests.shared import SharedLargeRequests
 
     database = await SharedDatabase.open(url, reads_url, **options)
     reads = {name: read for name, read in READS.items() if name not in OF_ARCHIVES}
     writes = {name: write for name, write in WRITES.items() if name not in OF_ARCHIVES}
     shared = SharedOperations(database, reads, writes, ONLY_READS)
-    operations = {"database": shared, "reads": {}, "writes": shared.handlers}
+    large_requests = SharedLargeRequests(database)
+    operations = {
+        "database": shared,
+        "reads": {},
+        "writes": shared.handlers,
+        "large_requests": large_requests,
+    }
+
+    async def close() -> None:
+        await large_requests.stop()
+        await database.close()
 
     def leader() -> Leader | None:
         found = database.leadership.leader
@@ -415,7 +426,7 @@ async def _shared(url: str, reads_url: str | None, options: dict[str, Any]) -> S
     replica = database.replica
     metric_lines = _no_metric_lines if replica is None else replica.metric_lines
     return Served(
-        *(database, operations, database.close, leader, place(url)),
+        *(database, operations, close, leader, place(url)),
         *(guard, metric_lines, fence),
     )
 

@@ -161,11 +161,14 @@ class SharedDatabase:
         *,
         is_transaction: bool = False,
         may_be_old: bool = False,
+        keys: Set[bytes] = frozenset(),
     ) -> None:
+        """`keys` are those that are known to be read, or `targets` tell them."""
+
         def read() -> bytes:
             return handler(self.reads, request)
 
-        foreseen = self._foreseen(targets, request, is_write=False)
+        foreseen = keys or self._foreseen(targets, request, is_write=False)
         now = self._rounds.clock()
         self._submit(
             SharedRequest(
@@ -177,12 +180,18 @@ class SharedDatabase:
         )
 
     def submit_write(
-        self, handler: WriteHandler, request: Request, done: Done, targets: Targets | None = None
+        self,
+        handler: WriteHandler,
+        request: Request,
+        done: Done,
+        targets: Targets | None = None,
+        *,
+        keys: Set[bytes] = frozenset(),
     ) -> None:
         def decide(write_batch: WriteBatch) -> bytes:
             return handler(WriteContext(self.service, write_batch), request)
 
-        foreseen = self._foreseen(targets, request, is_write=True)
+        foreseen = keys or self._foreseen(targets, request, is_write=True)
         now = self._rounds.clock()
         self._submit(SharedRequest(now, done, write=decide, foreseen=foreseen, fence=self.fence))
 
@@ -196,17 +205,21 @@ class SharedDatabase:
             return
         self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
 
-    def _submit(self, request: SharedRequest) -> None:
+    def noted(self, done: Done, request: SharedRequest | None = None) -> Done:
         """What the primary answers, a replica must have before the client reads from it again."""
-        session, replica, done = self.session, self.replica, request.done
-        if session is not None and replica is not None:
+        session, replica = self.session, self.replica
+        if session is None or replica is None:
+            return done
 
-            def noted(result: Any) -> None:
-                if not request.is_old:
-                    session.note(PRIMARY, replica.primary_time())
-                done(result)
+        def note(result: Any) -> None:
+            if request is None or not request.is_old:
+                session.note(PRIMARY, replica.primary_time())
+            done(result)
 
-            request.done = noted
+        return note
+
+    def _submit(self, request: SharedRequest) -> None:
+        request.done = self.noted(request.done, request)
         self._rounds.submit(request)
 
     def _foreseen(self, targets: Targets | None, request: Request, *, is_write: bool) -> Set[bytes]:

@@ -70,12 +70,16 @@ class RequestLedger(Ledger):
     def __init__(self, clock: Clock, mode: str) -> None:
         super().__init__(clock, mode)
         self.is_lacking: Callable[[], bool] = bool
-        self._payments: list[Any] = []
+        self._payments: list[Any] | None = None
+        """None outside of a run, where everything is paid at once."""
         self._position = 0
 
     def begin(self, request: SharedRequest) -> None:
         self._payments = request.payments
         self._position = 0
+
+    def end(self) -> None:
+        self._payments = None
 
     def admit(self, charges: Sequence[Charge]) -> Refusal | None:
         admit = super().admit
@@ -89,6 +93,8 @@ class RequestLedger(Ledger):
 
     def once(self, pay: Callable[[], Any], unknown: Any) -> Any:
         """What has come of a payment, now or in an earlier run; `unknown` while something lacks."""
+        if self._payments is None:
+            return pay()
         if self.is_lacking():
             return unknown
         if self._position == len(self._payments):

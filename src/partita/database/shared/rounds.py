@@ -42,6 +42,7 @@ from partita.database.storage.postgresql.fetch import Wanted, fetch
 from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
+from partita.database.tables.stored import NO_LIMIT, decoding_budget
 from partita.errors import (
     InternalServerError,
     RequestError,
@@ -286,6 +287,7 @@ class Rounds:
         before, self._view.known = self._view.known, known
         self._now, self._held = request.now, request.held
         self._ledger.begin(request)
+        decoding_budget.bytes_left = NO_LIMIT
         outcome: Any
         try:
             outcome = function()
@@ -297,6 +299,7 @@ class Rounds:
             outcome = error
         finally:
             self._now, self._held = None, frozenset()
+            self._ledger.end()
             self._view.known = before
         return None if known.is_lacking else outcome
 
