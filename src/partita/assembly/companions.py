@@ -44,6 +44,7 @@ class Companions:
         self._database = served.database
         self._protection = protection
         self._hosts = hosts
+        self._fence = served.fence
         self._since = 0.0
         self._last_sequences: dict[str, str] = {}
         self._stopping: list[asyncio.Future[None]] = []
@@ -71,6 +72,7 @@ class Companions:
             scheduler_credentials=keys.get(SCHEDULER, ()),
             certificate=certificate,
             client_certificate=client_certificate,
+            fence=self._fence(),
         )
         return msgspec.json.encode(begin)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,10 @@ from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
-from partita.registry import OF_ARCHIVES, ONLY_READS, PLAIN_READS, READS, WRITES
+from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.server.copying import TARGET as COPYING
 from partita.server.copying import Copies
+from partita.server.http.messages import Handle
 from partita.server.large_requests.process import LargeRequests
 from partita.server.peers import Leader
 
@@ -45,6 +46,14 @@ RECOVERY = "recovery"
 """The folder of the archive, in the data folder."""
 
 
+def _unguarded(handle: Handle) -> Handle:
+    return handle
+
+
+def no_metric_lines() -> Iterator[str]:
+    return iter(())
+
+
 class Served(NamedTuple):
     """A database, and what a dispatcher is given of it."""
 
@@ -57,6 +66,11 @@ class Served(NamedTuple):
     """What becomes of the data, in words for the ready line."""
     companions: Mapping[bytes, Copies] = MappingProxyType({})
     """Who answers for the database itself."""
+    guard: Callable[[Handle], Handle] = _unguarded
+    """What is around the handler of requests."""
+    metric_lines: Callable[[], Iterator[str]] = no_metric_lines
+    fence: Callable[[], str] = str
+    """The token that the writes of companions only count under, where there is one."""
 
 
 async def open_database(options: ServeOptions, protection: Protection) -> Served:
@@ -68,7 +82,9 @@ async def open_database(options: ServeOptions, protection: Protection) -> Served
         "schedules": options.schedules,
     }
     if options.storage is not None:
-        return await _shared(options.storage, told)
+        from partita.assembly.shared import open_shared
+
+        return await open_shared(options.storage, options.storage_reads, told)
     return _embedded(options, protection, told)
 
 
@@ -136,26 +152,6 @@ def _copies(
         return Copies(database, files or database.service.recovery.archive, lambda plain: plain)
     assert files is not None
     return Copies(database, files, lambda plain: sealed_archive(plain, keyring), data / KEYRING)
-
-
-async def _shared(url: str, told: dict[str, Any]) -> Served:
-    """A database that several servers share: its room is loaded only for it."""
-    from partita.database.shared.database import SharedDatabase, SharedOperations
-    from partita.database.storage.postgresql.connections import place
-
-    database = await SharedDatabase.open(url, **told)
-    reads = {name: read for name, read in READS.items() if name not in OF_ARCHIVES}
-    writes = {name: write for name, write in WRITES.items() if name not in OF_ARCHIVES}
-    shared = SharedOperations(database, reads, writes, ONLY_READS)
-    operations = {"database": shared, "reads": {}, "writes": shared.handlers}
-
-    def leader() -> Leader | None:
-        found = database.leadership.leader
-        if found is None:
-            return None
-        return Leader(found.endpoint, found.secret, database.leadership.lease is not None)
-
-    return Served(database, operations, database.close, leader, place(url))
 
 
 def _kept(options: ServeOptions) -> str:

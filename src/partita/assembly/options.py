@@ -31,6 +31,8 @@ class ServeOptions:
     """Whether a write waits for the disk."""
     storage: str | None = None
     """The URL of a PostgreSQL database, which others may serve too, instead of the folder."""
+    storage_reads: str | None = None
+    """The URL of a replica of it, for reads that need not be strongly consistent."""
     advertise: str = ""
     """The host under which the other servers of that database reach this one."""
 

@@ -78,7 +78,8 @@ async def _run(
     )
     handle = protection.guard(dispatcher, database)
     if options.storage is not None:
-        handle = peers.guard(handle)
+        handle = peers.guard(served.guard(handle))
+        dispatcher.metrics.more.append(served.metric_lines)
     if options.console != NO_CONSOLE:
         sites[CONSOLE_PATH[1:]] = _console(
             handle,
@@ -105,7 +106,7 @@ async def _run(
             hosts=hosts,
             origins=origins,
             count=dispatcher.metrics.count_connections,
-            is_guarded=protection.access is not None,
+            is_guarded=protection.access is not None or options.storage_reads is not None,
             connections_per_address_max=options.limits.connections_max if options.limits else 0,
         )
         protection.watch()

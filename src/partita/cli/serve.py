@@ -81,6 +81,11 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     "postgresql://user@host/db.",
 )
 @click.option(
+    "--storage-reads",
+    metavar="URL",
+    help="With --storage: a replica of it, for reads that need not be strongly consistent.",
+)
+@click.option(
     "--advertise",
     metavar="HOST",
     default="",
@@ -199,6 +204,7 @@ def serve(
     port: int,
     data: Path,
     storage: str | None,
+    storage_reads: str | None,
     advertise: str,
     in_memory: bool,
     durability: str,
@@ -239,6 +245,7 @@ def serve(
         data=kept,
         durable=durability == DURABLE,
         storage=storage,
+        storage_reads=storage_reads,
         advertise=advertise,
         capacity=capacity,
         response_cache_bytes=response_cache,

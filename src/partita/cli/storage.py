@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from partita.cli.extras import key_source
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.connections import connected, is_url, place
 from partita.database.tables import layout
@@ -77,12 +78,19 @@ def status(url: str) -> None:
 @storage.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-def copy(source: str, target: str) -> None:
+@click.option(
+    "--encryption-key",
+    metavar="SOURCE",
+    envvar="PARTITA_SERVE_ENCRYPTION_KEY",
+    help="Of an encrypted folder to copy from: file:PATH, env:NAME or command:LINE. In PostgreSQL, "
+    "Partita does not encrypt.",
+)
+def copy(source: str, target: str, encryption_key: str | None) -> None:
     """Copy a data folder into PostgreSQL, or back: FROM and TO are folders or URLs.
 
-    A copy that was interrupted goes on when it is run again. A folder must not be served
-    meanwhile; what is copied from PostgreSQL is as it was when the copy began. The copy is
-    verified before it may be served.
+    A copy that was interrupted goes on when it is run again. A folder that is being served is
+    followed until its server stops; what is copied from PostgreSQL is as it was when the copy
+    began. The copy is verified before it may be served.
     """
     from partita.assembly import checking
 
@@ -93,5 +101,6 @@ def copy(source: str, target: str) -> None:
                 await schema.init(connection, FIRST_ROWS, is_copied_into=True)
 
         asyncio.run(run())
-    if not checking.copy_storage(source, target, say=click.echo):
+    key = key_source(encryption_key)
+    if not checking.copy_storage(source, target, click.echo, key):
         sys.exit(1)

@@ -25,6 +25,7 @@ from partita.client.signing import (
 )
 from partita.clock import Clock, system_clock
 
+FENCE_HEADER = "X-Partita-Fence"
 TRIES_MAX = 10
 BACKOFF_SECONDS = 0.05
 BACKOFF_SECONDS_MAX = 5.0
@@ -48,9 +49,12 @@ class Client:
         chance: random.Random | None = None,
         certificate: str = "",
         client_certificate: str = "",
+        fence: str = "",
     ) -> None:
         """`certificate` is the file of the only one that is trusted, where it is given, and
-        `client_certificate` that of our own, with its key."""
+        `client_certificate` that of our own, with its key. Writes count only while `fence` is the
+        fencing token of the server that leads, where it is given."""
+        self._fence = fence
         self._endpoint = endpoint
         self._certificate = certificate
         self._client_certificate = client_certificate
@@ -232,6 +236,7 @@ class Client:
             "Host": host,
             "Content-Type": description.content_type,
             "X-Amz-Target": f"{description.target}.{operation}",
+            **({FENCE_HEADER: self._fence} if self._fence else {}),
         }
 
     def _pause_seconds(self, tried: int) -> float:

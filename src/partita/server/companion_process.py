@@ -55,6 +55,7 @@ def client_of(start: frames.Start, connections: int) -> Client:
         credentials=Credentials(*start.credentials) if start.credentials else None,
         certificate=start.certificate,
         client_certificate=start.client_certificate,
+        fence=start.fence,
     )
 
 

@@ -7,7 +7,7 @@ target says that it is being copied into, and nobody serves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -22,6 +22,7 @@ from partita.database.shared.stored_snapshot import StoredSnapshot
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Changes, Snapshot, prefix_end
 from partita.database.storage.postgresql.connections import SESSION, failure
+from partita.database.storage.postgresql.long_keys import stored_key, stored_value
 from partita.database.storage.postgresql.schema import COPYING, SCHEMA_VERSION
 from partita.database.tables import layout
 from partita.database.tables.catalog import FORMAT_VERSION
@@ -69,7 +70,9 @@ class Copied(NamedTuple):
     written: int
 
 
-def copy(source: Snapshot, target: Target) -> Copied:
+def copy(
+    source: Snapshot, target: Target, after_piece: Callable[[], None] = lambda: None
+) -> Copied:
     """Make the target the same as the source."""
     pairs = written = 0
     for piece, changes in _differences(source, target):
@@ -77,7 +80,18 @@ def copy(source: Snapshot, target: Target) -> Copied:
         if changes:
             target.write(changes)
             written += len(changes)
+        after_piece()
     return Copied(pairs, written)
+
+
+def apply(changes: Changes, target: Target) -> None:
+    """What a commit has changed in the source."""
+    by_space: dict[bytes, dict[bytes, bytes | None]] = {}
+    for key, value in changes.items():
+        if key != layout.FORMAT_KEY:
+            by_space.setdefault(key[:1], {})[key] = value
+    for piece in by_space.values():
+        target.write(piece)
 
 
 def verify(source: Snapshot, target: Target) -> None:
@@ -174,8 +188,9 @@ class PostgresqlTarget:
             else:
                 self._version += 1
                 buckets = [bucket_of(key) for key in puts]
-                self._run(_PUT, self._version, list(puts), buckets, list(puts.values()))
-                self._run(_DELETE.format("partita_rows"), gone)
+                values = [stored_value(key, value) for key, value in puts.items()]
+                self._run(_PUT, self._version, list(map(stored_key, puts)), buckets, values)
+                self._run(_DELETE.format("partita_rows"), list(map(stored_key, gone)))
 
     def _put_sums(self, puts: dict[bytes, bytes], gone: list[bytes]) -> None:
         # What is appended beside a sum would count twice.

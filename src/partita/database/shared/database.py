@@ -6,7 +6,7 @@ What an embedded database does at once is done here in rounds; operations are th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -23,12 +23,15 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
+from partita.database.shared.foresight import TARGETS, Targets, foresee
 from partita.database.shared.known import CurrentView
 from partita.database.shared.leadership import Leadership
+from partita.database.shared.replica import PRIMARY, Replica, Session
 from partita.database.shared.requests import RequestLedger, RequestThroughput, SharedRequest
 from partita.database.shared.rounds import Rounds
 from partita.database.shared.usage import Usage
 from partita.database.storage.postgresql import schema
+from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.postgresql.connections import Connections, host_towards
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
@@ -39,6 +42,7 @@ from partita.database.upkeep.scaling import Scaling
 from partita.database.upkeep.worker import Worker
 
 CONNECTIONS_MAX: Final = 8
+TRANSACTIONS: Final = ("ExecuteTransaction", "TransactGetItems")
 
 Done = Callable[[bytes | BaseException], None]
 Handler = Callable[[Any, Request], bytes]
@@ -59,9 +63,15 @@ class SharedDatabase:
         capacity: str = OFF,
         schedules: Sequence[ScheduledChange] = (),
         is_lenient: bool = False,
+        replica: Replica | None = None,
     ) -> None:
         """`open` makes one."""
         self._connections = connections
+        self.replica = replica
+        self.session: Session | None = None
+        """Of the client whose request is being taken, where there is a replica."""
+        self.fence: Lease | None = None
+        """What the request that is being taken only counts under."""
         self.own_host = ""
         """The address of this machine that the database sees."""
         view = CurrentView()
@@ -73,7 +83,7 @@ class SharedDatabase:
             event_streams.reload()
             self.service.meter()
 
-        self._rounds = Rounds(connections, view, ledger, instance, clock, reload)
+        self._rounds = Rounds(connections, view, ledger, instance, clock, reload, replica)
         self._usage = Usage(ledger, instance, clock)
         self.leadership = Leadership(connections, instance, self._refresh)
         now = self._rounds.clock
@@ -97,24 +107,30 @@ class SharedDatabase:
             RequestThroughput(now, ledger),
             is_lenient=is_lenient,
         )
-        self.reads = ReadContext(self.service, view, _never_held)
+        self.reads = ReadContext(self.service, view, self._rounds.is_held)
         catalog.on_change = self._on_catalog_change
         event_streams.on_change = self._worker.wake
 
     @staticmethod
-    async def open(url: str, **more: Any) -> SharedDatabase:
+    async def open(url: str, reads: str | None = None, **more: Any) -> SharedDatabase:
+        """Reads that need not be strongly consistent go to the URL of `reads`, if there is one."""
         connections = Connections(url, CONNECTIONS_MAX)
         await connections.open()
+        replica = None if reads is None else Replica(reads, more["clock"])
+        if replica is not None:
+            await replica.connections.open()
         try:
             async with connections.one() as connection:
                 await schema.check(connection)
                 instance = await schema.register(connection)
                 own_host = host_towards(connection)
-            database = SharedDatabase(connections, instance, **more)
+            database = SharedDatabase(connections, instance, replica=replica, **more)
             database.own_host = own_host
             await database._rounds.load_catalog()
         except BaseException:
             await connections.close()
+            if replica is not None:
+                await replica.connections.close()
             raise
         return database
 
@@ -129,22 +145,55 @@ class SharedDatabase:
         await self._rounds.stop()
         await self.leadership.stop()
         await self._connections.close()
+        if self.replica is not None:
+            await self.replica.connections.close()
 
     def read(self, handler: ReadHandler, request: Request) -> bytes:
         """At once, from memory alone: for the pages about the server."""
         return handler(self.reads, request)
 
-    def submit_read(self, handler: ReadHandler, request: Request, done: Done) -> None:
+    def submit_read(
+        self,
+        handler: ReadHandler,
+        request: Request,
+        done: Done,
+        targets: Targets | None = None,
+        *,
+        is_transaction: bool = False,
+        may_be_old: bool = False,
+        keys: Set[bytes] = frozenset(),
+    ) -> None:
+        """`keys` are those that are known to be read, or `targets` tell them."""
+
         def read() -> bytes:
             return handler(self.reads, request)
 
-        self._rounds.submit(SharedRequest(self._rounds.clock(), done, read=read))
+        foreseen = keys or self._foreseen(targets, request, is_write=False)
+        now = self._rounds.clock()
+        self._submit(
+            SharedRequest(
+                *(now, done, read),
+                foreseen=foreseen,
+                is_transaction=is_transaction,
+                session=self.session if may_be_old else None,
+            )
+        )
 
-    def submit_write(self, handler: WriteHandler, request: Request, done: Done) -> None:
+    def submit_write(
+        self,
+        handler: WriteHandler,
+        request: Request,
+        done: Done,
+        targets: Targets | None = None,
+        *,
+        keys: Set[bytes] = frozenset(),
+    ) -> None:
         def decide(write_batch: WriteBatch) -> bytes:
             return handler(WriteContext(self.service, write_batch), request)
 
-        self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide))
+        foreseen = keys or self._foreseen(targets, request, is_write=True)
+        now = self._rounds.clock()
+        self._submit(SharedRequest(now, done, write=decide, foreseen=foreseen, fence=self.fence))
 
     def write(self, decide: Callable[[WriteBatch], Any], done: Callable[[Any], None]) -> None:
         """A piece of background work, if this server leads."""
@@ -155,6 +204,28 @@ class SharedDatabase:
             done(False)
             return
         self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
+
+    def noted(self, done: Done, request: SharedRequest | None = None) -> Done:
+        """What the primary answers, a replica must have before the client reads from it again."""
+        session, replica = self.session, self.replica
+        if session is None or replica is None:
+            return done
+
+        def note(result: Any) -> None:
+            if request is None or not request.is_old:
+                session.note(PRIMARY, replica.primary_time())
+            done(result)
+
+        return note
+
+    def _submit(self, request: SharedRequest) -> None:
+        request.done = self.noted(request.done, request)
+        self._rounds.submit(request)
+
+    def _foreseen(self, targets: Targets | None, request: Request, *, is_write: bool) -> Set[bytes]:
+        if targets is None:
+            return frozenset()
+        return foresee(self.service.catalog, targets, request, is_write=is_write)
 
     async def _refresh(self, connection: AsyncConnection[Any]) -> None:
         await self._rounds.refresh_catalog(connection)
@@ -178,7 +249,7 @@ class SharedOperations:
         self._database = database
         self.handlers: dict[str, Handler] = {**reads, **writes}
         self._submit = {
-            handler: self._submitter(reads.get(name), writes.get(name), only_reads.get(name))
+            handler: self._submitter(name, reads.get(name), writes.get(name), only_reads.get(name))
             for name, handler in self.handlers.items()
         }
 
@@ -189,17 +260,48 @@ class SharedOperations:
         self._submit[handler](request, done)
 
     def _submitter(
-        self, read: ReadHandler | None, write: WriteHandler | None, only_reads: OnlyReads | None
+        self,
+        name: str,
+        read: ReadHandler | None,
+        write: WriteHandler | None,
+        only_reads: OnlyReads | None,
     ) -> Callable[[Request, Done], None]:
+        targets, is_transaction = TARGETS.get(name), name in TRANSACTIONS
+        is_eventual = EVENTUAL.get(name, _is_never_old)
+
         def submit(request: Request, done: Done) -> None:
             if write is None or (only_reads is not None and only_reads(request)):
                 assert read is not None
-                self._database.submit_read(read, request, done)
+                self._database.submit_read(
+                    read,
+                    request,
+                    done,
+                    targets,
+                    is_transaction=is_transaction,
+                    may_be_old=is_eventual(request),
+                )
             else:
-                self._database.submit_write(write, request, done)
+                self._database.submit_write(write, request, done, targets)
 
         return submit
 
 
-def _never_held(key: bytes) -> bool:
+def _is_never_old(request: Request) -> bool:
     return False
+
+
+def _may_be_old(request: Request) -> bool:
+    return not request.get("ConsistentRead")
+
+
+def _may_all_be_old(request: Request) -> bool:
+    return all(map(_may_be_old, request["RequestItems"].values()))
+
+
+EVENTUAL: Final[Mapping[str, OnlyReads]] = {
+    "BatchGetItem": _may_all_be_old,
+    "GetItem": _may_be_old,
+    "Query": _may_be_old,
+    "Scan": _may_be_old,
+}
+"""Reads that a replica may answer, and whether a request is one."""

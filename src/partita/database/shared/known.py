@@ -6,7 +6,7 @@ everything it can get at. A run that has noted something does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +15,7 @@ from partita.database.events import layout as event_layout
 from partita.database.item.keys import PARTITION_HASH_BYTES
 from partita.database.storage.postgresql.commit import ABSENT
 from partita.database.storage.postgresql.fetch import (
+    PAGE_BYTES_MAX,
     PAGE_ROWS,
     PAGE_ROWS_MAX,
     Fetched,
@@ -42,6 +43,7 @@ class RangeRead:
     rows: list[Row] = field(default_factory=list)
     is_complete: bool = False
     rows_next: int = PAGE_ROWS
+    bytes_next: int = PAGE_BYTES_MAX
 
     def next_page(self) -> RangePage:
         start, stop = self.start, self.stop
@@ -49,12 +51,15 @@ class RangeRead:
             stop = self.rows[-1].key
         elif self.rows:
             start = self.rows[-1].key + b"\x00"
-        return RangePage(start, stop, self.reverse, self.rows_next)
+        return RangePage(start, stop, self.reverse, self.rows_next, self.bytes_next)
 
     def add(self, rows: list[Row], *, is_last: bool) -> None:
         self.rows += rows
         self.is_complete = is_last
         self.rows_next = min(PAGE_ROWS_MAX, GROWTH * self.rows_next)
+        if not (rows or is_last):
+            # A page full of long keys that begin alike: all of them are needed to sort them.
+            self.rows_next, self.bytes_next = GROWTH * self.rows_next, GROWTH * self.bytes_next
 
 
 class Lacking(Exception):
@@ -77,6 +82,15 @@ class Known:
 
     def begin_run(self) -> None:
         self._asked_in_vain = 0
+
+    def foresee(self, keys: Iterable[bytes]) -> None:
+        """Note keys that are going to be asked for."""
+        self._keys.update(key for key in keys if key not in self._rows)
+
+    @property
+    def is_wanting(self) -> bool:
+        """Whether something was noted that is to be fetched."""
+        return bool(self._keys or self._parts)
 
     @property
     def is_lacking(self) -> bool:
@@ -103,6 +117,10 @@ class Known:
             self._note(key)
             return None
         return self._rows[key]
+
+    def keys(self) -> Set[bytes]:
+        """Of the point reads that are known."""
+        return self._rows.keys()
 
     def version(self, key: bytes) -> int:
         """Of what is known; ABSENT for what is not there."""

@@ -127,6 +127,7 @@ class Leadership:
     async def _renew(self) -> None:
         began = system_stopwatch()
         async with self._connections.one() as connection:
+            await self._refresh(connection)
             await beat(connection)
             await connection.execute(_SEEN, [self.endpoint, self.secret, self._instance])
             parameters = {"name": NAME, "holder": self._instance, "seconds": LEASE_SECONDS}
@@ -143,7 +144,6 @@ class Leadership:
                 await _sum_counts(connection)
                 await connection.execute(_FORGET_COMMITS)
                 await connection.execute(_FORGET_USAGE)
-            await self._refresh(connection)
 
     def _lead(self, lease: Lease | None, leader: Leader | None) -> None:
         has_changed = lease != self.lease

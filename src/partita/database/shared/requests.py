@@ -10,6 +10,7 @@ from partita.database.capacity.buckets import Bucket
 from partita.database.capacity.ledger import Charge, Ledger
 from partita.database.capacity.refusals import Refusal
 from partita.database.events.throughput import ShardMeter, Throughput
+from partita.database.shared.replica import Session
 from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.write_batch import WriteBatch
 
@@ -17,7 +18,10 @@ Done = Callable[[Any], None]
 
 
 class SharedRequest:
-    __slots__ = ("done", "held", "lease", "now", "payments", "read", "write")
+    __slots__ = (
+        *("done", "foreseen", "held", "is_transaction", "lease", "now", "payments", "read"),
+        *("fence", "is_old", "session", "write"),
+    )
 
     def __init__(
         self,
@@ -26,6 +30,11 @@ class SharedRequest:
         read: Callable[[], Any] | None = None,
         write: Callable[[WriteBatch], Any] | None = None,
         lease: Lease | None = None,
+        foreseen: Set[bytes] = frozenset(),
+        *,
+        is_transaction: bool = False,
+        session: Session | None = None,
+        fence: Lease | None = None,
     ) -> None:
         self.now = now
         """Time stands still for a request."""
@@ -34,10 +43,25 @@ class SharedRequest:
         self.write = write
         self.lease = lease
         """Of background work, which only counts while this server leads."""
+        self.foreseen = foreseen
+        """Keys that it will read, as far as they are known before it is run."""
+        self.is_transaction = is_transaction
+        """Of a read: whether all that it reads has to be there at one moment."""
+        self.fence = fence
+        """Of what a companion writes, which only counts while its server leads."""
+        self.is_old = False
+        """Whether a replica has answered it."""
+        self.session = session
+        """Of a read that a replica may answer: what the client has seen so far."""
         self.held: Set[bytes] = frozenset()
         """Items for which it has been overtaken for too long: it conflicts with who writes them."""
         self.payments: list[Any] = []
         """What it has paid, in the order in which it asks."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it counts whoever leads."""
+        return self.lease is None and self.fence is None
 
 
 class RequestLedger(Ledger):
@@ -46,12 +70,16 @@ class RequestLedger(Ledger):
     def __init__(self, clock: Clock, mode: str) -> None:
         super().__init__(clock, mode)
         self.is_lacking: Callable[[], bool] = bool
-        self._payments: list[Any] = []
+        self._payments: list[Any] | None = None
+        """None outside of a run, where everything is paid at once."""
         self._position = 0
 
     def begin(self, request: SharedRequest) -> None:
         self._payments = request.payments
         self._position = 0
+
+    def end(self) -> None:
+        self._payments = None
 
     def admit(self, charges: Sequence[Charge]) -> Refusal | None:
         admit = super().admit
@@ -65,6 +93,8 @@ class RequestLedger(Ledger):
 
     def once(self, pay: Callable[[], Any], unknown: Any) -> Any:
         """What has come of a payment, now or in an earlier run; `unknown` while something lacks."""
+        if self._payments is None:
+            return pay()
         if self.is_lacking():
             return unknown
         if self._position == len(self._payments):

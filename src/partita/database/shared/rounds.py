@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import Any, Final, NamedTuple
 
@@ -18,11 +19,13 @@ from psycopg.pq import TransactionStatus
 from partita.clock import Clock
 from partita.database.events import layout as event_layout
 from partita.database.shared.drafts import Draft, RoundState, add_draft, overtaken
+from partita.database.shared.hot_keys import HotKeys
 from partita.database.shared.known import CurrentView, Known, bucket_of
+from partita.database.shared.replica import LAG_SECONDS_MAX, Replica
 from partita.database.shared.requests import RequestLedger, SharedRequest
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.commit import (
-    KEY_BYTES_MAX,
+    BEGIN_LOCKED,
     CatalogMoved,
     CommitPlan,
     LeaseLost,
@@ -32,12 +35,14 @@ from partita.database.storage.postgresql.commit import (
     commit,
     finish,
     is_committed,
+    roll_back,
 )
 from partita.database.storage.postgresql.connections import Connections
-from partita.database.storage.postgresql.fetch import fetch
+from partita.database.storage.postgresql.fetch import Wanted, fetch
 from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
+from partita.database.tables.stored import NO_LIMIT, decoding_budget
 from partita.errors import (
     InternalServerError,
     RequestError,
@@ -51,6 +56,10 @@ logger = logging.getLogger(__name__)
 READ_ROUNDS_MAX: Final = 3
 WRITE_ROUNDS_MAX: Final = 3
 REQUESTS_PER_ROUND_MAX: Final = 256
+GATHER_SECONDS: Final = 0.001
+"""How long a round waits for others to join it, while one is under way."""
+LOCKS_MAX: Final = 200
+"""Rows that a round locks one by one."""
 WAITING_MAX: Final = 10_000
 """Requests beyond are throttled."""
 ATTEMPT_SECONDS_MAX: Final = 5.0
@@ -64,9 +73,11 @@ LAST_OUTCOME_SECONDS_MAX: Final = 3.0
 INSTANCE_BITS: Final = 40
 LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDATE"
 UNKNOWN_VERSION: Final = 0
+NOTHING: Final = Wanted((), (), (), ())
 CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS)
 BUSY: Final = "Too many requests at once: try again in a moment."
 IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
+ANOTHER_LEADS: Final = "Another server leads: this is left to it."
 OVERTAKEN: Final = "The item is written too often at once: try again in a moment."
 
 
@@ -89,6 +100,7 @@ class Rounds:
         instance: int,
         clock: Clock,
         reload_catalog: Callable[[], None],
+        replica: Replica | None = None,
     ) -> None:
         self._connections = connections
         self._view = view
@@ -96,10 +108,19 @@ class Rounds:
         self._clock = clock
         self._reload_catalog = reload_catalog
         self._instance = instance
+        self._replica = replica
         self._last_token = 0
         self._reads = _Lane(READ_ROUNDS_MAX, self._read_round)
+        self._replica_reads = _Lane(READ_ROUNDS_MAX, self._replica_read_round)
+        self._transaction_reads = _Lane(1, self._transaction_read_round)
         self._writes = _Lane(WRITE_ROUNDS_MAX, self._write_round)
+        self._hot_writes = _Lane(1, self._hot_round)
         self._exclusive = _Lane(1, self._exclusive_round, requests_max=1)
+        self._lanes = (
+            *(self._replica_reads, self._reads, self._transaction_reads),
+            *(self._writes, self._hot_writes, self._exclusive),
+        )
+        self._hot = HotKeys()
         self._committing: set[bytes] = set()
         """What rounds of this server are committing now."""
         self._deferred: list[SharedRequest] = []
@@ -107,6 +128,7 @@ class Rounds:
         self._figures: dict[bytes, bytes] = {}
         """Counts as they were a moment ago: for writes, which only move them."""
         self._now: float | None = None
+        self._held: Set[bytes] = frozenset()
         self._is_stopping = False
         self.catalog_version = 0
         ledger.is_lacking = lambda: self._view.known.is_lacking
@@ -115,12 +137,26 @@ class Rounds:
         """The time of the request that is being run, or else now."""
         return self._clock() if self._now is None else self._now
 
+    def is_held(self, key: bytes) -> bool:
+        """Whether the transaction that is being run has waited too long for who writes an item."""
+        return key in self._held
+
     def submit(self, request: SharedRequest) -> None:
-        lane = self._reads if request.write is None else self._writes
+        lane = self._lane(request)
         if len(lane.waiting) >= WAITING_MAX:
             request.done(ThrottlingException(BUSY))
         else:
             lane.add([request])
+
+    def _lane(self, request: SharedRequest) -> _Lane:
+        if request.write is not None:
+            return self._writes
+        if request.is_transaction:
+            return self._transaction_reads
+        if request.session is not None and self._replica is not None:
+            is_current = self._replica.lag_seconds <= LAG_SECONDS_MAX
+            return self._replica_reads if is_current else self._reads
+        return self._reads
 
     def forget_figures(self) -> None:
         self._figures = {}
@@ -128,7 +164,7 @@ class Rounds:
     async def stop(self) -> None:
         """Let what is under way come to its end."""
         self._is_stopping = True
-        for lane in (self._reads, self._writes, self._exclusive):
+        for lane in self._lanes:
             await lane.stop()
 
     async def load_catalog(self) -> None:
@@ -139,7 +175,8 @@ class Rounds:
 
     async def _read_round(self, requests: list[SharedRequest]) -> None:
         async with self._connections.one() as connection:
-            known, is_checked = Known(), False
+            known = Known()
+            is_checked = await self._fetch_foreseen(connection, known, requests)
             while requests:
                 version = self.catalog_version
                 outcomes = [self._run(one, known, one.read) for one in requests]
@@ -152,13 +189,105 @@ class Rounds:
                         requests.remove(request)
                         request.done(outcome)
 
+    async def _replica_read_round(self, requests: list[SharedRequest]) -> None:
+        """Whom the replica cannot answer, the primary does."""
+        replica = self._replica
+        assert replica is not None
+        try:
+            async with replica.connections.one() as connection:
+                source = await replica.identity(connection)
+                await self._read_replica(replica, source, connection, requests)
+        except StorageError:
+            replica.lag_seconds = math.inf
+        replica.reads["primary"] += len(requests)
+        self._reads.add(requests[:])
+        requests.clear()
+
+    async def _read_replica(
+        self,
+        replica: Replica,
+        source: str,
+        connection: AsyncConnection[Any],
+        requests: list[SharedRequest],
+    ) -> None:
+        """Answer those who may be answered; the others are left."""
+        known, asked = Known(), list(requests)
+        for request in asked:
+            known.foresee(request.foreseen)
+        while asked:
+            wanted, parts = known.take_wanted()
+            fetched = await fetch(connection, wanted, bucket_of)
+            known.add(wanted, parts, fetched)
+            replica.note(fetched)
+            if fetched.catalog_version != self.catalog_version:
+                return
+            for request in list(asked):
+                session = request.session
+                assert session is not None
+                if not session.accepts(source, fetched.beat_at):
+                    asked.remove(request)
+                    continue
+                outcome = self._run(request, known, request.read)
+                if outcome is not None:
+                    asked.remove(request)
+                    requests.remove(request)
+                    request.is_old = True
+                    session.note(source, fetched.beat_at)
+                    replica.reads["replica"] += 1
+                    request.done(outcome)
+
+    async def _transaction_read_round(self, requests: list[SharedRequest]) -> None:
+        """Fetch twice: what has the same versions both times was there at one moment between.
+
+        On one node a single statement would do. Over several there is no snapshot of all.
+        """
+        async with self._connections.one() as connection:
+            known = Known()
+            await self._fetch_foreseen(connection, known, requests)
+            while requests:
+                outcomes = await self._read_over(connection, requests, known)
+                version, latest = self.catalog_version, Known()
+                latest.foresee(known.keys())
+                if not await self._fetch(connection, latest, version):
+                    known = latest
+                    continue
+                for request, outcome in zip(list(requests), outcomes, strict=True):
+                    keys = request.foreseen or known.keys()
+                    changed = {key for key in keys if known.version(key) != latest.version(key)}
+                    if not changed or request.held:
+                        requests.remove(request)
+                        request.done(outcome)
+                    elif self._clock() - request.now > TRANSACTION_SECONDS_MAX:
+                        request.held = changed
+                known = latest
+
+    async def _read_over(
+        self, connection: AsyncConnection[Any], requests: list[SharedRequest], known: Known
+    ) -> list[Any]:
+        """The outcomes of reads, when all that they lack has been fetched."""
+        while True:
+            outcomes = [self._run(one, known, one.read) for one in requests]
+            if all(outcome is not None for outcome in outcomes):
+                return outcomes
+            await self._fetch(connection, known, self.catalog_version)
+
+    async def _fetch_foreseen(
+        self, connection: AsyncConnection[Any], known: Known, requests: Iterable[SharedRequest]
+    ) -> bool:
+        """Fetch what requests are known to need before they are run; whether anything was fetched
+        since they came, with the catalog that they will be run with."""
+        for request in requests:
+            known.foresee(request.foreseen)
+        return known.is_wanting and await self._fetch(connection, known, self.catalog_version)
+
     def _run(self, request: SharedRequest, known: Known, function: Callable[[], Any] | None) -> Any:
         """The outcome of a function, or None when it lacks something."""
         assert function is not None
         known.begin_run()
         before, self._view.known = self._view.known, known
-        self._now = request.now
+        self._now, self._held = request.now, request.held
         self._ledger.begin(request)
+        decoding_budget.bytes_left = NO_LIMIT
         outcome: Any
         try:
             outcome = function()
@@ -169,15 +298,19 @@ class Rounds:
             # What lacks a value may stumble over it.
             outcome = error
         finally:
-            self._now = None
+            self._now, self._held = None, frozenset()
+            self._ledger.end()
             self._view.known = before
         return None if known.is_lacking else outcome
 
     async def _fetch(self, connection: AsyncConnection[Any], known: Known, version: int) -> bool:
         """Fetch what is lacking; whether the catalog still is that of a version."""
         wanted, parts = known.take_wanted()
+        asked_at = self._clock()
         fetched = await fetch(connection, wanted, bucket_of)
         known.add(wanted, parts, fetched)
+        if self._replica is not None:
+            self._replica.note_primary(fetched, asked_at)
         if fetched.beat_age_seconds > STALE_SECONDS and _is_idle(connection):
             await beat(connection)
         if fetched.catalog_version != self.catalog_version:
@@ -187,6 +320,16 @@ class Rounds:
     async def refresh_catalog(self, connection: AsyncConnection[Any]) -> None:
         """For what looks at the catalog before any request does: rights, and pages."""
         await self._fetch(connection, Known(), self.catalog_version)
+        if self._replica is not None:
+            await self._refresh_replica(self._replica)
+
+    async def _refresh_replica(self, replica: Replica) -> None:
+        """How far behind it is, for those who look at it and for those who would ask it."""
+        try:
+            async with replica.connections.one() as connection:
+                replica.note(await fetch(connection, NOTHING, bucket_of))
+        except StorageError:
+            replica.lag_seconds = math.inf
 
     async def _load_catalog(self, connection: AsyncConnection[Any]) -> None:
         """Read the catalog into memory, all at once when everything of it is there."""
@@ -214,11 +357,50 @@ class Rounds:
     # Writes
 
     async def _write_round(self, requests: list[SharedRequest]) -> None:
+        self._divert_hot(requests)
+        if not requests:
+            return
         async with self._connections.one() as connection:
             version, decided = await self._decide(connection, requests)
             ready = self._sort_out(requests, decided)
             while ready:
                 ready = await self._commit(connection, requests, version, ready)
+
+    def _divert_hot(self, requests: list[SharedRequest]) -> None:
+        hot = [one for one in requests if one.is_free and self._hot.meets(one.foreseen)]
+        for request in hot:
+            requests.remove(request)
+        self._hot_writes.add(hot)
+
+    async def _hot_round(self, requests: list[SharedRequest]) -> None:
+        """Lock what is needed first, in one order for all servers; then decide, and commit."""
+        async with self._connections.one() as connection:
+            known = Known(self._figures)
+            for request in requests:
+                known.foresee(request.foreseen)
+            wanted, parts = known.take_wanted()
+            locked = sorted(wanted.keys)[:LOCKS_MAX]
+            try:
+                fetched = await fetch(connection, wanted, bucket_of, BEGIN_LOCKED, locked)
+                known.add(wanted, parts, fetched)
+                if fetched.catalog_version != self.catalog_version:
+                    await self._load_catalog(connection)
+                # Who has come while the locks were waited for is decided with the others.
+                keys = frozenset(locked)
+                requests += self._hot_writes.take(lambda one: one.foreseen <= keys)
+                version, decided = await self._decide_over(
+                    connection, requests, known, is_checked=True
+                )
+                ready = self._sort_out(requests, decided)
+                if not ready:
+                    await roll_back(connection)
+            except psycopg.Error:
+                await roll_back(connection)
+                raise
+            begins = False
+            while ready:
+                ready = await self._commit(connection, requests, version, ready, begins=begins)
+                begins = True
 
     async def _decide(
         self, connection: AsyncConnection[Any], requests: list[SharedRequest]
@@ -227,7 +409,18 @@ class Rounds:
 
         Returns the version of the catalog too that they were decided with.
         """
-        known, is_checked = Known(self._figures), False
+        known = Known(self._figures)
+        is_checked = await self._fetch_foreseen(connection, known, requests)
+        return await self._decide_over(connection, requests, known, is_checked=is_checked)
+
+    async def _decide_over(
+        self,
+        connection: AsyncConnection[Any],
+        requests: list[SharedRequest],
+        known: Known,
+        *,
+        is_checked: bool,
+    ) -> tuple[int, list[Decided]]:
         while True:
             reads_sequences = any(request.lease is not None for request in requests)
             state = RoundState(self.clock, known, reads_sequences=reads_sequences)
@@ -247,15 +440,7 @@ class Rounds:
         assert write is not None
         write_batch = state.begin(request.held)
 
-        def decide() -> Any:
-            outcome = write(write_batch)
-            if any(len(key) > KEY_BYTES_MAX for key in write_batch.changes):
-                raise InternalServerError(
-                    f"A key of more than {KEY_BYTES_MAX} bytes cannot be stored here."
-                )
-            return outcome
-
-        outcome = self._run(request, known, decide)
+        outcome = self._run(request, known, lambda: write(write_batch))
         if known.is_lacking:
             state.end(None)
             return None
@@ -289,6 +474,8 @@ class Rounds:
         requests: list[SharedRequest],
         version: int,
         ready: list[Decided],
+        *,
+        begins: bool = True,
     ) -> list[Decided]:
         """Commit drafts in one transaction; those that are to be committed without the others."""
         plan = self._plan(version, ready)
@@ -298,11 +485,12 @@ class Rounds:
         changed: Set[bytes] = frozenset()
         remaining: list[Decided] = []
         try:
-            await commit(connection, plan, bucket_of)
+            await commit(connection, plan, bucket_of, begins=begins)
             self._connections.availability.recover()
             lost = ()
         except Overtaken as error:
             changed = error.keys
+            self._hot.add(changed)
             gone = overtaken([one.draft for one in ready], error.keys)
             lost = [one for one in ready if one.draft in gone]
             remaining = [one for one in ready if one.draft not in gone]
@@ -311,7 +499,11 @@ class Rounds:
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
             pass
         except LeaseLost:
-            pass
+            for one in ready:
+                requests.remove(one.request)
+                one.request.done(_refusal(one.request))
+            ready = []
+            lost = ()
         except OutcomeUnknown:
             if await self._is_committed(plan.token):
                 lost = ()
@@ -340,7 +532,7 @@ class Rounds:
         request = one.request
         seconds = self._clock() - request.now
         if request.lease is not None:
-            request.done(False)
+            request.done(_refusal(request))
         elif any(key.startswith(layout.TOKENS) and key in one.draft.checks for key in changed):
             request.done(TransactionInProgressException(IN_PROGRESS))
         elif seconds > ATTEMPT_SECONDS_MAX:
@@ -361,7 +553,7 @@ class Rounds:
         plan = CommitPlan(self._next_token(), version)
         for one in ready:
             add_draft(plan, one.draft)
-            plan.lease = plan.lease or one.request.lease
+            plan.lease = plan.lease or one.request.lease or one.request.fence
         return plan
 
     def _next_token(self) -> int:
@@ -403,7 +595,7 @@ class Rounds:
             except LeaseLost:
                 await connection.execute("ROLLBACK")
                 requests.clear()
-                request.done(False)
+                request.done(_refusal(request))
                 return
             except BaseException:
                 if not (connection.closed or connection.broken):
@@ -431,7 +623,7 @@ class Rounds:
         self, connection: AsyncConnection[Any], version: int, one: Decided
     ) -> None:
         plan = CommitPlan(self._next_token(), version, moves_catalog=True)
-        plan.lease = one.request.lease
+        plan.lease = one.request.lease or one.request.fence
         add_draft(plan, one.draft, is_exclusive=True)
         await check_and_change(connection, plan, bucket_of, begins=False)
         try:
@@ -439,6 +631,11 @@ class Rounds:
         except OutcomeUnknown:
             if not await self._is_committed(plan.token):
                 raise
+
+
+def _refusal(request: SharedRequest) -> InternalServerError | bool:
+    """What is said to who has been overtaken by another leader."""
+    return False if request.fence is None else InternalServerError(ANOTHER_LEADS)
 
 
 def _is_idle(connection: AsyncConnection[Any]) -> bool:
@@ -467,25 +664,44 @@ class _Lane:
         self.waiting += requests
         self._schedule()
 
+    def take(self, fits: Callable[[SharedRequest], bool]) -> list[SharedRequest]:
+        """Those of the first that wait which fit into a round that is under way."""
+        first = self.waiting[: self._requests_max]
+        taken = [request for request in first if fits(request)]
+        self.waiting = [
+            *(request for request in first if not fits(request)),
+            *self.waiting[self._requests_max :],
+        ]
+        return taken
+
     async def stop(self) -> None:
-        while self._rounds:
-            await asyncio.wait(self._rounds)
+        while self._rounds or self.waiting:
+            await asyncio.wait(self._rounds) if self._rounds else await asyncio.sleep(
+                GATHER_SECONDS
+            )
         self._is_stopped = True
 
     def _schedule(self) -> None:
         if self.waiting and not self._is_scheduled and len(self._rounds) < self._rounds_max:
             self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._start)
+            loop = asyncio.get_running_loop()
+            if self._rounds:
+                loop.call_later(GATHER_SECONDS, self._start)
+            else:
+                loop.call_soon(self._start)
 
     def _start(self) -> None:
         self._is_scheduled = False
         if self._is_stopped or not self.waiting or len(self._rounds) >= self._rounds_max:
             return
-        if self.waiting[0].lease is not None:
+        first = self.waiting[0]
+        if first.lease is not None:
             taken = 1
         else:
-            leased = (n for n, one in enumerate(self.waiting) if one.lease is not None)
-            taken = min(next(leased, len(self.waiting)), self._requests_max)
+            others = (
+                n for n, one in enumerate(self.waiting) if one.lease or one.fence != first.fence
+            )
+            taken = min(next(others, len(self.waiting)), self._requests_max)
         requests, self.waiting = self.waiting[:taken], self.waiting[taken:]
         task = asyncio.create_task(self._guarded(requests))
         self._rounds.add(task)

@@ -15,6 +15,7 @@ from psycopg import Connection, IsolationLevel
 
 from partita.database.changes import layout as change_layout
 from partita.database.shared.known import COUNTED, FIGURES, Pair, bucket_of
+from partita.database.storage.postgresql import long_keys
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.tables import layout
 from partita.database.tables.statistics import collection_size_value, statistics_value
@@ -41,8 +42,9 @@ class StoredSnapshot:
         if key.startswith(FIGURES):
             figures = dict(self._figures(key, key + b"\x00"))
             return figures.get(key)
-        found = self._connection.execute(_ROW, [key, bucket_of(key)]).fetchone()
-        return None if found is None else bytes(found[0])
+        place = long_keys.stored_key(key)
+        found = self._connection.execute(_ROW, [place, bucket_of(key)]).fetchone()
+        return None if found is None else long_keys.whole(place, bytes(found[0]))[1]
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
         if start.startswith(FIGURES):
@@ -51,8 +53,9 @@ class StoredSnapshot:
             return
         with self._connection.cursor(f"range_{next(self._names)}", binary=True) as cursor:
             cursor.itersize = ROWS_PER_TRIP
-            cursor.execute(_ROWS.format("DESC" if reverse else ""), [start, stop])
-            yield from cursor
+            bounds = long_keys.stored_range(start, stop)
+            cursor.execute(_ROWS.format("DESC" if reverse else ""), bounds)
+            yield from long_keys.in_order(iter(cursor), start, stop, reverse=reverse)
 
     def _figures(self, start: bytes, stop: bytes) -> Iterator[Pair]:
         if start.startswith(COUNTED):

@@ -79,6 +79,15 @@ def check_pages(path: Path, pages_max: int | None = None) -> None:
         os.close(file)
 
 
+def last_commit(path: Path) -> int:
+    """The number of the last commit of a file, which another process may be writing to."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return _Pages(file, None).last_commit()
+    finally:
+        os.close(file)
+
+
 class _EnoughSeen(Exception):
     """As many pages as were asked for are in order."""
 
@@ -103,6 +112,9 @@ class _Pages:
             self._check_free(Tree(*_TREE.unpack(meta.free)))
         except _EnoughSeen:
             pass
+
+    def last_commit(self) -> int:
+        return self._newer_meta().transaction
 
     def _newer_meta(self) -> Meta:
         if not self._file_bytes:

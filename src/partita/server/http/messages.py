@@ -31,7 +31,7 @@ CONNECTION_LINES: Final = {
 class Peer:
     """Who is at the other end of a connection."""
 
-    __slots__ = ("address", "certificate", "is_secure")
+    __slots__ = ("address", "certificate", "is_secure", "session")
 
     def __init__(self, address: str, is_secure: bool = False, certificate: str = "") -> None:
         self.address = address
@@ -39,6 +39,8 @@ class Peer:
         """Whether the connection is TLS."""
         self.certificate = certificate
         """The subject of its certificate, where one was asked for."""
+        self.session: object = None
+        """What the database has noted of this connection."""
 
 
 class HttpRequest:

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -148,7 +148,7 @@ class LargeRequests:
             )
             process.catalog_version = version
             paid.start_again()
-            answers = _Answers(self._database, read_set, paid, request.check_needs)
+            answers = self.answers(read_set, paid, request.check_needs)
             outcome = await process.decide(job, answers, draft)
             with suppress(Overtaken):
                 if isinstance(outcome, Declined):
@@ -156,29 +156,40 @@ class LargeRequests:
                 elif service.catalog.version != version:
                     continue
                 else:
-                    self._count(outcome, draft, read_set, request.done)
+                    await self.count(outcome, draft, read_set, request.done)
                 return
         request.decide_here()
 
-    def _count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
+    def answers(self, read_set: ReadSet, paid: Payments, check_needs: CheckNeeds | None) -> Answers:
+        """Who answers the process's questions."""
+        return Answers(self._database, read_set, paid, check_needs)
+
+    async def count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
         """Let an outcome count, if nothing has overtaken it."""
         if outcome.holds is None:
             read_set.check(self._database.reads.snapshot)
-            done(_answer(outcome))
+            done(answer_in(outcome))
             return
-        draft.holds = outcome.holds
-
-        def decide(context: WriteContext, _: Request) -> bytes:
-            apply_draft(draft, read_set, context)
-            answer = _answer(outcome)
-            if isinstance(answer, DynamoDBError):
-                raise answer
-            return answer
-
-        self._database.write(decide, {}, done)
+        self._database.write(decided(outcome, draft, read_set), {}, done)
 
 
-def _answer(outcome: Outcome) -> bytes | DynamoDBError:
+def decided(
+    outcome: Outcome, draft: Draft, read_set: ReadSet
+) -> Callable[[WriteContext, Request], bytes]:
+    """The write that a draft comes to; raises Overtaken if it does not count any more."""
+    draft.holds = outcome.holds or []
+
+    def decide(context: WriteContext, _: Request) -> bytes:
+        apply_draft(draft, read_set, context)
+        answer = answer_in(outcome)
+        if isinstance(answer, DynamoDBError):
+            raise answer
+        return answer
+
+    return decide
+
+
+def answer_in(outcome: Outcome) -> bytes | DynamoDBError:
     answer = outcome.answer
     if isinstance(answer, Refused):
         kind: type[DynamoDBError] = getattr(import_module(answer.module), answer.name)
@@ -216,7 +227,7 @@ class Payments:
         return Charge(account, one.is_write, one.units, one.place, one.key)
 
 
-class _Answers:
+class Answers:
     """To the process's questions, noted in the read set."""
 
     def __init__(
@@ -300,7 +311,10 @@ class Process:
             elif isinstance(message, Outcome | Declined):
                 return message
             else:
-                await self._send(encode(answers(message)))
+                answer = answers(message)
+                if isinstance(answer, Awaitable):
+                    answer = await answer
+                await self._send(encode(answer))
 
     async def _send(self, content: bytes) -> None:
         self._writer.write(framed(content))

@@ -1,80 +1,106 @@
 """Committing: the writes of many requests in one transaction, if what they read is still so.
 
-Two round trips. The first checks and changes what was read; a key that does not come back was
-overtaken. The second writes what follows from it, and commits.
+Mostly in one round trip: statements that check what was read come first, and one that finds
+something else ends the transaction before its COMMIT. Who is asked to tell what has changed, or has
+more to check, takes two: the first checks and changes what was read, a key that does not come back
+was overtaken; the second writes what follows from it, and commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.errors import InvalidTextRepresentation
 
+from partita.database.storage.postgresql import trips
 from partita.database.storage.postgresql.fetch import Bucket
+from partita.database.storage.postgresql.long_keys import stored_key, stored_value
+from partita.database.storage.postgresql.trips import Statement, Step
 
 ABSENT: Final = 0
 """The version of what is not there."""
-KEY_BYTES_MAX: Final = 2600
-"""PostgreSQL's index takes no longer ones."""
 
-_KEYS: Final = "unnest(%b::bytea[], %b::smallint[])"
-_CHECKED: Final = "unnest(%b::bytea[], %b::smallint[], %b::bigint[]) AS x(key, bucket, version)"
 _SAME_ROW: Final = "r.key = x.key AND r.bucket = x.bucket"
-_LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR SHARE"
-_CHECK_LEASE: Final = "SELECT 1 FROM partita_leases WHERE name = %s AND token = %s FOR SHARE"
-_INSERT: Final = """
+_CHECKED: Final = "unnest($1::bytea[], $2::smallint[], $3::bigint[]) AS x(key, bucket, version)"
+_BEGIN: Final = Statement("BEGIN")
+_COMMIT: Final = Statement("COMMIT")
+_LIMIT_PAUSES: Final = Statement("SET LOCAL idle_in_transaction_session_timeout = '3s'")
+"""Who stands still between two round trips lets go of its locks."""
+_LOCK_CATALOG: Final = Statement("SELECT version FROM partita_catalog WHERE id = 1 FOR SHARE")
+_EXPECT_CATALOG: Final = Statement("""
+    SELECT CASE WHEN version = $1::bigint THEN 0
+        ELSE ('Partita decides again, the catalog has moved to ' || version)::integer END
+    FROM partita_catalog WHERE id = 1 FOR SHARE""")
+_EXPECT_CHANGED: Final = Statement(f"""
+    SELECT CASE WHEN count(*) = $4::bigint THEN 0
+        ELSE ('Partita decides again, items left as they were: ' || count(*))::integer END
+    FROM unnest($1::bytea[], $2::smallint[]) AS x(key, bucket)
+    JOIN partita_rows r ON {_SAME_ROW} WHERE r.version = $3::bigint""")
+"""What was changed has the version of this commit. There is no plainer way to fail in SQL."""
+_CHECK_LEASE: Final = Statement(
+    "SELECT 1 FROM partita_leases WHERE name = $1::text AND token = $2::bigint FOR SHARE"
+)
+_INSERT: Final = Statement("""
     INSERT INTO partita_rows (key, bucket, value, version)
-    SELECT key, bucket, value, %s FROM unnest(%b::bytea[], %b::smallint[], %b::bytea[])
-        AS x(key, bucket, value)
-    ON CONFLICT (key, bucket) DO NOTHING RETURNING key"""
-_UPDATE: Final = f"""
-    UPDATE partita_rows AS r SET value = x.value, version = %s
-    FROM unnest(%b::bytea[], %b::smallint[], %b::bigint[], %b::bytea[])
+    SELECT key, bucket, value, $1::bigint
+    FROM unnest($2::bytea[], $3::smallint[], $4::bytea[]) AS x(key, bucket, value)
+    ON CONFLICT (key, bucket) DO NOTHING RETURNING key""")
+_UPDATE: Final = Statement(f"""
+    UPDATE partita_rows AS r SET value = x.value, version = $1::bigint
+    FROM unnest($2::bytea[], $3::smallint[], $4::bigint[], $5::bytea[])
         AS x(key, bucket, version, value)
-    WHERE {_SAME_ROW} AND r.version = x.version RETURNING r.key"""
-_TOUCH: Final = f"""
+    WHERE {_SAME_ROW} AND r.version = x.version RETURNING r.key""")
+_TOUCH: Final = Statement(f"""
     UPDATE partita_rows AS r SET version = r.version FROM {_CHECKED}
-    WHERE {_SAME_ROW} AND r.version = x.version RETURNING r.key"""
-_DELETE_CHECKED: Final = f"""
+    WHERE {_SAME_ROW} AND r.version = x.version RETURNING r.key""")
+_DELETE_CHECKED: Final = Statement(f"""
     DELETE FROM partita_rows AS r USING {_CHECKED}
-    WHERE {_SAME_ROW} AND r.version = x.version RETURNING r.key"""
-_PUT: Final = """
+    WHERE {_SAME_ROW} AND r.version = x.version RETURNING r.key""")
+_PUT: Final = Statement("""
     INSERT INTO partita_rows (key, bucket, value, version)
-    SELECT key, bucket, value, %s FROM unnest(%b::bytea[], %b::smallint[], %b::bytea[])
-        AS x(key, bucket, value)
-    ON CONFLICT (key, bucket) DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version"""
-_DELETE: Final = f"""
-    DELETE FROM partita_rows AS r USING {_KEYS} AS x(key, bucket) WHERE {_SAME_ROW}"""
-_COUNT: Final = """
+    SELECT key, bucket, value, $1::bigint
+    FROM unnest($2::bytea[], $3::smallint[], $4::bytea[]) AS x(key, bucket, value)
+    ON CONFLICT (key, bucket) DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version""")
+_DELETE: Final = Statement(f"""
+    DELETE FROM partita_rows AS r
+    USING unnest($1::bytea[], $2::smallint[]) AS x(key, bucket) WHERE {_SAME_ROW}""")
+_COUNT: Final = Statement("""
     INSERT INTO partita_counts (key, bucket, items, bytes)
-    SELECT * FROM unnest(%b::bytea[], %b::smallint[], %b::bigint[], %b::bigint[])"""
-_START_LOGS: Final = """
-    INSERT INTO partita_sequences (key, last) SELECT key, 0 FROM unnest(%b::bytea[]) AS x(key)
-    ON CONFLICT (key) DO NOTHING"""
-_LOG: Final = """
+    SELECT * FROM unnest($1::bytea[], $2::smallint[], $3::bigint[], $4::bigint[])""")
+_START_LOGS: Final = Statement("""
+    INSERT INTO partita_sequences (key, last) SELECT key, 0 FROM unnest($1::bytea[]) AS x(key)
+    ON CONFLICT (key) DO NOTHING""")
+_LOG: Final = Statement("""
     WITH taken AS (
         UPDATE partita_sequences AS s SET last = s.last + x.count
-        FROM unnest(%b::bytea[], %b::bigint[]) AS x(key, count)
+        FROM unnest($1::bytea[], $2::bigint[]) AS x(key, count)
         WHERE s.key = x.key RETURNING s.key, s.last - x.count AS before
     )
     INSERT INTO partita_rows (key, bucket, value, version)
-    SELECT c.prefix || int8send(taken.before + c.number), c.bucket, c.value, %s
-    FROM unnest(%b::bytea[], %b::bytea[], %b::smallint[], %b::bigint[], %b::bytea[])
+    SELECT c.prefix || int8send(taken.before + c.number), c.bucket, c.value, $3::bigint
+    FROM unnest($4::bytea[], $5::bytea[], $6::smallint[], $7::bigint[], $8::bytea[])
         AS c(log, prefix, bucket, number, value)
-    JOIN taken ON taken.key = c.log"""
-_SET_SEQUENCES: Final = """
-    INSERT INTO partita_sequences (key, last) SELECT * FROM unnest(%b::bytea[], %b::bigint[])
-    ON CONFLICT (key) DO UPDATE SET last = EXCLUDED.last"""
-_REMOVE_SEQUENCES: Final = "DELETE FROM partita_sequences WHERE key = ANY(%b::bytea[])"
-_REMOVE_COUNTS: Final = "DELETE FROM partita_counts WHERE key >= %b AND key < %b"
-_REMOVE_SUMS: Final = "DELETE FROM partita_sums WHERE key >= %b AND key < %b"
-_TOKEN: Final = "INSERT INTO partita_commits (token) VALUES (%s)"
+    JOIN taken ON taken.key = c.log""")
+_SET_SEQUENCES: Final = Statement("""
+    INSERT INTO partita_sequences (key, last) SELECT * FROM unnest($1::bytea[], $2::bigint[])
+    ON CONFLICT (key) DO UPDATE SET last = EXCLUDED.last""")
+_REMOVE_SEQUENCES: Final = Statement("DELETE FROM partita_sequences WHERE key = ANY($1::bytea[])")
+_REMOVE_COUNTS: Final = tuple(
+    Statement(f"DELETE FROM {table} WHERE key >= $1::bytea AND key < $2::bytea")
+    for table in ("partita_counts", "partita_sums")
+)
+_TOKEN: Final = Statement("INSERT INTO partita_commits (token) VALUES ($1::bigint)")
+_MOVE_CATALOG: Final = Statement("UPDATE partita_catalog SET version = version + 1 WHERE id = 1")
+_TAKE_TOKEN: Final = "INSERT INTO partita_commits (token) VALUES (%s)"
 _TOUCH_TOKEN: Final = "UPDATE partita_commits SET at = now() WHERE token = %s"
-_MOVE_CATALOG: Final = "UPDATE partita_catalog SET version = version + 1 WHERE id = 1"
+
+BEGIN_LOCKED: Final = (Step(_BEGIN), Step(_LIMIT_PAUSES), Step(_LOCK_CATALOG))
+"""How a transaction begins that takes more than one round trip."""
 
 
 class LogEntry(NamedTuple):
@@ -136,80 +162,93 @@ class OutcomeUnknown(Exception):
     """The connection was lost while the transaction was being committed."""
 
 
-class _Statements:
-    """Statements that are sent together."""
+async def commit(
+    connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket, *, begins: bool = True
+) -> None:
+    """Commit a plan, or leave no trace of it; says why with one of the exceptions above.
 
-    def __init__(self, connection: AsyncConnection[Any]) -> None:
-        self._connection = connection
-
-    async def run(self, statement: str, *parameters: Any) -> Any:
-        return await self._connection.execute(statement, parameters, binary=True)
-
-
-async def commit(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket) -> None:
-    """Commit a plan, or leave no trace of it; says why with one of the exceptions above."""
+    Without `begins`, the transaction has been begun, with the catalog locked and all that was there
+    of what was read.
+    """
+    if plan.lease is None and not any(_touched(plan)):
+        try:
+            await _commit_at_once(connection, plan, bucket, begins=begins)
+            return
+        except InvalidTextRepresentation:
+            if not begins:
+                absent = {key for key, seen in plan.checks.items() if seen == ABSENT}
+                raise Overtaken(absent) from None
+            # Once more, to hear what has changed.
     try:
-        await check_and_change(connection, plan, bucket, begins=True)
+        await check_and_change(connection, plan, bucket, begins=begins)
     except (Overtaken, CatalogMoved, LeaseLost, psycopg.Error):
-        await _roll_back(connection)
+        await roll_back(connection)
         raise
     await finish(connection, plan, bucket)
+
+
+async def _commit_at_once(
+    connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket, *, begins: bool
+) -> None:
+    """What is to be deleted is changed first, so that all that was met can be counted."""
+    inserted, updated, _, deleted = _checked_keys(plan)
+    changed = sorted((*updated, *deleted))
+    begin = (Step(_BEGIN), Step(_EXPECT_CATALOG, (trips.bigint(plan.catalog_version),)))
+    await _end(
+        connection,
+        [
+            *(begin if begins else ()),
+            *_insert(plan, inserted, bucket),
+            *_update(plan, changed, bucket),
+            *_expect_changed(plan, inserted + changed, bucket),
+            *_the_rest(plan, bucket, frozenset(deleted)),
+        ],
+    )
 
 
 async def check_and_change(
     connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket, *, begins: bool
 ) -> None:
     """The first round trip: lock the catalog, check what was read, change what was checked."""
-    statements = _Statements(connection)
     inserted, updated, touched, deleted = _checked_keys(plan)
-    checks = plan.checks
-    version = plan.token
-    asked: list[tuple[list[bytes], Any]] = []
-    locked = lease = None
-    async with connection.pipeline():
-        if begins:
-            await statements.run("BEGIN")
-            locked = await statements.run(_LOCK_CATALOG)
-        if plan.lease is not None:
-            lease = await statements.run(_CHECK_LEASE, plan.lease.name, plan.lease.token)
-        if inserted:
-            values = [plan.changes.get(key) or b"" for key in inserted]
-            buckets = [bucket(key) for key in inserted]
-            asked.append(
-                (inserted, await statements.run(_INSERT, version, inserted, buckets, values))
-            )
-        if updated:
-            buckets, versions = [bucket(key) for key in updated], [checks[key] for key in updated]
-            values = [plan.changes[key] or b"" for key in updated]
-            parameters = (version, updated, buckets, versions, values)
-            asked.append((updated, await statements.run(_UPDATE, *parameters)))
-        for keys, statement in ((touched, _TOUCH), (deleted, _DELETE_CHECKED)):
-            if keys:
-                buckets, versions = [bucket(key) for key in keys], [checks[key] for key in keys]
-                asked.append((keys, await statements.run(statement, keys, buckets, versions)))
-    if locked is not None and (await locked.fetchone())[0] != plan.catalog_version:
+    begin = BEGIN_LOCKED if begins else ()
+    lease = [] if plan.lease is None else [Step(_CHECK_LEASE, _lease(plan.lease))]
+    checks: list[tuple[list[bytes], list[Step]]] = [
+        (inserted, _insert(plan, inserted, bucket)),
+        (updated, _update(plan, updated, bucket)),
+        (touched, _checked(_TOUCH, plan, touched, bucket)),
+        (deleted, _checked(_DELETE_CHECKED, plan, deleted, bucket)),
+    ]
+    steps = [*begin, *lease, *(step for _, steps in checks for step in steps)]
+    results = iter(await trips.run(connection, steps) if steps else ())
+    begun = [next(results) for _ in begin]
+    if begun and trips.bigint_in(begun[-1], 0, 0) != plan.catalog_version:
         raise CatalogMoved
-    if lease is not None and await lease.fetchone() is None:
+    if lease and not next(results).ntuples:
         raise LeaseLost
     overtaken: set[bytes] = set()
-    for keys, cursor in asked:
-        met = {key for (key,) in await cursor.fetchall()}
-        overtaken.update(key for key in keys if key not in met)
+    for keys, asked in checks:
+        for _, result in zip(asked, results, strict=False):
+            met = {result.get_value(n, 0) for n in range(result.ntuples)}
+            overtaken.update(key for key in keys if stored_key(key) not in met)
     if overtaken:
         raise Overtaken(overtaken)
 
 
 async def finish(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket) -> None:
     """The second round trip: write what follows from what was checked, and commit."""
-    statements = _Statements(connection)
+    await _end(connection, list(_the_rest(plan, bucket)))
+
+
+async def _end(connection: AsyncConnection[Any], steps: Sequence[Step]) -> None:
+    """Run the last statements of a transaction, and commit it."""
     try:
-        async with on_all_copies(connection), connection.pipeline():
-            await _write_the_rest(statements, plan, bucket)
-            await statements.run("COMMIT")
+        async with on_all_copies(connection):
+            await trips.run(connection, [*steps, Step(_COMMIT)])
     except psycopg.Error as error:
         if connection.broken or connection.closed:
             raise OutcomeUnknown from error
-        await _roll_back(connection)
+        await roll_back(connection)
         raise
 
 
@@ -217,7 +256,7 @@ async def is_committed(connection: AsyncConnection[Any], token: int) -> bool:
     """Whether a transaction with an unknown outcome was committed; if not, it never will be."""
     async with on_all_copies(connection):
         try:
-            await connection.execute(_TOKEN, [token])
+            await connection.execute(_TAKE_TOKEN, [token])
         except psycopg.errors.UniqueViolation:
             # Only a commit of our own says that the standby has what came before it.
             await connection.execute(_TOUCH_TOKEN, [token])
@@ -243,66 +282,7 @@ async def on_all_copies(connection: AsyncConnection[Any]) -> AsyncIterator[None]
         raise OutcomeUnknown(*warnings)
 
 
-async def _write_the_rest(statements: _Statements, plan: CommitPlan, bucket: Bucket) -> None:
-    checks, version = plan.checks, plan.token
-    puts = sorted(
-        key for key, value in plan.changes.items() if value is not None and key not in checks
-    )
-    gone = sorted(
-        key
-        for key in {*plan.changes, *(key for key, seen in checks.items() if seen == ABSENT)}
-        if plan.changes.get(key) is None and checks.get(key, ABSENT) == ABSENT
-    )
-    if puts:
-        values = [plan.changes[key] for key in puts]
-        await statements.run(_PUT, version, puts, [bucket(key) for key in puts], values)
-    if gone:
-        await statements.run(_DELETE, gone, [bucket(key) for key in gone])
-    if plan.counts:
-        keys = list(plan.counts)
-        items, sizes = zip(*plan.counts.values(), strict=True)
-        buckets = [bucket(key) for key in keys]
-        await statements.run(_COUNT, keys, buckets, list(items), list(sizes))
-    for start, stop in plan.removed_counts:
-        await statements.run(_REMOVE_COUNTS, start, stop)
-        await statements.run(_REMOVE_SUMS, start, stop)
-    await statements.run(_TOKEN, plan.token)
-    if plan.moves_catalog:
-        await statements.run(_MOVE_CATALOG)
-    await _write_sequences(statements, plan.sequences)
-    await _append_changes(statements, plan, bucket)
-
-
-async def _write_sequences(statements: _Statements, sequences: Mapping[bytes, int | None]) -> None:
-    kept = {key: last for key, last in sequences.items() if last is not None}
-    if kept:
-        await statements.run(_SET_SEQUENCES, list(kept), list(kept.values()))
-    removed = [key for key, last in sequences.items() if last is None]
-    if removed:
-        await statements.run(_REMOVE_SEQUENCES, removed)
-
-
-async def _append_changes(statements: _Statements, plan: CommitPlan, bucket: Bucket) -> None:
-    """Last of all: from here to the commit, nobody else appends to these logs."""
-    entries: Sequence[LogEntry] = plan.log_entries
-    if not entries:
-        return
-    counts: dict[bytes, int] = {}
-    for entry in entries:
-        counts[entry.log] = max(counts.get(entry.log, 0), entry.number)
-    logs = sorted(counts)
-    await statements.run(_START_LOGS, logs)
-    await statements.run(
-        _LOG,
-        logs,
-        [counts[log] for log in logs],
-        plan.token,
-        [entry.log for entry in entries],
-        [entry.prefix for entry in entries],
-        [bucket(entry.prefix) for entry in entries],
-        [entry.number for entry in entries],
-        [entry.value for entry in entries],
-    )
+# What is checked
 
 
 def _checked_keys(plan: CommitPlan) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
@@ -320,6 +300,123 @@ def _checked_keys(plan: CommitPlan) -> tuple[list[bytes], list[bytes], list[byte
     return inserted, updated, touched, deleted
 
 
-async def _roll_back(connection: AsyncConnection[Any]) -> None:
+def _touched(plan: CommitPlan) -> Iterator[bool]:
+    return (seen != ABSENT and key not in plan.changes for key, seen in plan.checks.items())
+
+
+def _insert(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> list[Step]:
+    if not keys:
+        return []
+    return [Step(_INSERT, (trips.bigint(plan.token), *_rows(plan, keys, bucket)))]
+
+
+def _update(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> list[Step]:
+    if not keys:
+        return []
+    places, buckets, values = _rows(plan, keys, bucket)
+    seen = trips.bigints([plan.checks[key] for key in keys])
+    return [Step(_UPDATE, (trips.bigint(plan.token), places, buckets, seen, values))]
+
+
+def _checked(
+    statement: Statement, plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket
+) -> list[Step]:
+    if not keys:
+        return []
+    seen = trips.bigints([plan.checks[key] for key in keys])
+    return [Step(statement, (*_places(keys, bucket), seen))]
+
+
+def _expect_changed(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> list[Step]:
+    if not keys:
+        return []
+    numbers = trips.bigint(plan.token), trips.bigint(len(keys))
+    return [Step(_EXPECT_CHANGED, (*_places(keys, bucket), *numbers))]
+
+
+def _places(keys: Sequence[bytes], bucket: Bucket) -> tuple[bytes, bytes]:
+    stored = trips.byteas([stored_key(key) for key in keys])
+    return stored, trips.smallints([bucket(key) for key in keys])
+
+
+def _rows(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> tuple[bytes, bytes, bytes]:
+    """A placeholder, and what will be deleted in a moment, has no value."""
+    values = [stored_value(key, plan.changes.get(key) or b"") for key in keys]
+    return *_places(keys, bucket), trips.byteas(values)
+
+
+def _lease(lease: Lease) -> tuple[bytes, bytes]:
+    return lease.name.encode(), trips.bigint(lease.token)
+
+
+# What follows from it
+
+
+def _the_rest(
+    plan: CommitPlan, bucket: Bucket, deleted: Set[bytes] = frozenset()
+) -> Iterator[Step]:
+    """`deleted` were checked and are still there."""
+    checks = plan.checks
+    puts = sorted(
+        key for key, value in plan.changes.items() if value is not None and key not in checks
+    )
+    absent = {key for key, seen in checks.items() if seen == ABSENT}
+    gone = sorted(
+        key
+        for key in {*plan.changes, *absent, *deleted}
+        if plan.changes.get(key) is None and (key in deleted or checks.get(key, ABSENT) == ABSENT)
+    )
+    if puts:
+        yield Step(_PUT, (trips.bigint(plan.token), *_rows(plan, puts, bucket)))
+    if gone:
+        yield Step(_DELETE, _places(gone, bucket))
+    if plan.counts:
+        keys = list(plan.counts)
+        items, sizes = zip(*plan.counts.values(), strict=True)
+        yield Step(_COUNT, (*_places(keys, bucket), trips.bigints(items), trips.bigints(sizes)))
+    for bounds in plan.removed_counts:
+        yield from (Step(statement, bounds) for statement in _REMOVE_COUNTS)
+    yield Step(_TOKEN, (trips.bigint(plan.token),))
+    if plan.moves_catalog:
+        yield Step(_MOVE_CATALOG)
+    yield from _write_sequences(plan.sequences)
+    yield from _append_changes(plan, bucket)
+
+
+def _write_sequences(sequences: Mapping[bytes, int | None]) -> Iterator[Step]:
+    kept = {key: last for key, last in sequences.items() if last is not None}
+    if kept:
+        yield Step(_SET_SEQUENCES, (trips.byteas(list(kept)), trips.bigints(list(kept.values()))))
+    removed = [key for key, last in sequences.items() if last is None]
+    if removed:
+        yield Step(_REMOVE_SEQUENCES, (trips.byteas(removed),))
+
+
+def _append_changes(plan: CommitPlan, bucket: Bucket) -> Iterator[Step]:
+    """Last of all: from here to the commit, nobody else appends to these logs."""
+    entries: Sequence[LogEntry] = plan.log_entries
+    if not entries:
+        return
+    counts: dict[bytes, int] = {}
+    for entry in entries:
+        counts[entry.log] = max(counts.get(entry.log, 0), entry.number)
+    logs = sorted(counts)
+    yield Step(_START_LOGS, (trips.byteas(logs),))
+    yield Step(
+        _LOG,
+        (
+            trips.byteas(logs),
+            trips.bigints([counts[log] for log in logs]),
+            trips.bigint(plan.token),
+            trips.byteas([entry.log for entry in entries]),
+            trips.byteas([entry.prefix for entry in entries]),
+            trips.smallints([bucket(entry.prefix) for entry in entries]),
+            trips.bigints([entry.number for entry in entries]),
+            trips.byteas([entry.value for entry in entries]),
+        ),
+    )
+
+
+async def roll_back(connection: AsyncConnection[Any]) -> None:
     if not (connection.broken or connection.closed):
         await connection.execute("ROLLBACK")

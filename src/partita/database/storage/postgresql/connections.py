@@ -19,6 +19,8 @@ from partita.clock import system_stopwatch
 from partita.database.storage.postgresql.availability import Availability
 from partita.database.storage.postgresql.commit import OutcomeUnknown
 from partita.database.storage.postgresql.heartbeat import check_primary
+from partita.database.storage.postgresql.schema import OtherSchema
+from partita.database.storage.postgresql.trips import notice_pooler
 from partita.errors import StorageError
 
 CONNECT_SECONDS_MAX: Final = 5
@@ -35,6 +37,7 @@ SESSION: Final[dict[str, Any]] = {
     "autocommit": True,
     "connect_timeout": CONNECT_SECONDS_MAX,
     "application_name": "partita",
+    "prepare_threshold": None,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -43,17 +46,17 @@ SESSION: Final[dict[str, Any]] = {
 
 
 class Connections:
-    def __init__(self, url: str, count_max: int) -> None:
+    def __init__(self, url: str, count_max: int, *, is_primary: bool = True) -> None:
+        """Whether a connection leads to a `primary` is checked, where it has to."""
         self._place = place(url)
         self.availability = Availability(self._place, system_stopwatch)
-        # What it tells of every attempt, `availability` tells once.
-        logging.getLogger("psycopg").setLevel(logging.ERROR)
+        self._attempts = _Attempts()
         self._pool = AsyncConnectionPool(
             url,
             min_size=1,
             max_size=count_max,
-            kwargs={**SESSION, "load_balance_hosts": "random"},
-            configure=_configure,
+            kwargs={**SESSION, "load_balance_hosts": "random"} if is_primary else SESSION,
+            configure=_configure if is_primary else notice_pooler,
             timeout=WAIT_SECONDS_MAX,
             # Then it tries again for whoever asks next: the pause before it never grows long.
             reconnect_timeout=1.0,
@@ -79,19 +82,38 @@ class Connections:
                 finally:
                     limit.cancel()
         except (PoolTimeout, PoolClosed) as error:
-            raise self._failure("no connection is to be had") from error
+            raise self._failure(self._attempts.problem or "no connection is to be had") from error
         except psycopg.Error as error:
             raise self._failure(_words(error)) from error
+        except OtherSchema as error:
+            raise self._failure(str(error).rstrip(".")) from error
 
     def _failure(self, reason: str) -> StorageError:
         self.availability.fail(reason)
         return StorageError(f"{self._place}: {reason}.")
 
 
+class _Attempts(logging.Handler):
+    """What the pool says of every attempt to connect; `availability` tells it once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problem = ""
+        pool = logging.getLogger("psycopg.pool")
+        pool.propagate = False
+        pool.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        failures = [one for one in arguments if isinstance(one, psycopg.Error)]
+        self.problem = _words(failures[-1]) if failures else self.problem
+
+
 async def _configure(connection: AsyncConnection[Any]) -> None:
     loop = asyncio.get_running_loop()
     limit = loop.call_later(CHECK_SECONDS_MAX, hang_up, connection)
     try:
+        await notice_pooler(connection)
         await check_primary(connection)
     except OutcomeUnknown as error:
         raise psycopg.OperationalError(str(error)) from error

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
+from psycopg.pq.abc import PGresult
 
+from partita.database.storage.postgresql import long_keys, trips
+from partita.database.storage.postgresql.schema import OtherSchema, version_problem
+from partita.database.storage.postgresql.trips import Statement, Step
 from partita.limits import MB
 
 PAGE_ROWS: Final = 128
@@ -17,29 +21,35 @@ PAGE_BYTES_MAX: Final = MB + MB // 2
 
 Bucket = Callable[[bytes], int]
 
-_KEYS: Final = """
+_KEYS: Final = Statement("""
     SELECT r.key, r.value, r.version
-    FROM unnest(%b::bytea[], %b::smallint[]) AS x(key, bucket)
-    JOIN partita_rows r ON r.key = x.key AND r.bucket = x.bucket"""
+    FROM unnest($1::bytea[], $2::smallint[]) AS x(key, bucket)
+    JOIN partita_rows r ON r.key = x.key AND r.bucket = x.bucket""")
+_LOCKED: Final = Statement("""
+    SELECT key, value, version FROM partita_rows
+    WHERE key = $1::bytea AND bucket = $2::smallint FOR UPDATE""")
 _RANGE: Final = """
     SELECT key, value, version, rows FROM (
         SELECT key, value, version, count(*) OVER () AS rows,
             sum(octet_length(value)) OVER (ORDER BY key {0} ROWS UNBOUNDED PRECEDING) AS bytes,
             row_number() OVER (ORDER BY key {0}) AS number
         FROM (SELECT key, value, version FROM partita_rows
-              WHERE key >= %b AND key < %b ORDER BY key {0} LIMIT %s) AS page
+              WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key {0} LIMIT $3::bigint) AS page
     ) AS measured
-    WHERE bytes <= %s OR number = 1 ORDER BY key {0}"""
-_FORWARD, _BACKWARD = _RANGE.format(""), _RANGE.format("DESC")
-_COUNTS: Final = """
+    WHERE bytes <= $4::bigint OR number = 1 ORDER BY key {0}"""
+_FORWARD, _BACKWARD = Statement(_RANGE.format("")), Statement(_RANGE.format("DESC"))
+_COUNTS: Final = Statement("""
     SELECT key, sum(items)::bigint, sum(bytes)::bigint FROM (
-        SELECT key, items, bytes FROM partita_sums WHERE key = ANY(%b::bytea[])
-        UNION ALL SELECT key, items, bytes FROM partita_counts WHERE key = ANY(%b::bytea[])
-    ) AS counted GROUP BY key"""
-_SEQUENCES: Final = "SELECT key, last FROM partita_sequences WHERE key = ANY(%b::bytea[])"
-_CATALOG: Final = """
-    SELECT c.version, extract(epoch FROM clock_timestamp() - h.at)::float8
-    FROM partita_catalog c, partita_heartbeat h WHERE c.id = 1 AND h.id = 1"""
+        SELECT key, items, bytes FROM partita_sums WHERE key = ANY($1::bytea[])
+        UNION ALL SELECT key, items, bytes FROM partita_counts WHERE key = ANY($1::bytea[])
+    ) AS counted GROUP BY key""")
+_SEQUENCES: Final = Statement(
+    "SELECT key, last FROM partita_sequences WHERE key = ANY($1::bytea[])"
+)
+_CATALOG: Final = Statement("""
+    SELECT c.version, extract(epoch FROM clock_timestamp() - h.at)::float8,
+        extract(epoch FROM h.at)::float8, f.version::bigint
+    FROM partita_catalog c, partita_heartbeat h, partita_format f WHERE c.id = 1 AND h.id = 1""")
 
 
 class Row(NamedTuple):
@@ -55,6 +65,7 @@ class RangePage(NamedTuple):
     stop: bytes
     reverse: bool
     rows_max: int
+    bytes_max: int = PAGE_BYTES_MAX
 
 
 class Wanted(NamedTuple):
@@ -73,42 +84,115 @@ class Fetched(NamedTuple):
     catalog_version: int
     beat_age_seconds: float
     """How long ago the heartbeat was moved."""
+    beat_at: float
+    """When that was, by the clock of the database."""
 
 
-async def fetch(connection: AsyncConnection[Any], wanted: Wanted, bucket: Bucket) -> Fetched:
-    """The catalog's version is read last: if it has not moved, it holds for all that was read."""
-    keys = list(wanted.keys)
-    async with connection.pipeline():
-        cursors = [
-            await connection.execute(_KEYS, [keys, [bucket(key) for key in keys]], binary=True)
-            if keys
-            else None,
-            *[await _execute_page(connection, page) for page in wanted.ranges],
-            await connection.execute(_COUNTS, [list(wanted.counts)] * 2, binary=True)
-            if wanted.counts
-            else None,
-            await connection.execute(_SEQUENCES, [list(wanted.sequences)], binary=True)
-            if wanted.sequences
-            else None,
-            await connection.execute(_CATALOG, binary=True),
-        ]
-    answers = [[] if cursor is None else await cursor.fetchall() for cursor in cursors]
-    rows, *found, counts, sequences, catalog = answers
+async def fetch(
+    connection: AsyncConnection[Any],
+    wanted: Wanted,
+    bucket: Bucket,
+    begin: Sequence[Step] = (),
+    locked: Sequence[bytes] = (),
+) -> Fetched:
+    """The catalog's version is read last: if it has not moved, it holds for all that was read.
+    So does that of the schema, which an operator may change.
+
+    `begin` are statements that come first, `locked` the keys of rows that nobody else may change
+    until the transaction ends which these begin.
+    """
+    keys = list(set(wanted.keys).difference(locked)) if locked else list(wanted.keys)
+    locks = [
+        Step(_LOCKED, (long_keys.stored_key(key), bucket(key).to_bytes(2, "big"))) for key in locked
+    ]
+    points = [Step(_KEYS, _places(keys, bucket))] if keys else []
+    ranges = [_page_step(page) for page in wanted.ranges]
+    counts = [Step(_COUNTS, (trips.byteas(list(wanted.counts)),))] if wanted.counts else []
+    sequences = (
+        [Step(_SEQUENCES, (trips.byteas(list(wanted.sequences)),))] if wanted.sequences else []
+    )
+    steps = (*begin, *locks, *points, *ranges, *counts, *sequences, Step(_CATALOG))
+    results = iter(found := await trips.run(connection, steps))
+    problem = version_problem(trips.bigint_in(found[-1], 0, 3))
+    if problem:
+        raise OtherSchema(problem)
+    for _ in begin:
+        next(results)
     return Fetched(
-        [Row(*row) for row in rows],
-        [_page(page, answer) for page, answer in zip(wanted.ranges, found, strict=True)],
-        {key: (items, size) for key, items, size in counts},
-        dict(sequences),
-        *catalog[0],
+        [row for _ in (*locks, *points) for row in _rows(next(results))],
+        [_page(page, next(results)) for page in wanted.ranges],
+        {
+            trips.bytea_in(result, n, 0): (
+                trips.bigint_in(result, n, 1),
+                trips.bigint_in(result, n, 2),
+            )
+            for result in _taken(results, len(counts))
+            for n in range(result.ntuples)
+        },
+        {
+            trips.bytea_in(result, n, 0): trips.bigint_in(result, n, 1)
+            for result in _taken(results, len(sequences))
+            for n in range(result.ntuples)
+        },
+        trips.bigint_in(last := next(results), 0, 0),
+        trips.double_in(last, 0, 1),
+        trips.double_in(last, 0, 2),
     )
 
 
-async def _execute_page(connection: AsyncConnection[Any], page: RangePage) -> Any:
-    statement = _BACKWARD if page.reverse else _FORWARD
-    parameters = [page.start, page.stop, page.rows_max, PAGE_BYTES_MAX]
-    return await connection.execute(statement, parameters, binary=True)
+def _places(keys: Sequence[bytes], bucket: Bucket) -> tuple[bytes, bytes]:
+    stored = trips.byteas([long_keys.stored_key(key) for key in keys])
+    return stored, trips.smallints([bucket(key) for key in keys])
 
 
-def _page(page: RangePage, answer: list[Any]) -> tuple[list[Row], bool]:
-    found = answer[0][3] if answer else 0
-    return [Row(*row[:3]) for row in answer], found == len(answer) < page.rows_max
+def _page_step(page: RangePage) -> Step:
+    start, stop = long_keys.stored_range(page.start, page.stop)
+    limits = trips.bigint(page.rows_max), trips.bigint(page.bytes_max)
+    return Step(_BACKWARD if page.reverse else _FORWARD, (start, stop, *limits))
+
+
+def _taken(results: Iterator[PGresult], number: int) -> Iterator[PGresult]:
+    for _ in range(number):
+        yield next(results)
+
+
+def _stored_rows(result: PGresult) -> list[Row]:
+    value_at = result.get_value
+    return [
+        Row(
+            value_at(n, 0) or b"",
+            value_at(n, 1) or b"",
+            int.from_bytes(value_at(n, 2) or b"", "big", signed=True),
+        )
+        for n in range(result.ntuples)
+    ]
+
+
+def _rows(result: PGresult) -> list[Row]:
+    return [_whole(row) for row in _stored_rows(result)]
+
+
+def _whole(row: Row) -> Row:
+    if not long_keys.is_long(row.key):
+        return row
+    return Row(*long_keys.whole(row.key, row.value), row.version)
+
+
+def _page(page: RangePage, result: PGresult) -> tuple[list[Row], bool]:
+    rows = _stored_rows(result)
+    found = trips.bigint_in(result, 0, 3) if rows else 0
+    is_last = found == len(rows) < page.rows_max
+    has_long_bounds = max(len(page.start), len(page.stop)) > long_keys.HEAD_BYTES
+    if has_long_bounds or any(long_keys.is_long(row.key) for row in rows):
+        rows = _in_order(rows, page, is_last=is_last)
+    return rows, is_last
+
+
+def _in_order(rows: list[Row], page: RangePage, *, is_last: bool) -> list[Row]:
+    """The rows of a page with long keys; a group that may go on behind it is left to the next."""
+    if not is_last and rows:
+        open_group = long_keys.head(rows[-1].key)
+        if long_keys.is_long(rows[-1].key):
+            rows = [row for row in rows if long_keys.head(row.key) != open_group]
+    ordered = sorted(map(_whole, rows), key=lambda row: row.key, reverse=page.reverse)
+    return [row for row in ordered if page.start <= row.key < page.stop]

@@ -55,6 +55,10 @@ _FIRST_ROW: Final = "INSERT INTO partita_rows (key, bucket, value, version) VALU
 _EXISTS: Final = "SELECT to_regclass('partita_format') IS NOT NULL"
 
 
+class OtherSchema(StorageError):
+    """While this server runs, the tables have become others than those it works with."""
+
+
 async def init(
     connection: AsyncConnection[Any], rows: Mapping[bytes, bytes], *, is_copied_into: bool = False
 ) -> bool:
@@ -83,17 +87,22 @@ async def check(connection: AsyncConnection[Any], *, is_copied_into: bool = Fals
             "The database has no tables of Partita; create them with partita storage init."
         )
     version = await _value(connection, "SELECT max(version) FROM partita_format")
+    if not (version == COPYING and is_copied_into):
+        problem = version_problem(version)
+        if problem:
+            raise StorageError(problem)
+
+
+def version_problem(version: int) -> str:
+    """What is wrong with tables that another Partita, or an unfinished copy, has left."""
     if version == COPYING:
-        if is_copied_into:
-            return
-        raise StorageError(
-            "A copy into the database was not finished; run partita storage copy again."
-        )
+        return "A copy into the database was not finished; run partita storage copy again."
     if version != SCHEMA_VERSION:
-        raise StorageError(
+        return (
             f"The database has schema {version}, this Partita works with {SCHEMA_VERSION}; "
             "use the Partita that fits."
         )
+    return ""
 
 
 async def register(connection: AsyncConnection[Any]) -> int:

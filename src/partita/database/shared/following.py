@@ -1,0 +1,106 @@
+"""Following a data folder that is being served: its tree as it was, then its write-ahead log.
+
+The tree is copied as a file, which LMDB leaves as it is until its next commit but one; what has
+changed since comes from the logs. Whatever is missed here is found by the walk that ends a copy,
+when the folder is no longer served: following only makes that walk short.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import sleep
+from typing import Final
+
+from partita.database.shared.copying import Target, apply, copy
+from partita.database.storage.embedded import LOG_FILES
+from partita.database.storage.engine import Changes, Snapshot
+from partita.database.storage.lmdb import DATA_FILE, LOCK_FILE, opened_tree
+from partita.database.storage.lmdb_pages import last_commit
+from partita.database.storage.write_ahead_log import Contents, read_log
+from partita.errors import StorageError
+
+ATTEMPTS_MAX: Final = 20
+"""To copy the file of a tree before it is another one."""
+FOLLOW_SECONDS: Final = 0.2
+
+
+def is_served(folder: Path) -> bool:
+    """Whether a server has the folder at this moment."""
+    try:
+        with (folder / LOCK_FILE).open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+@contextmanager
+def tree_copy(folder: Path) -> Iterator[Snapshot]:
+    """The tree of a folder that is being served, as of one of its last checkpoints."""
+    with TemporaryDirectory(prefix="partita-copy-", dir=folder.parent) as private:
+        for _ in range(ATTEMPTS_MAX):
+            before = last_commit(folder / DATA_FILE)
+            shutil.copyfile(folder / DATA_FILE, Path(private) / DATA_FILE)
+            if last_commit(folder / DATA_FILE) <= before + 1:
+                break
+        else:
+            raise StorageError(
+                f"The data folder {folder} changes faster than it can be copied: stop its server."
+            )
+        with opened_tree(Path(private)) as tree:
+            yield tree
+
+
+class LogReader:
+    """Commits from the logs of a folder, each once, in their order."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[int, int] = {}
+        """How many commits of a generation were read."""
+
+    def read(self) -> list[Changes]:
+        """Those that have come since the last time."""
+        commits: list[Changes] = []
+        for contents in sorted(self._contents()):
+            done = self._read.get(contents.generation, 0)
+            commits += contents.commits[done:]
+            self._read[contents.generation] = max(done, len(contents.commits))
+        return commits
+
+    def _contents(self) -> Iterator[Contents]:
+        for name in LOG_FILES:
+            try:
+                yield read_log(self._folder / name)
+            except StorageError:
+                # It was being written: there will be a next time.
+                continue
+
+
+def follow(folder: Path, target: Target, say: Callable[[str], None]) -> None:
+    """Copy a folder while it is being served, and what is written to it until its server stops."""
+    say(f"{folder} is being served: it is followed until its server stops.")
+    log = LogReader(folder)
+    written: dict[bytes, bytes | None] = {}
+
+    def collect() -> None:
+        for changes in log.read():
+            written.update(changes)
+
+    collect()
+    with tree_copy(folder) as tree:
+        copied = copy(tree, target, collect)
+    collect()
+    apply(written, target)
+    say(f"{copied.pairs} keys, and {len(written)} changes since. Stop the server when it suits.")
+    while is_served(folder):
+        sleep(FOLLOW_SECONDS)
+        for changes in log.read():
+            apply(changes, target)

@@ -1,0 +1,206 @@
+"""A round trip: statements that go to PostgreSQL together, and whose results come back together.
+
+libpq's pipeline without psycopg's cursors: parameters and results are bytes in PostgreSQL's binary
+formats, so that a batch of hundreds of rows costs one pass over them on each way. A connection
+prepares each statement once, unless a pooler is in between that would forget it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from struct import Struct
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+BINARY: Final = 1
+_BYTEA_OID, _BIGINT_OID, _SMALLINT_OID = 17, 20, 21
+_ARRAY: Final = Struct("!iiiii")
+"""Dimensions, whether there are nulls, the type of members, how many, the first one's number."""
+_NO_MEMBERS: Final = Struct("!iii")
+_LENGTH: Final = Struct("!i")
+_BIGINT: Final = Struct("!q")
+_SMALLINT_MEMBER: Final = Struct("!ih")
+_BIGINT_MEMBER: Final = Struct("!iq")
+_DOUBLE: Final = Struct("!d")
+_SUCCESSES: Final = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+
+
+class Statement:
+    """SQL with parameters $1, $2, ..., and the name that connections prepare it under."""
+
+    _numbers: Final = count(1)
+
+    def __init__(self, sql: str) -> None:
+        self.sql = " ".join(sql.split()).encode()
+        self.name = b"partita_%d" % next(self._numbers)
+
+
+class Step(NamedTuple):
+    """One statement of a trip."""
+
+    statement: Statement
+    parameters: Sequence[bytes] = ()
+
+
+_prepared: WeakKeyDictionary[AsyncConnection[Any], set[bytes]] = WeakKeyDictionary()
+"""What each connection has prepared."""
+_pooled: WeakKeyDictionary[AsyncConnection[Any], bool] = WeakKeyDictionary()
+"""Whether a connection leads to a pooler."""
+
+
+async def run(connection: AsyncConnection[Any], steps: Sequence[Step]) -> list[PGresult]:
+    """The results of some statements; raises for the first that fails, behind which none is run."""
+    pgconn = connection.pgconn
+    try:
+        pgconn.enter_pipeline_mode()
+        sent = _send(connection, steps)
+        await _flush(pgconn)
+        received = await _receive(pgconn)
+        pgconn.exit_pipeline_mode()
+    except psycopg.Error:
+        raise
+    except BaseException:
+        # Whoever uses it next must not get the results of this trip.
+        pgconn.finish()
+        raise
+    return list(_results(connection, sent, received))
+
+
+def _send(connection: AsyncConnection[Any], steps: Iterable[Step]) -> list[bytes]:
+    """Queue the statements; for each result that is to come, the name that it prepares or b""."""
+    pgconn = connection.pgconn
+    sent: list[bytes] = []
+    prepared = _prepared.setdefault(connection, set())
+    is_pooled = _pooled.get(connection, False)
+    for statement, parameters in steps:
+        formats = [BINARY] * len(parameters)
+        if is_pooled:
+            pgconn.send_query_params(statement.sql, parameters, None, formats, result_format=BINARY)
+        else:
+            if statement.name not in prepared and statement.name not in sent:
+                pgconn.send_prepare(statement.name, statement.sql)
+                sent.append(statement.name)
+            pgconn.send_query_prepared(statement.name, parameters, formats, BINARY)
+        sent.append(b"")
+    pgconn.pipeline_sync()
+    return sent
+
+
+async def _flush(pgconn: PGconn) -> None:
+    while pgconn.flush():
+        await _ready(pgconn, for_writing=True)
+        # What it has answered meanwhile would keep it from reading more.
+        pgconn.consume_input()
+
+
+async def _receive(pgconn: PGconn) -> list[PGresult]:
+    """All results up to the end of the trip."""
+    received: list[PGresult] = []
+    try:
+        while True:
+            while not pgconn.is_busy():
+                result = pgconn.get_result()
+                if result is None:
+                    if pgconn.status == ConnStatus.BAD:
+                        raise psycopg.OperationalError(pgconn.get_error_message())
+                elif result.status == ExecStatus.PIPELINE_SYNC:
+                    return received
+                else:
+                    received.append(result)
+            await _ready(pgconn)
+            pgconn.consume_input()
+    except psycopg.OperationalError as error:
+        # Its last words say more than the end of the connection.
+        for result in received:
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise error_from_result(result) from error
+        raise
+
+
+def _results(
+    connection: AsyncConnection[Any], sent: Sequence[bytes], received: Sequence[PGresult]
+) -> Iterator[PGresult]:
+    for name, result in zip(sent, received, strict=False):
+        if result.status not in _SUCCESSES:
+            raise error_from_result(result)
+        if name:
+            _prepared[connection].add(name)
+        else:
+            yield result
+
+
+async def _ready(pgconn: PGconn, *, for_writing: bool = False) -> None:
+    loop = asyncio.get_running_loop()
+    is_ready: asyncio.Future[None] = loop.create_future()
+    descriptor = pgconn.socket
+    loop.add_reader(descriptor, _wake, is_ready)
+    if for_writing:
+        loop.add_writer(descriptor, _wake, is_ready)
+    try:
+        await is_ready
+    finally:
+        loop.remove_reader(descriptor)
+        if for_writing:
+            loop.remove_writer(descriptor)
+
+
+def _wake(is_ready: asyncio.Future[None]) -> None:
+    if not is_ready.done():
+        is_ready.set_result(None)
+
+
+async def notice_pooler(connection: AsyncConnection[Any]) -> None:
+    """A pooler shows another process than that which does the work, and may change it."""
+    cursor = await connection.execute("SELECT pg_backend_pid()", prepare=False)
+    row = await cursor.fetchone()
+    _pooled[connection] = row is None or row[0] != connection.pgconn.backend_pid
+
+
+# Values as PostgreSQL sends and receives them.
+
+
+def bigint(value: int) -> bytes:
+    return _BIGINT.pack(value)
+
+
+def bigint_in(result: PGresult, row: int, column: int) -> int:
+    return int.from_bytes(result.get_value(row, column) or b"", "big", signed=True)
+
+
+def double_in(result: PGresult, row: int, column: int) -> float:
+    value: float = _DOUBLE.unpack(result.get_value(row, column) or bytes(_DOUBLE.size))[0]
+    return value
+
+
+def bytea_in(result: PGresult, row: int, column: int) -> bytes:
+    return result.get_value(row, column) or b""
+
+
+def byteas(values: Sequence[bytes]) -> bytes:
+    pieces = [_array(_BYTEA_OID, len(values))]
+    for value in values:
+        pieces.append(_LENGTH.pack(len(value)))
+        pieces.append(value)
+    return b"".join(pieces)
+
+
+def bigints(values: Sequence[int]) -> bytes:
+    members = b"".join([_BIGINT_MEMBER.pack(_BIGINT.size, value) for value in values])
+    return _array(_BIGINT_OID, len(values)) + members
+
+
+def smallints(values: Sequence[int]) -> bytes:
+    members = b"".join([_SMALLINT_MEMBER.pack(2, value) for value in values])
+    return _array(_SMALLINT_OID, len(values)) + members
+
+
+def _array(oid: int, length: int) -> bytes:
+    return _ARRAY.pack(1, 0, oid, length, 1) if length else _NO_MEMBERS.pack(0, 0, oid)

@@ -1,0 +1,103 @@
+"""Large requests of a database that several servers share: what is read takes a round trip."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from partita.database.changes import layout as change_layout
+from partita.database.operations.context import ReadContext, Request
+from partita.database.operations.drafts import Draft, Overtaken, ReadSet
+from partita.server.large_requests.messages import Get, IsHeld, Outcome
+from partita.server.large_requests.process import (
+    Answers,
+    CheckNeeds,
+    Done,
+    LargeRequests,
+    Payments,
+    answer_in,
+    decided,
+)
+
+if TYPE_CHECKING:
+    from partita.database.database import Database
+    from partita.database.shared.database import SharedDatabase
+
+
+class SharedLargeRequests(LargeRequests):
+    def __init__(self, database: SharedDatabase) -> None:
+        super().__init__(cast("Database", database))
+        self._shared = database
+
+    def forward(
+        self,
+        operation: str,
+        body: bytes,
+        decide_here: Callable[[], None],
+        done: Done,
+        check_needs: CheckNeeds | None = None,
+    ) -> None:
+        if self._shared.fence is not None:
+            # It is known of a request only while it is taken.
+            decide_here()
+        else:
+            super().forward(operation, body, decide_here, self._shared.noted(done), check_needs)
+
+    def answers(self, read_set: ReadSet, paid: Payments, check_needs: CheckNeeds | None) -> Answers:
+        return _SharedAnswers(self._shared, read_set, paid, check_needs)
+
+    async def count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if outcome.holds is None:
+
+            def read(context: ReadContext, _: Request) -> bytes:
+                read_set.check(context.snapshot)
+                return b""
+
+            self._shared.submit_read(read, {}, answered.set_result, keys=read_set.values.keys())
+        else:
+            decide = decided(outcome, draft, read_set)
+            self._shared.submit_write(decide, {}, answered.set_result, keys=read_set.values.keys())
+        answer = await answered
+        if isinstance(answer, Overtaken):
+            raise answer
+        done(answer_in(outcome) if answer == b"" else answer)
+
+
+class _SharedAnswers(Answers):
+    def __init__(
+        self,
+        database: SharedDatabase,
+        read_set: ReadSet,
+        payments: Payments,
+        check_needs: CheckNeeds | None,
+    ) -> None:
+        super().__init__(cast("Database", database), read_set, payments, check_needs)
+        self._shared = database
+
+    def _get(self, question: Get) -> Any:
+        return self._fetched(question.key)
+
+    async def _fetched(self, key: bytes) -> bytes | None:
+        values = self._read_set.values
+        if key.startswith(change_layout.SEQUENCES):
+            # A commit numbers what it appends; until then it is counted from nothing.
+            values[key] = None
+            return None
+        found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        kept: list[bytes | None] = []
+
+        def read(context: ReadContext, _: Request) -> bytes:
+            kept.append(context.snapshot.get(key))
+            return b""
+
+        self._shared.submit_read(read, {}, found.set_result, keys={key})
+        answer = await found
+        if isinstance(answer, BaseException):
+            raise answer
+        values[key] = kept[-1]
+        return kept[-1]
+
+    def _is_held(self, question: IsHeld) -> bool:
+        return False
