@@ -172,8 +172,8 @@ def test_a_backup_that_is_killed_is_absent_and_the_next_one_is_whole(tmp_path: P
         done = subprocess.run(command, env=processes.ENVIRONMENT, check=False, capture_output=True)
         assert done.returncode == 0, done.stderr
         server.terminate()
-        done = processes.run("restore", tmp_path / "place", "--data", tmp_path / "new")
-        assert done.returncode == 0, done.stderr
+        restored = processes.run("restore", tmp_path / "place", "--data", tmp_path / "new")
+        assert restored.returncode == 0, restored.stderr
         again = start("serve", "--port", "0", "--data", str(tmp_path / "new"))
         assert items_of(again.client(), "large") == before
 

@@ -16,9 +16,9 @@ from partita.assembly.protection import (
     KEYRING,
     Protection,
     key_watch,
-    sealed_engine,
     sealed_archive,
     sealed_buckets,
+    sealed_engine,
 )
 from partita.clock import system_clock
 from partita.database.database import Database
