@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from partita.database.item.values import AttributeValue, Item
+from partita.migrate.model.key_texts import FORMS
 from partita.migrate.model.making import order
 from partita.migrate.proving.staging import Staging
 from partita.migrate.statements.question import Modification, Parameter, Question, Test
@@ -35,10 +36,20 @@ class Draw:
 
     def sets(self, question: Question, finest: str) -> list[ParameterSet]:
         """Each tells what it is; the same values are tried once."""
+        alternatives = question.alternatives
+        question = replace(question, tests=question.all_tests, alternatives=())
         found: dict[str, ParameterSet] = {}
         for one in self._sets(question, finest):
             found.setdefault(repr(sorted(one.values.items(), key=lambda pair: pair[0])), one)
-        return list(found.values())
+        return [*found.values(), *_mixed(list(found.values()), alternatives)]
+
+    def usual(self, question: Question, finest: str, count: int) -> Iterator[ParameterSet]:
+        """Values of rows from all over the data, as often as rows have them."""
+        question = replace(question, tests=question.all_tests, alternatives=())
+        for row in self.staging.spread(finest, count):
+            chain = self._chain(question, finest, row)
+            if chain is not None:
+                yield self._of_chain(question, chain, "typical")
 
     def _sets(self, question: Question, finest: str) -> Iterator[ParameterSet]:
         parameters = [one for one in question.parameters() if one.ref is not None]
@@ -136,7 +147,7 @@ class Draw:
             held = chain.get(test.ref.table, {}).get(test.ref.column)
             for position, value in enumerate(test.values):
                 if isinstance(value, Parameter):
-                    values[value.name] = self._drawn(test, held, position)
+                    values[value.name] = _in_form(self._drawn(test, held, position), test.form)
         return ParameterSet(case, values)
 
     def _drawn(
@@ -229,6 +240,26 @@ class Draw:
         if isinstance(question.offset, Parameter):
             found[question.offset.name] = {"N": "1"}
         return found
+
+
+def _mixed(
+    sets: list[ParameterSet], alternatives: tuple[tuple[Test, ...], ...]
+) -> Iterator[ParameterSet]:
+    """Each alternative with the values of another row, so that all of them find some."""
+    if not alternatives or len(sets) < len(alternatives):
+        return
+    values = dict(sets[0].values)
+    for group, one in zip(alternatives, sets, strict=False):
+        names = [v.name for test in group for v in test.values if isinstance(v, Parameter)]
+        values |= {name: one.values[name] for name in names}
+    yield ParameterSet("alternatives of several rows", values)
+
+
+def _in_form(value: AttributeValue | None, form: str) -> AttributeValue | None:
+    """As a statement compares it, in lower or upper case."""
+    if not form or value is None or "S" not in value:
+        return value
+    return {"S": FORMS[form](value["S"])}
 
 
 def _absent(value: AttributeValue) -> AttributeValue:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.designing.requests.writes import CopiesNotFound, WritePlanner
 from partita.migrate.model.design import (
     READS,
