@@ -24,10 +24,16 @@ def endpoint() -> Iterator[str]:
         yield url
 
 
+QUICK = "\n[test]\nload_calls = 0\nrecovery = false\n"
+"""For tests of patterns alone."""
+
+
 def designed(path: Path, url: str, patterns: dict[str, str] = shop.PATTERNS) -> Folder:
     """A folder with both designs for some patterns."""
     path.mkdir(exist_ok=True)
-    (path / "migration.toml").write_text(f'[source]\nurl = "{url}"\n\n[test]\nload_calls = 0\nrecovery = false\n')
+    (path / "migration.toml").write_text(
+        f'[source]\nurl = "{url}"\n\n[test]\nload_calls = 0\nrecovery = false\n'
+    )
     (path / "patterns.toml").write_text(shop.patterns_toml(patterns))
     folder = Folder.open(path)
     plan(folder)

@@ -6,7 +6,7 @@ Each has what its server is odd at, and statements as object-relational mappers 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -31,7 +31,7 @@ def literal(value: object) -> str:
     return f"'{text}'"
 
 
-def rows_of(table: str, rows: list[tuple[object, ...]]) -> str:
+def rows_of(table: str, rows: Sequence[tuple[object, ...]]) -> str:
     values = ",\n".join(f"({', '.join(map(literal, row))})" for row in rows)
     return f"INSERT INTO {table} VALUES\n{values};\n"
 
@@ -73,7 +73,8 @@ CREATE TABLE stock (
     updated_at TIMESTAMPTZ NOT NULL, PRIMARY KEY (ward_id, drug)
 );
 CREATE VIEW occupied AS
-    SELECT ward_id, count(*) AS patients FROM admission WHERE discharged_at IS NULL GROUP BY ward_id;
+    SELECT ward_id, count(*) AS patients FROM admission WHERE discharged_at IS NULL
+    GROUP BY ward_id;
 """
 
 
@@ -154,7 +155,6 @@ HOSPITAL_PATTERNS = {
     "minutes of a stay": "SELECT sum(minutes) FROM treatment WHERE patient_id = $1 AND seq = $2",
     "patients of a doctor": "SELECT id FROM patient WHERE id IN (SELECT patient_id FROM admission "
     "WHERE attending = $1)",
-    "occupied": "SELECT patients FROM occupied WHERE ward_id = $1",
     "admit": "INSERT INTO admission (patient_id, seq, ward_id, urgency, admitted_at, attending, "
     "deposit) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING seq",
     "discharge": "UPDATE admission SET discharged_at = $1 WHERE patient_id = $2 AND seq = $3 "
@@ -185,7 +185,8 @@ CREATE TABLE stage (
 CREATE TABLE band (
     id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
     name VARCHAR(120) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL,
-    country CHAR(2) NOT NULL, fee DECIMAL(12, 2) NOT NULL, genre SET('rock', 'folk', 'jazz', 'noise'),
+    country CHAR(2) NOT NULL, fee DECIMAL(12, 2) NOT NULL,
+    genre SET('rock', 'folk', 'jazz', 'noise'),
     biography MEDIUMTEXT, UNIQUE KEY band_name (name)
 );
 CREATE TABLE gig (
@@ -211,10 +212,13 @@ CREATE TABLE favourite (
 );
 CREATE TABLE ticket (
     serial BINARY(8) PRIMARY KEY, visitor_id INT UNSIGNED, price DECIMAL(7, 2) NOT NULL,
-    kind ENUM('day', 'weekend', 'crew') NOT NULL, sold_at DATETIME NOT NULL, scanned BIT(1) NOT NULL,
+    kind ENUM('day', 'weekend', 'crew') NOT NULL, sold_at DATETIME NOT NULL,
+    scanned BIT(1) NOT NULL,
     FOREIGN KEY (visitor_id) REFERENCES visitor (id)
 );
 """
+
+BANDS = ["Mötley Cröw", "ABBA'", "Sigur", "Ĳsbreker", "The %s", "Zoë", "élan", "Ok Go"]
 
 
 def festival() -> str:
@@ -224,8 +228,7 @@ def festival() -> str:
         (n, f"{name} {n}" if n > 8 else name, ("DE", "SE", "MX")[n % 3],
          round(chance.uniform(100, 90000), 2), (None, "rock", "rock,noise", "folk")[n % 4],
          None if n % 2 else "Long # story ...")
-        for n, name in enumerate(
-            ["Mötley Cröw", "ABBA'", "Sigur", "Ĳsbreker", "The %s", "Zoë", "élan", "Ok Go", *["X"] * 22], 1)
+        for n, name in enumerate([*BANDS, *["X"] * 22], 1)
     ]  # fmt: skip
     start = datetime(2026, 7, 3, 12)
     gigs = [
@@ -245,7 +248,8 @@ def festival() -> str:
         for b in {1 + v % 30, 1 + (v * 7) % 30, 3}
     ]
     tickets = "".join(
-        f"INSERT INTO ticket VALUES (UNHEX('{n:016X}'), {literal(None if n % 8 == 0 else 1 + n % 60)},"
+        f"INSERT INTO ticket VALUES (UNHEX('{n:016X}'),"
+        f" {literal(None if n % 8 == 0 else 1 + n % 60)},"
         f" {20 + n % 7}.50, '{('day', 'weekend', 'crew')[n % 3]}',"
         f" '{start - timedelta(hours=n)}', b'{n % 2}');\n"
         for n in range(1, 121)
@@ -271,14 +275,16 @@ FESTIVAL_PATTERNS = {
     "gigs of a band": "SELECT stage_code, begins FROM gig WHERE band_id = ? ORDER BY begins DESC",
     "confirmed gigs": "SELECT stage_code, begins, band_id FROM gig WHERE status = 'confirmed' "
     "ORDER BY begins",
-    "gigs by status": "SELECT stage_code, begins, status FROM gig WHERE band_id = ? ORDER BY status",
+    "gigs by status": "SELECT stage_code, begins, status FROM gig WHERE band_id = ? "
+    "ORDER BY status",
     "favourites of a visitor": "SELECT f.band_id, f.stars, b.name FROM favourite f JOIN band b ON "
     "f.band_id = b.id WHERE f.visitor_id = ? ORDER BY f.stars DESC",
     "fans of a band": "SELECT v.id, v.nick, f.stars FROM favourite f JOIN visitor v ON "
     "v.id = f.visitor_id WHERE f.band_id = ? AND f.stars >= ?",
     "invited by": "SELECT id, email FROM visitor WHERE invited_by = ? ORDER BY joined DESC LIMIT 3",
     "ticket": "SELECT visitor_id, price, kind FROM ticket WHERE serial = ?",
-    "tickets of a visitor": "SELECT serial, price FROM ticket WHERE visitor_id = ? ORDER BY sold_at",
+    "tickets of a visitor": "SELECT serial, price FROM ticket WHERE visitor_id = ? "
+    "ORDER BY sold_at",
     "stars of a band": "SELECT AVG(stars), COUNT(*) FROM favourite WHERE band_id = ?",
     "fans who came": "SELECT v.id FROM visitor v WHERE EXISTS (SELECT 1 FROM ticket t WHERE "
     "t.visitor_id = v.id) AND v.invited_by = ?",
@@ -340,7 +346,8 @@ def warehouse() -> str:
         for n in range(1, 51)
     ]  # fmt: skip
     bins = [
-        (aisle, shelf, slot, None if (shelf + slot) % 5 == 0 else articles[(shelf * 7 + slot) % 50][0],
+        (aisle, shelf, slot,
+         None if (shelf + slot) % 5 == 0 else articles[(shelf * 7 + slot) % 50][0],
          chance.randint(0, 40), None if slot % 3 else date(2026, 1, 1 + shelf))
         for aisle in ("A", "B", "Z#1")
         for shelf in range(1, 11)
@@ -392,7 +399,6 @@ WAREHOUSE_PATTERNS = {
     "never offered": "SELECT sku FROM article a WHERE NOT EXISTS (SELECT 1 FROM offer o WHERE "
     "o.sku = a.sku)",
     "stock of an article": "SELECT SUM(quantity) FROM bin WHERE sku = ?",
-    "cheapest": "SELECT cents FROM cheap WHERE sku = ?",
     "put away": "INSERT INTO bin (aisle, shelf, slot, sku, quantity) VALUES (?, ?, ?, ?, ?) ON "
     "CONFLICT (aisle, shelf, slot) DO UPDATE SET sku = excluded.sku, quantity = quantity + "
     "excluded.quantity",

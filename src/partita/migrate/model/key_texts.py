@@ -55,7 +55,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "lower_ascii": lambda text: text.translate(_ASCII_LOWER),
     "upper_ascii": lambda text: text.translate(_ASCII_UPPER),
 }
-"""By format: what lower() and upper() make of a text; a key that holds it is not in the text's order."""
+"""By format: what lower() and upper() make of a text; keys of it are not in the order of texts."""
 _TEXTS = {**FOLDS, **FORMS}
 
 

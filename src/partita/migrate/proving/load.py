@@ -1,4 +1,4 @@
-"""Many clients on one record, and a part that fails, on the server with the tables of the design."""
+"""Many clients on one record, and a part that fails, on the tables of the design."""
 
 from __future__ import annotations
 

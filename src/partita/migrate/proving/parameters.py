@@ -182,7 +182,7 @@ class Draw:
                 ("whole range", known[0], known[-1]),
                 ("up to the row", known[0], held),
                 ("from the row on", held, known[-1]),
-                ("around a boundary", _moved(held, -1), _moved(held, 1)),
+                ("around a boundary", moved(held, -1), moved(held, 1)),
             ):
                 yield ParameterSet(
                     f"{case}, {name}",
@@ -210,9 +210,11 @@ class Draw:
         yield ParameterSet(f"NULL for {name}", {**usual.values, name: None})
         if held is None:
             return
-        yield ParameterSet(f"absent {name}", {**usual.values, name: _absent(held)})
-        text = held.get("S")
         column = self._column(parameter.ref)
+        if column != "enum":
+            # A server refuses to look for what an enumeration does not have.
+            yield ParameterSet(f"absent {name}", {**usual.values, name: _absent(held)})
+        text = held.get("S")
         if isinstance(text, str) and column == "string":
             other = text.swapcase()
             if other != text:
@@ -279,7 +281,7 @@ def _absent(value: AttributeValue) -> AttributeValue:
     return {"S": "~nobody" if len(text) >= 7 else "~"}
 
 
-def _moved(value: AttributeValue, sign: int) -> AttributeValue:
+def moved(value: AttributeValue, sign: int) -> AttributeValue:
     """A little before or after."""
     if "N" in value:
         number = Decimal(value["N"]) + sign

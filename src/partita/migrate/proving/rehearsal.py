@@ -127,7 +127,7 @@ class Rehearsal:
         return loaded
 
     def _provision(self, server: DynamoDB, share: float) -> None:
-        """What the patterns use at their stated rates is the target's part of what is provisioned."""
+        """So much that the stated rates use the target's part of it."""
         needed = {
             str(Resource(one.table, one.index or "")): one
             for one in units(self.design, self.patterns, self.volumes).resources
@@ -237,9 +237,7 @@ class Rehearsal:
         calls: dict[str, list[Call]],
         loaded: int,
     ) -> Check:
-        rates = {
-            one.name: self._rate(one, times) for one in self.patterns if one.name in calls
-        }
+        rates = {one.name: self._rate(one, times) for one in self.patterns if one.name in calls}
         total = sum(rates.values())
         fit = self.calls_max / total if total else SECONDS_MAX
         seconds = PEAK_SECONDS if times > 1 else int(min(max(fit, SECONDS_MIN), SECONDS_MAX))
@@ -352,4 +350,3 @@ def _put(server: DynamoDB, puts: list[dict[str, Any]], is_together: bool) -> Non
 
 def _ignore(rows: object) -> None:
     """What was read is not looked at here."""
-

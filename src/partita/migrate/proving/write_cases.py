@@ -8,7 +8,7 @@ from decimal import Decimal
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designing.requests.writes import WritePlanner
 from partita.migrate.proving.comparing import plain
-from partita.migrate.proving.parameters import Draw, ParameterSet
+from partita.migrate.proving.parameters import Draw, ParameterSet, moved
 from partita.migrate.proving.staging import Staging
 from partita.migrate.statements.question import Insertion, Modification, Parameter
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -56,7 +56,10 @@ class WriteCases:
         """What is not a part of a key comes from another row, so that something changes."""
         table = self.inventory.table(statement.table)
         assert table is not None
-        keys = {*table.primary_key, *(name for one in table.indexes if one.is_unique for name in one.columns)}
+        keys = {
+            *table.primary_key,
+            *(name for one in table.indexes if one.is_unique for name in one.columns),
+        }
         for ref, value in zip(statement.columns, statement.values, strict=True):
             if isinstance(value, Parameter) and ref.column not in keys:
                 values[value.name] = other.get(ref.column)
@@ -81,6 +84,8 @@ class WriteCases:
         if "S" in held and column.kind in ("string", "other"):
             kept = str(held["S"])[: (column.length_max or 60) - 4]
             return {"S": f"{kept}~{number}"}
+        if "S" in held and column.kind in ("date", "datetime"):
+            return moved(held, number)
         if "S" in held and column.kind == "uuid":
             return {"S": f"00000000-0000-4000-8000-{number:012}"}
         return held

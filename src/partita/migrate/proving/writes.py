@@ -120,9 +120,7 @@ class WriteProof:
                 found.update(self._items(table.name, row))
         return found
 
-    def _items(
-        self, source: str, row: Item, written: set[str] | None = None
-    ) -> dict[Key, Item]:
+    def _items(self, source: str, row: Item, written: set[str] | None = None) -> dict[Key, Item]:
         """Of all types, or of those that are written."""
         found: dict[Key, Item] = {}
         for home, entity in self._entities(source):
@@ -273,7 +271,9 @@ class WriteProof:
         strange = self._strange_keys(accesses, statement.table, new)
         if statement.on_conflict == "nothing" and not new:
             return self._refusal(statement, one, "the row is there already", written)
-        self._write(found, new, statement.table, written)
+        # A row that is replaced by its like is there again.
+        again = [row for row in self.staging.rows(statement.table) if row in found]
+        self._write(found, [*new, *again], statement.table, written)
         return strange
 
     def _written(self, accesses: Sequence[Access]) -> set[str]:
@@ -410,7 +410,7 @@ class WriteProof:
     def _dependents(
         self, statement: Modification | None, found: list[Item], accesses: Sequence[Access]
     ) -> list[tuple[str, Item]]:
-        """(table, row) of what repeats the rows, or refers to them, found by the model's requests."""
+        """(table, row) of what repeats or refers to the rows, as the model's requests find it."""
         if statement is None:
             return []
         known: dict[str, tuple[str, Item]] = {}
@@ -619,7 +619,6 @@ class WriteProof:
         if not shown:
             return []
         return [f"{len(shown)} items are not what the copy's rows become", *shown]
-
 
 
 def _next(requests: dict[str, list[Access]], entity: str) -> Access | None:

@@ -60,7 +60,7 @@ _REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
 
 _ON_CONFLICT = ("conflict", "ignore", "alternative")
 _FORMS: dict[type[exp.Expression], str] = {exp.Lower: "lower", exp.Upper: "upper"}
-_REPLACE = re.compile(r"\s*REPLACE\s+(?:INTO\s+)?(?=[\w`"\[])", re.IGNORECASE)
+_REPLACE = re.compile(r"\s*REPLACE\s+INTO\s+", re.IGNORECASE)
 _OF_CONFLICT = ("constraint", "index_predicate", "where")
 _IN_CONFLICT = ("VALUES", "VALUE")
 """MySQL's functions for the value that would have been inserted."""
@@ -582,8 +582,8 @@ class _Reader:
         if isinstance(value, exp.Add | exp.Sub) and isinstance(value.this, exp.Column):
             if value.this.table.lower() != "excluded" and self._column(value.this) == ref:
                 sign = 1 if isinstance(value, exp.Add) else -1
-                name = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
-                value.this.set("table", exp.to_identifier(name, quoted=True))
+                own = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
+                value.this.set("table", exp.to_identifier(own, quoted=True))
                 value = _inside(value.expression)
         name = _excluded(value)
         if name is None:

@@ -103,7 +103,8 @@ class Question:
     def branches(self) -> list[Question]:
         """A question for each alternative; rows that several find belong to the answer once."""
         return [
-            replace(self, tests=(*self.tests, *group), alternatives=()) for group in self.alternatives
+            replace(self, tests=(*self.tests, *group), alternatives=())
+            for group in self.alternatives
         ]
 
     def parameters(self) -> Iterator[Parameter]:

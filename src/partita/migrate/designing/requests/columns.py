@@ -142,5 +142,3 @@ def _whole(attribute: Attribute, parts: Segments) -> Condition:
         shape = f":{field.format}" if field.format else ""
         text += f"{{{field.ref}{shape}}}" + after
     return Condition(attribute=attribute.name, value=text)
-
-

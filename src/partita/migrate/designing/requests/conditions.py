@@ -88,4 +88,3 @@ class Conditions(HeldColumns):
         own = str(Ref("", test.ref.column))
         suffix = value.name.removeprefix(str(test.ref)).removeprefix(own)
         return field.written(suffix)
-

@@ -160,4 +160,3 @@ class Filters(KeyConditions):
             self._test_by_application(test)
             return
         self.filters.append(self._condition(attribute, test))
-

@@ -103,5 +103,3 @@ def own_attributes(entity: Entity) -> dict[Ref, str]:
         if ref.table == entity.source and not attribute.through:
             found[ref] = attribute.name
     return found
-
-

@@ -231,4 +231,3 @@ class KeyConditions(Conditions):
             return field.format == fold
         kind = "N" if column.kind in ("integer", "decimal", "float") else "S"
         return is_order_preserving(field.format, kind)
-

@@ -7,6 +7,7 @@ request's own only when nothing is filtered and the order is the key's.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from partita.migrate.designing.requests.homes import (
     path_pairs,
 )
 from partita.migrate.designing.requests.ways import Planned, Way
-from partita.migrate.model.design import Access, Design, Entity, type_attribute
+from partita.migrate.model.design import Access, Entity, type_attribute
 from partita.migrate.statements.question import JoinedTable, Question, Sorting
 from partita.migrate.understanding.schema.column_refs import Ref
 
@@ -226,5 +227,3 @@ def _most_telling(reasons: Sequence[str], question: Question) -> str:
         return "it asks for no value of any column: it is a scan"
     first = [one for one in reasons if "no key leads" not in one]
     return (first or list(reasons) or [f"{question.table} has no items of its own"])[0]
-
-

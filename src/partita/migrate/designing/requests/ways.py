@@ -17,7 +17,6 @@ class Planned:
     rank: tuple[float, ...]
 
 
-
 class Way(Filters):
     """One home, tried for one question."""
 
@@ -57,9 +56,9 @@ class Way(Filters):
         is_counted = question.limit is not None or question.offset is not None
         if wanted and not is_sorted:
             for sorting in wanted:
-                self._held(sorting.ref)
                 self._refuse_collation(sorting.ref)
                 self._refuse_declared_order(sorting.ref)
+                self._held(sorting.ref)
         is_scan = not conditions
         is_get = (
             home.index is None

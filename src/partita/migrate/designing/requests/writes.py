@@ -107,9 +107,7 @@ class WritePlanner:
 
     # A row that is there already.
 
-    def _upserting(
-        self, statement: Insertion, pattern: str, drafted: list[Access]
-    ) -> list[Access]:
+    def _upserting(self, statement: Insertion, pattern: str, drafted: list[Access]) -> list[Access]:
         if statement.on_conflict not in ("update", "replace"):
             return drafted
         existing = self.existing(statement)

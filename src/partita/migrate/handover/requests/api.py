@@ -298,8 +298,8 @@ def left_to_the_application(access: Access) -> Rest:
         said = f"The write that follows is not sent while this brings an item. {said}".strip()
     if members.get("alternative"):
         said = (
-            "One of several requests, whose rows the application puts together, each once, and sorts."
-            f" {said}"
+            "One of several requests: the application puts their rows together, each once, and"
+            f" sorts them. {said}"
         ).strip()
     if members.get("for_each"):
         said = f"Sent for each item that the first request brings. {said}".strip()

@@ -21,12 +21,13 @@ from partita.migrate.designing.proposals.usage import WRITES
 from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner, branches
 from partita.migrate.designing.requests.served import never_null
+from partita.migrate.designing.requests.writes import WritePlanner
 from partita.migrate.model.buckets import BUCKETS, bucket_count
 from partita.migrate.model.design import Access, Design, Entity, TableDesign, Technique
 from partita.migrate.model.key_texts import plain_text
 from partita.migrate.model.row_conditions import RowCondition
 from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import Constant, NotExact, Question, Test
+from partita.migrate.statements.question import Constant, Modification, NotExact, Question, Test
 from partita.migrate.statements.values import literal_value
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
@@ -72,17 +73,21 @@ class Option:
 
 
 def with_lists(design: Design, inputs: DesignInputs) -> Design:
-    """The design with what serves the reads that none of its keys does, the most frequent first."""
+    """The design with what finds the rows that none of its keys does, the most frequent first."""
     statements = Statements(SchemaLookup(inputs.volumes.inventory))
-    reads = [one for one in inputs.patterns if one.operation not in WRITES]
-    for pattern in sorted(reads, key=lambda one: -one.calls_per_second):
+    for pattern in sorted(inputs.patterns, key=lambda one: -one.calls_per_second):
         try:
-            question = statements.of(pattern)
+            statement = statements.of(pattern)
         except NotExact:
             continue
-        if isinstance(question, Question) and not pattern.is_consistent:
-            for branch in branches(question):
+        if isinstance(statement, Question) and not pattern.is_consistent:
+            for branch in branches(statement):
                 design = _served(design, inputs, pattern, branch)
+        elif isinstance(statement, Modification):
+            # What it changes has to be found first.
+            planner = ReadPlanner(design, inputs.volumes.inventory)
+            found = WritePlanner(design, planner).rows_question(statement)
+            design = _served(design, inputs, pattern, found)
     return design
 
 
