@@ -416,7 +416,22 @@ WAREHOUSE_PATTERNS = {
 }
 
 INVENTED = {
-    "hospital": Invented("postgresql", hospital, HOSPITAL_PATTERNS, {}),
-    "festival": Invented("mariadb", festival, FESTIVAL_PATTERNS, {}),
-    "warehouse": Invented("sqlite", warehouse, WAREHOUSE_PATTERNS, {}),
+    "hospital": Invented(
+        "postgresql",
+        hospital,
+        HOSPITAL_PATTERNS,
+        {"urgent first": "as its type declares", "patients of a doctor": "a SELECT inside"},
+    ),
+    "festival": Invented(
+        "mariadb",
+        festival,
+        FESTIVAL_PATTERNS,
+        {"gigs by status": "as its type declares", "fans who came": "rows of another table"},
+    ),
+    "warehouse": Invented(
+        "sqlite",
+        warehouse,
+        WAREHOUSE_PATTERNS,
+        {"never offered": "rows of another table", "drop a supplier": "no key leads to them"},
+    ),
 }

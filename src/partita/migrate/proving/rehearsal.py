@@ -40,7 +40,8 @@ from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 
 ITEMS_MAX = 4000
 """That the rehearsal loads; of more, some from all over."""
-SECONDS_MIN = 10
+SECONDS_MIN = 2
+"""Enough for a partition, whose units are for the second."""
 SECONDS_MAX = 600
 PEAK_SECONDS = 60
 PEAK_TIMES = 2
@@ -66,6 +67,16 @@ class Tally:
     requests_max: int = 0
     throttled: Counter[str] = field(default_factory=Counter)
     hot: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Run:
+    name: str
+    rates: dict[str, float]
+    """Calls a second, by pattern."""
+    seconds: int
+    idle_seconds: int
+    """Before it: a table that was idle has saved units for a peak."""
 
 
 class Rehearsal:
@@ -95,10 +106,21 @@ class Rehearsal:
             try:
                 loaded = self._load(server, clocked)
                 calls = self._calls(server)
-                return [
-                    self._run("stated rates", 1, server, clocked, calls, loaded),
-                    self._run("a peak", PEAK_TIMES, server, clocked, calls, loaded),
-                ]
+                usual = {one.name: one.calls_per_second for one in self.patterns}
+                peak = {one.name: _peak(one) for one in self.patterns}
+                fit = self.calls_max / max(sum(usual[name] for name in calls), 1e-9)
+                seconds = int(min(max(fit, SECONDS_MIN), SECONDS_MAX))
+                runs = (
+                    Run("stated rates", usual, seconds, 1),
+                    Run(
+                        f"a peak for a minute: as stated, else {PEAK_TIMES} times the rate",
+                        peak,
+                        PEAK_SECONDS,
+                        IDLE_SECONDS,
+                    ),
+                    Run("the first seconds of a peak", peak, SECONDS_MIN, IDLE_SECONDS),
+                )
+                return [self._run(one, server, clocked, calls, loaded) for one in runs]
             finally:
                 server.close()
 
@@ -230,36 +252,27 @@ class Rehearsal:
 
     def _run(
         self,
-        name: str,
-        times: int,
+        run: Run,
         server: DynamoDB,
         clocked: ClockedServer,
         calls: dict[str, list[Call]],
         loaded: int,
     ) -> Check:
-        rates = {one.name: self._rate(one, times) for one in self.patterns if one.name in calls}
+        rates = {name: run.rates[name] for name in calls}
         total = sum(rates.values())
-        fit = self.calls_max / total if total else SECONDS_MAX
-        seconds = PEAK_SECONDS if times > 1 else int(min(max(fit, SECONDS_MIN), SECONDS_MAX))
-        share = min(fit / seconds, 1.0)
+        share = min(self.calls_max / (total * run.seconds), 1.0) if total else 1.0
         self._provision(server, share)
-        # A table that was idle has saved units for a peak; at its usual rate it lives without.
-        clocked.advance(IDLE_SECONDS if times > 1 else 1)
+        clocked.advance(run.idle_seconds)
         tally = Tally()
         due = {one: self.chance.random() for one in rates}
-        for _ in range(seconds):
+        for _ in range(run.seconds):
             clocked.advance(1)
             for pattern, rate in rates.items():
                 due[pattern] += rate * share
                 while due[pattern] >= 1:
                     due[pattern] -= 1
                     self._call(pattern, server, self.chance.choice(calls[pattern]), tally)
-        return self._outcome(name, times, tally, seconds, share, loaded, len(calls))
-
-    def _rate(self, pattern: AccessPattern, times: int) -> float:
-        """At the peak that a pattern states; else so many times its rate."""
-        usual = pattern.calls_per_second
-        return usual if times == 1 else pattern.peak_per_second or usual * times
+        return _outcome(run, tally, share, loaded, len(calls))
 
     def _call(self, pattern: str, server: DynamoDB, call: Call, tally: Tally) -> None:
         before = server.calls
@@ -278,40 +291,37 @@ class Rehearsal:
         tally.requests += sent
         tally.requests_max = max(tally.requests_max, sent)
 
-    def _outcome(
-        self,
-        name: str,
-        times: int,
-        tally: Tally,
-        seconds: int,
-        share: float,
-        loaded: int,
-        patterns: int,
-    ) -> Check:
-        lost = sum(tally.throttled.values())
-        detail = (
-            f"{seconds} seconds on the server's own clock, capacity enforced and provisioned for"
-            f" {TARGET:.0%} use, {loaded:,} items: {tally.calls:,} calls of {patterns} patterns,"
-            f" {lost:,} throttled"
+
+def _peak(pattern: AccessPattern) -> float:
+    """The peak that a pattern states; else so many times its rate."""
+    return pattern.peak_per_second or pattern.calls_per_second * PEAK_TIMES
+
+
+def _outcome(run: Run, tally: Tally, share: float, loaded: int, patterns: int) -> Check:
+    if not tally.calls:
+        return Check(name=run.name, outcome="not done", detail="no pattern is called so often.")
+    lost = sum(tally.throttled.values())
+    detail = (
+        f"{run.seconds} seconds on the server's own clock, capacity enforced and provisioned for"
+        f" {TARGET:.0%} use, {loaded:,} items: {tally.calls:,} calls of {patterns} patterns,"
+        f" {lost:,} throttled"
+    )
+    if lost:
+        detail += f" ({_worst(tally.throttled)})"
+    if tally.hot:
+        detail += f"; hot partitions: {_worst(tally.hot)}"
+    each = tally.requests / tally.calls
+    detail += f"; {each:.2f} requests for a call on average, at most {tally.requests_max}"
+    if round(1 / share) > 1:
+        detail += (
+            f"; one call of {1 / share:,.0f} was sent, against as small a part of the units: no"
+            " single partition was tried to its limit"
         )
-        if lost:
-            worst = tally.throttled.most_common(3)
-            detail += f" ({', '.join(f'{one!r} {count:,}' for one, count in worst)})"
-        if tally.hot:
-            worst = tally.hot.most_common(3)
-            detail += f"; hot partitions: {', '.join(f'{one!r} {n:,}' for one, n in worst)}"
-        each = tally.requests / tally.calls if tally.calls else 0.0
-        detail += f"; {each:.2f} requests for a call on average, at most {tally.requests_max}"
-        if share < 1:
-            detail += (
-                f"; one call of {1 / share:,.0f} was sent, against as small a part of the units,"
-                " so that the limit of a single partition was not reached: `model --check`"
-                " computes that one"
-            )
-        what = f"{name} for a minute: as stated, else {times} times the rate" if times > 1 else name
-        if not tally.calls:
-            return Check(name=what, outcome="not done", detail="no pattern has a rate.")
-        return Check(name=what, outcome="failed" if lost else "passed", detail=f"{detail}.")
+    return Check(name=run.name, outcome="failed" if lost else "passed", detail=f"{detail}.")
+
+
+def _worst(counts: Counter[str]) -> str:
+    return ", ".join(f"{name!r} {count:,}" for name, count in counts.most_common(3))
 
 
 def _is_throttled(error: ClientError) -> bool:

@@ -56,10 +56,7 @@ class WriteCases:
         """What is not a part of a key comes from another row, so that something changes."""
         table = self.inventory.table(statement.table)
         assert table is not None
-        keys = {
-            *table.primary_key,
-            *(name for one in table.indexes if one.is_unique for name in one.columns),
-        }
+        keys = {name for columns in _unique(table) for name in columns}
         for ref, value in zip(statement.columns, statement.values, strict=True):
             if isinstance(value, Parameter) and ref.column not in keys:
                 values[value.name] = other.get(ref.column)
@@ -69,8 +66,7 @@ class WriteCases:
         column = self.planner.reads.column(ref)
         held = row.get(ref.column)
         refers = [key for key in table.foreign_keys if ref.column in key.columns]
-        unique = [table.primary_key, *(one.columns for one in table.indexes if one.is_unique)]
-        is_key = any(ref.column in columns for columns in unique)
+        is_key = any(ref.column in columns for columns in _unique(table))
         if not is_key:
             return held
         if refers:
@@ -115,12 +111,32 @@ class WriteCases:
     def _modifications(self, statement: Modification, table: Table) -> Iterator[ParameterSet]:
         draw = Draw(self.staging, self.inventory)
         question = self.planner.rows_question(statement)
-        for one in draw.sets(question, table.name)[: SETS_MAX - 1]:
-            values = dict(one.values)
-            others = self.staging.spread(table.name, 7)
-            for number, change in enumerate(statement.changes):
-                if isinstance(change.value, Parameter):
-                    donors = [row for row in others if change.ref.column in row]
-                    donor = donors[(number + 1) % len(donors)] if donors else {}
-                    values[change.value.name] = donor.get(change.ref.column)
-            yield ParameterSet(one.case, values)
+        sets = draw.sets(question, table.name)
+        keys = {name for columns in _unique(table) for name in columns}
+        taken = [change for change in statement.changes if change.ref.column in keys]
+        for number, one in enumerate(sets[: SETS_MAX - 1 - bool(taken)], 1):
+            yield ParameterSet(one.case, self._changed(statement, table, one, number))
+        if sets and any(isinstance(change.value, Parameter) for change in taken):
+            yield ParameterSet("a value that is taken", self._changed(statement, table, sets[0], 0))
+
+    def _changed(
+        self, statement: Modification, table: Table, one: ParameterSet, number: int
+    ) -> dict[str, AttributeValue | None]:
+        """With values of other rows; where they must be unique, new ones unless `number` is 0."""
+        values = dict(one.values)
+        others = self.staging.spread(table.name, 7)
+        keys = {name for columns in _unique(table) for name in columns}
+        for place, change in enumerate(statement.changes):
+            if not isinstance(change.value, Parameter):
+                continue
+            donors = [row for row in others if change.ref.column in row]
+            donor = donors[(place + 1) % len(donors)] if donors else {}
+            value = donor.get(change.ref.column)
+            if number and change.ref.column in keys:
+                value = self._new_value(table, change.ref, donor, number)
+            values[change.value.name] = value
+        return values
+
+
+def _unique(table: Table) -> list[list[str]]:
+    return [table.primary_key, *(one.columns for one in table.indexes if one.is_unique)]

@@ -21,9 +21,10 @@ from partita.database.item.values import AttributeValue, Item
 from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.designing.requests.writes import WritePlanner, written_with
-from partita.migrate.model.design import READS, Access, Design, Entity, TableDesign
+from partita.migrate.model.design import READS, Access, Attribute, Design, Entity, TableDesign
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.model.making import ItemMaker
+from partita.migrate.model.templates import template_fields
 from partita.migrate.proving.answers import Asking, Refused
 from partita.migrate.proving.comparing import plain
 from partita.migrate.proving.parameters import ParameterSet
@@ -216,7 +217,8 @@ class WriteProof:
         try:
             count = self.copy.connection.execute(text(sql), bound).rowcount
         except IntegrityError as error:
-            return 0, self._refused(statement, one, str(error.orig), forbidden, accesses)
+            reason = " ".join(str(error.orig).split())
+            return 0, self._refused(statement, one, reason, found, forbidden, accesses)
         except SQLAlchemyError as error:
             return 0, [f"the source refused the statement: {' '.join(str(error).split())[:200]}"]
         if forbidden:
@@ -310,9 +312,10 @@ class WriteProof:
             if attribute is None:
                 raise Refused(f"{entity.name} has no attribute {one.attribute!r}")
             is_plain = attribute.template is None and attribute.constant is None
+            column = _passed(attribute, one.value) if is_plain else None
             asked = replace(
                 attribute,
-                column=attribute.column if is_plain else None,
+                column=str(Ref(entity.source, column)) if column else None,
                 constant=None,
                 template=None if is_plain else one.value,
             )
@@ -325,18 +328,26 @@ class WriteProof:
         statement: Insertion | Modification,
         one: ParameterSet,
         reason: str,
+        found: list[Item],
         forbidden: str,
         accesses: Sequence[Access],
     ) -> list[str]:
         """What the source does not take, the design's conditions must not take either."""
-        if isinstance(statement, Modification):
-            is_kept = any(access.forbids for access in accesses)
-            if is_kept and not forbidden:
-                return [f"the source refused it ({reason}), and the requests did not"]
+        is_repeated = "UNIQUE" in reason.upper().replace("DUPLICATE", "UNIQUE")
+        if isinstance(statement, Insertion):
+            written = self._written(accesses)
+            return self._refusal(statement, one, reason, written) if is_repeated else []
+        took = [f"the source did not take it ({reason}), and the requests did"]
+        if any(access.forbids for access in accesses):
+            return [] if forbidden else took
+        lost = [one for one in self.design.unique if one.kept_by == "application"]
+        if not is_repeated or any(one.table == statement.table for one in lost):
             return []
-        if "UNIQUE" not in reason.upper().replace("DUPLICATE", "UNIQUE"):
-            return []
-        return self._refusal(statement, one, reason, self._written(accesses))
+        try:
+            self._modify(statement, one, found, [], self._written(accesses))
+        except ClientError:
+            return self._compare()
+        return took
 
     def _refusal(
         self, statement: Insertion, one: ParameterSet, reason: str, written: set[str]
@@ -367,17 +378,14 @@ class WriteProof:
                 continue
             if access.request in READS:
                 return access
-            plain = {one.name: one.column for one in entity.attributes if one.column}
-            return replace(
-                access,
-                request="GetItem",
-                key=[
-                    replace(one, value=f"{{{Ref.parse(column).column}}}")
-                    if (column := plain.get(one.attribute))
-                    else one
-                    for one in access.key
-                ],
-            )
+            plain = {one.name: one for one in entity.attributes if one.column}
+            key = [
+                replace(one, value=f"{{{_passed(plain[one.attribute], one.value)}}}")
+                if one.attribute in plain
+                else one
+                for one in access.key
+            ]
+            return replace(access, request="GetItem", key=key)
         raise Refused(f"the model has no request for the items of {table}")
 
     def _entity(self, access: Access) -> Entity:
@@ -619,6 +627,14 @@ class WriteProof:
         if not shown:
             return []
         return [f"{len(shown)} items are not what the copy's rows become", *shown]
+
+
+def _passed(attribute: Attribute, value: str) -> str:
+    """The column whose value a request passes for a key that is a column: its own, under the name
+    of the attribute, or the one that the model says."""
+    own = Ref.parse(attribute.column or "").column
+    fields = template_fields(value)
+    return own if not fields or fields[0].name == attribute.name else fields[0].name
 
 
 def _next(requests: dict[str, list[Access]], entity: str) -> Access | None:

@@ -83,17 +83,23 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
         if isinstance(statement, Question) and not pattern.is_consistent:
             for branch in branches(statement):
                 design = _served(design, inputs, pattern, branch)
-        elif isinstance(statement, Modification):
+        elif isinstance(statement, Modification) and any(t.is_equality for t in statement.tests):
             # What it changes has to be found first.
             planner = ReadPlanner(design, inputs.volumes.inventory)
             found = WritePlanner(design, planner).rows_question(statement)
-            design = _served(design, inputs, pattern, found)
+            design = _served(design, inputs, pattern, found, is_written=True)
     return design
 
 
 def _served(
-    design: Design, inputs: DesignInputs, pattern: AccessPattern, question: Question
+    design: Design,
+    inputs: DesignInputs,
+    pattern: AccessPattern,
+    question: Question,
+    *,
+    is_written: bool = False,
 ) -> Design:
+    """`is_written`: the rows are changed, which is worth no list of all of them."""
     planner = ReadPlanner(design, inputs.volumes.inventory, never_null(inputs.volumes))
     try:
         planner.plan(question, pattern.name)
@@ -108,7 +114,8 @@ def _served(
         option
         for table, entity in design.entities()
         if entity.source == finest and entity.rows == "each" and not entity.is_guard
-        for option in _Options(design, inputs, pattern, question, table, entity).all()
+        for options in [_Options(design, inputs, pattern, question, table, entity)]
+        for option in (options.by_value() if is_written else options.all())
     ]
     if not options:
         return design
@@ -169,7 +176,7 @@ class _Options:
             f"The list of {self.entity.name} is short: one partition key holds it all, in order.",
         )
         yield from self._buckets()
-        yield from self._by_value()
+        yield from self.by_value()
 
     # The ways.
 
@@ -226,7 +233,7 @@ class _Options:
             f" {self._write_units():,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
         )
 
-    def _by_value(self) -> Iterator[Option]:
+    def by_value(self) -> Iterator[Option]:
         """For what the keys were not planned for: one side of an OR, a text in lower case."""
         given = [
             test
