@@ -108,21 +108,26 @@ class Rehearsal:
                 calls = self._calls(server)
                 usual = {one.name: one.calls_per_second for one in self.patterns}
                 peak = {one.name: _peak(one) for one in self.patterns}
-                fit = self.calls_max / max(sum(usual[name] for name in calls), 1e-9)
-                seconds = int(min(max(fit, SECONDS_MIN), SECONDS_MAX))
+                short = self._seconds(peak, calls, PEAK_SECONDS)
                 runs = (
-                    Run("stated rates", usual, seconds, 1),
+                    Run("stated rates", usual, self._seconds(usual, calls, SECONDS_MAX), 1),
                     Run(
                         f"a peak for a minute: as stated, else {PEAK_TIMES} times the rate",
                         peak,
-                        PEAK_SECONDS,
-                        IDLE_SECONDS,
+                        short,
+                        # Of a shorter peak, as much less is saved.
+                        IDLE_SECONDS * short // PEAK_SECONDS,
                     ),
-                    Run("the first seconds of a peak", peak, SECONDS_MIN, IDLE_SECONDS),
                 )
                 return [self._run(one, server, clocked, calls, loaded) for one in runs]
             finally:
                 server.close()
+
+    def _seconds(self, rates: dict[str, float], calls: dict[str, list[Call]], most: int) -> int:
+        """As long as the calls suffice."""
+        total = sum(rates[name] for name in calls)
+        fit = int(self.calls_max / total) if total else most
+        return min(max(fit, SECONDS_MIN), most)
 
     # Tables with items, and the units that the patterns need.
 
