@@ -21,7 +21,7 @@ INVENTORY = "inventory.json"
 PLAN = "plan.json"
 ANALYSIS = "analysis.json"
 
-SECTIONS = ("source", "goals", "analyze", "expect", "model", "estimate", "create")
+SECTIONS = ("source", "goals", "analyze", "expect", "model", "estimate", "create", "test")
 """Of `migration.toml`; each stage reads its own with `Folder.section`."""
 
 WRITTEN_BY = {INVENTORY: "plan", PLAN: "plan", ANALYSIS: "analyze"}

@@ -24,10 +24,16 @@ def endpoint() -> Iterator[str]:
         yield url
 
 
-def designed(path: Path, url: str, patterns: dict[str, str] = shop.PATTERNS) -> Folder:
+QUICK = "\n[test]\nload_calls = 0\nrecovery = false\n"
+"""For tests of patterns alone."""
+
+
+def designed(
+    path: Path, url: str, patterns: dict[str, str] = shop.PATTERNS, more: str = QUICK
+) -> Folder:
     """A folder with both designs for some patterns."""
     path.mkdir(exist_ok=True)
-    (path / "migration.toml").write_text(f'[source]\nurl = "{url}"\n')
+    (path / "migration.toml").write_text(f'[source]\nurl = "{url}"\n{more}')
     (path / "patterns.toml").write_text(shop.patterns_toml(patterns))
     folder = Folder.open(path)
     plan(folder)

@@ -27,8 +27,6 @@ KEPT = "aggregate kept by a stream's consumer"
 UNSERVED = {
     "tpcc": set(),
     "questions": {
-        "by id or parent",
-        "user by lower mail",
         "users who asked",
         "search",
         "delete a user",
@@ -235,6 +233,58 @@ def test_a_search_that_nothing_serves_gets_a_service_beside_the_table(
     assert said.name == "search service beside the table"
     assert said.cost.startswith("outside")
     assert "search" in {one.pattern for one in design.unserved}
+
+
+GROWING = """
+CREATE TABLE accounts (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE bookings (
+    account_id INTEGER NOT NULL REFERENCES accounts (id), booked_at DATETIME NOT NULL,
+    document TEXT, PRIMARY KEY (account_id, booked_at)
+);
+INSERT INTO accounts VALUES (1, 'a'), (2, 'b');
+INSERT INTO bookings VALUES
+    (1, '2026-01-01 10:00:00', NULL), (1, '2026-01-02 10:00:00', printf('%.150000c', 'x')),
+    (1, '2026-02-01 10:00:00', NULL), (2, '2026-02-03 10:00:00', NULL);
+"""
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    path = tmp_path_factory.mktemp("growing")
+    url = sqlite_database(path / "source.db", GROWING)
+    patterns = {
+        "bookings": "SELECT * FROM bookings WHERE account_id = ? ORDER BY booked_at",
+        "book": "INSERT INTO bookings (account_id, booked_at) VALUES (?, ?)",
+        "to decide": "SELECT name FROM accounts WHERE id = ? FOR UPDATE",
+    }
+    more = "\n[expect.bookings]\nrows = 90_000_000\n"
+    return designed(path / "folder", url, patterns, more)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "words"),
+    [
+        ("large values in a bucket", "bookings", "bookings.document has values of 146 KB"),
+        ("one table for each period", "book", "bookings only grows, by"),
+        ("item collections cut before a limit", "bookings", "the month of booked_at"),
+        ("optimistic locking", "to decide", "a number of its version is what was read"),
+    ],
+)
+def test_what_grows_or_is_locked_has_its_technique(
+    growing: Folder, name: str, pattern: str, words: str
+) -> None:
+    for file in (WIDE, SINGLE):
+        (said,) = [one for one in read_design(growing, file).techniques if one.name == name]
+        assert pattern in said.patterns
+        assert words in said.why
+        assert said.cost and said.limit and said.next_best
+
+
+def test_a_small_source_without_locks_gets_none_of_them(folders: dict[str, Folder]) -> None:
+    beside = {"large values in a bucket", "one table for each period",
+              "item collections cut before a limit"}  # fmt: skip
+    for folder in folders.values():
+        assert not beside & {one.name for one in read_design(folder, SINGLE).techniques}
 
 
 # Collations.

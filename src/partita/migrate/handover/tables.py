@@ -126,18 +126,12 @@ class _Writer:
                     f"{name!r} cannot be the name of a table or an index of DynamoDB: 3 to 255"
                     " letters, digits and the signs _ - . Choose another one in the model."
                 )
-        create: dict[str, Any] = {
-            "TableName": table.name,
-            "AttributeDefinitions": _attribute_definitions(table),
-            "KeySchema": _key_schema(table.keys),
-            "BillingMode": "PAY_PER_REQUEST" if self.is_on_demand else "PROVISIONED",
-        }
+        create = described(table)
+        create["BillingMode"] = "PAY_PER_REQUEST" if self.is_on_demand else "PROVISIONED"
         if not self.is_on_demand:
             create["ProvisionedThroughput"] = self._throughput(table, None)
-        if local := _local(table):
-            create["LocalSecondaryIndexes"] = [_index(one) for one in local]
-        if global_ := [one for one in table.indexes if one.kind == "global"]:
-            create["GlobalSecondaryIndexes"] = [self._global_index(table, one) for one in global_]
+            for index in create.get("GlobalSecondaryIndexes", []):
+                index["ProvisionedThroughput"] = self._throughput(table, index["IndexName"])
         if self.settings.stream != "none":
             create["StreamSpecification"] = {
                 "StreamEnabled": True,
@@ -152,12 +146,6 @@ class _Writer:
             point_in_time_recovery=self.point_in_time_recovery,
         )
 
-    def _global_index(self, table: TableDesign, index: SecondaryIndex) -> dict[str, Any]:
-        content = _index(index)
-        if not self.is_on_demand:
-            content["ProvisionedThroughput"] = self._throughput(table, index.name)
-        return content
-
     def _throughput(self, table: TableDesign, index: str | None) -> dict[str, int]:
         used = [self.needed[table.name, index]]
         if index is None:
@@ -167,6 +155,19 @@ class _Writer:
             "ReadCapacityUnits": whole_units(used[0], sum(one.read_units for one in used)),
             "WriteCapacityUnits": whole_units(used[0], sum(one.write_units for one in used)),
         }
+
+
+def described(table: TableDesign, prefix: str = "") -> dict[str, Any]:
+    """Keys and indexes, as CreateTable takes them; `prefix` comes before the name."""
+    content: dict[str, Any] = {
+        "TableName": prefix + table.name,
+        "AttributeDefinitions": _attribute_definitions(table),
+        "KeySchema": _key_schema(table.keys),
+    }
+    for kind, member in (("local", "LocalSecondaryIndexes"), ("global", "GlobalSecondaryIndexes")):
+        if found := [_index(one) for one in table.indexes if one.kind == kind]:
+            content[member] = found
+    return content
 
 
 def _local(table: TableDesign) -> list[SecondaryIndex]:

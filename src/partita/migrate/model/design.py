@@ -159,6 +159,11 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """Rows that it skips before them."""
     for_each: bool = False
     """Sent for each item that the pattern's first request brings: what that one lacks."""
+    forbids: bool = False
+    """While it brings an item, the write that follows is not sent: others refer to its row."""
+    alternative: int = 0
+    """Of an OR: which of the alternatives it finds. The application puts the rows of all together,
+    each once, in the order that is asked for."""
     sorts: list[str] = field(default_factory=list)
     """Attributes that the application sorts by once it has all rows, "name desc" backwards."""
     requests: float = 1

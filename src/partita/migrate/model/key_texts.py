@@ -2,7 +2,8 @@
 
 The format of a template's field says how: `{x:n10.2}` is a number in fixed point, ten digits before
 the point and two behind it; `{x:ci}`, `{x:nocase}` and `{x:ai}` are texts as a collation compares
-them; `{x:08}` is padded with zeros; `{x:%Y-%m}` is a part of a date.
+them; `{x:lower}` and `{x:upper}` are what the functions of SQL make of them, `{x:lower_ascii}` and
+`{x:upper_ascii}` those of SQLite; `{x:08}` is padded with zeros; `{x:%Y-%m}` is a part of a date.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 HIGHEST = "\U0010ffff"
 """Sorts behind every text."""
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_ASCII_UPPER = {lower: upper for upper, lower in _ASCII_LOWER.items()}
 
 
 class NotEncodable(PartitaError):
@@ -36,12 +38,25 @@ def _without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", plain.upper()).rstrip(" ")
 
 
+def _single(change: Callable[[str], str]) -> Callable[[str], str]:
+    """Letter by letter, as servers do: one that would become two stays."""
+    return lambda letter: changed if len(changed := change(letter)) == 1 else letter
+
+
 FOLDS: dict[str, Callable[[str], str]] = {
     "ci": str.lower,
     "nocase": lambda text: text.translate(_ASCII_LOWER),
     "ai": _without_accents,
 }
 """By format: PostgreSQL's citext, SQLite's NOCASE, and the _ci collations of MySQL."""
+FORMS: dict[str, Callable[[str], str]] = {
+    "lower": lambda text: "".join(map(_single(str.lower), text)),
+    "upper": lambda text: "".join(map(_single(str.upper), text)),
+    "lower_ascii": lambda text: text.translate(_ASCII_LOWER),
+    "upper_ascii": lambda text: text.translate(_ASCII_UPPER),
+}
+"""By format: what lower() and upper() make of a text; keys of it are not in the order of texts."""
+_TEXTS = {**FOLDS, **FORMS}
 
 
 def fixed_point_format(whole: int, fraction: int) -> str:
@@ -60,8 +75,8 @@ def field_text(part_format: str, value: AttributeValue | None) -> str:
     if value is None:
         return NULL_IN_TEMPLATE
     text = plain_text(value)
-    if part_format in FOLDS:
-        return escaped(FOLDS[part_format](text))
+    if part_format in _TEXTS:
+        return escaped(_TEXTS[part_format](text))
     fixed = _FIXED_POINT.fullmatch(part_format)
     if fixed is not None:
         return _fixed_point(text, int(fixed[1]), int(fixed[2])) if "N" in value else escaped(text)

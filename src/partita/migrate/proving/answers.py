@@ -76,7 +76,7 @@ class Asking:
         if given is None:
             return []
         access = self.access
-        first, skips = _count(question.limit, values), _count(question.offset, values) or 0
+        first, skips = count_of(question.limit, values), count_of(question.offset, values) or 0
         wanted = None if first is None else first + skips
         found = self._read(given, wanted, page_items)
         if access.sorts:
@@ -382,7 +382,8 @@ class Asking:
     ) -> bool:
         if value is None:
             return False
-        held, *wanted = (self._comparable(one.attribute, each) for each in (value, *operands))
+        fold = self._fold(one.attribute)
+        held, *wanted = (comparable(each, fold) for each in (value, *operands))
         comparisons = {
             "=": lambda: held == wanted[0],
             "<>": lambda: held != wanted[0],
@@ -396,15 +397,6 @@ class Asking:
             "begins_with": lambda: str(held[1]).startswith(str(wanted[0][1])),
         }
         return bool(comparisons[one.comparison]())
-
-    def _comparable(self, name: str, value: AttributeValue) -> tuple[int, Any]:
-        fold = self._fold(name)
-        if "BOOL" in value:
-            return 0, Decimal(int(value["BOOL"]))
-        if fold and "S" in value:
-            return 1, folded(value, fold)["S"]
-        kind, plain = order(value)
-        return kind, plain
 
     def _fold(self, name: str) -> str:
         attribute = self.entity.attribute(name)
@@ -425,9 +417,10 @@ class Asking:
             if one is None or other is None:
                 if (one is None) == (other is None):
                     continue
-                before = -1 if self.inventory.dialect != "postgresql" else 1
+                before = nulls_before(self.inventory.dialect)
                 return sign * (before if one is None else -before)
-            ours, theirs = self._comparable(name, one), self._comparable(name, other)
+            fold = self._fold(name)
+            ours, theirs = comparable(one, fold), comparable(other, fold)
             if ours != theirs:
                 return sign * (-1 if ours < theirs else 1)
         return 0
@@ -530,6 +523,21 @@ def _part_text(part: TemplateField, value: AttributeValue) -> str:
     return field_text(part.format, value)
 
 
+def comparable(value: AttributeValue, fold: str) -> tuple[int, Any]:
+    """What sorts as the source sorts a value; `fold`: how its collation compares texts."""
+    if "BOOL" in value:
+        return 0, Decimal(int(value["BOOL"]))
+    if fold and "S" in value:
+        return 1, folded(value, fold)["S"]
+    kind, plain = order(value)
+    return kind, plain
+
+
+def nulls_before(dialect: str) -> int:
+    """-1 where NULL is sorted before all values, and 1 where it is sorted behind them."""
+    return 1 if dialect == "postgresql" else -1
+
+
 class _Expression:
     """Names and values of the expressions of one request."""
 
@@ -550,7 +558,7 @@ class _Expression:
         return name
 
 
-def _count(limit: int | Parameter | None, values: Values) -> int | None:
+def count_of(limit: int | Parameter | None, values: Values) -> int | None:
     if not isinstance(limit, Parameter):
         return limit
     value = values.get(limit.name)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from partita.database.item.values import AttributeValue, Item
+from partita.migrate.model.key_texts import FORMS
 from partita.migrate.model.making import order
 from partita.migrate.proving.staging import Staging
 from partita.migrate.statements.question import Modification, Parameter, Question, Test
@@ -35,10 +36,20 @@ class Draw:
 
     def sets(self, question: Question, finest: str) -> list[ParameterSet]:
         """Each tells what it is; the same values are tried once."""
+        alternatives = question.alternatives
+        question = replace(question, tests=question.all_tests, alternatives=())
         found: dict[str, ParameterSet] = {}
         for one in self._sets(question, finest):
             found.setdefault(repr(sorted(one.values.items(), key=lambda pair: pair[0])), one)
-        return list(found.values())
+        return [*found.values(), *_mixed(list(found.values()), alternatives)]
+
+    def usual(self, question: Question, finest: str, count: int) -> Iterator[ParameterSet]:
+        """Values of rows from all over the data, as often as rows have them."""
+        question = replace(question, tests=question.all_tests, alternatives=())
+        for row in self.staging.spread(finest, count):
+            chain = self._chain(question, finest, row)
+            if chain is not None:
+                yield self._of_chain(question, chain, "typical")
 
     def _sets(self, question: Question, finest: str) -> Iterator[ParameterSet]:
         parameters = [one for one in question.parameters() if one.ref is not None]
@@ -136,7 +147,7 @@ class Draw:
             held = chain.get(test.ref.table, {}).get(test.ref.column)
             for position, value in enumerate(test.values):
                 if isinstance(value, Parameter):
-                    values[value.name] = self._drawn(test, held, position)
+                    values[value.name] = _in_form(self._drawn(test, held, position), test.form)
         return ParameterSet(case, values)
 
     def _drawn(
@@ -171,7 +182,7 @@ class Draw:
                 ("whole range", known[0], known[-1]),
                 ("up to the row", known[0], held),
                 ("from the row on", held, known[-1]),
-                ("around a boundary", _moved(held, -1), _moved(held, 1)),
+                ("around a boundary", moved(held, -1), moved(held, 1)),
             ):
                 yield ParameterSet(
                     f"{case}, {name}",
@@ -199,9 +210,11 @@ class Draw:
         yield ParameterSet(f"NULL for {name}", {**usual.values, name: None})
         if held is None:
             return
-        yield ParameterSet(f"absent {name}", {**usual.values, name: _absent(held)})
-        text = held.get("S")
         column = self._column(parameter.ref)
+        if column != "enum":
+            # A server refuses to look for what an enumeration does not have.
+            yield ParameterSet(f"absent {name}", {**usual.values, name: _absent(held)})
+        text = held.get("S")
         if isinstance(text, str) and column == "string":
             other = text.swapcase()
             if other != text:
@@ -231,6 +244,26 @@ class Draw:
         return found
 
 
+def _mixed(
+    sets: list[ParameterSet], alternatives: tuple[tuple[Test, ...], ...]
+) -> Iterator[ParameterSet]:
+    """Each alternative with the values of another row, so that all of them find some."""
+    if not alternatives or len(sets) < len(alternatives):
+        return
+    values = dict(sets[0].values)
+    for group, one in zip(alternatives, sets, strict=False):
+        names = [v.name for test in group for v in test.values if isinstance(v, Parameter)]
+        values |= {name: one.values[name] for name in names}
+    yield ParameterSet("alternatives of several rows", values)
+
+
+def _in_form(value: AttributeValue | None, form: str) -> AttributeValue | None:
+    """As a statement compares it, in lower or upper case."""
+    if not form or value is None or "S" not in value:
+        return value
+    return {"S": FORMS[form](value["S"])}
+
+
 def _absent(value: AttributeValue) -> AttributeValue:
     """Of the same type, and of no row."""
     if "N" in value:
@@ -248,7 +281,7 @@ def _absent(value: AttributeValue) -> AttributeValue:
     return {"S": "~nobody" if len(text) >= 7 else "~"}
 
 
-def _moved(value: AttributeValue, sign: int) -> AttributeValue:
+def moved(value: AttributeValue, sign: int) -> AttributeValue:
     """A little before or after."""
     if "N" in value:
         number = Decimal(value["N"]) + sign

@@ -14,18 +14,47 @@ from typing import Any
 from partita.client.client import Client
 from partita.errors import PartitaError
 
+SERVE = ("-c", "from partita.cli import main; main()", "serve", "--port", "0", "--in-memory")
+CLOCKED = ("-m", "partita.testing.clocked")
+
 
 @contextmanager
 def private_server(capacity: str = "observe") -> Iterator[str]:
     """Its endpoint, while the block runs."""
-    program = "from partita.cli import main; main()"
-    command = [sys.executable, "-c", program, "serve", "--port", "0", "--in-memory"]
+    with _process(*SERVE, "--capacity", capacity) as process:
+        yield _endpoint(process)
+
+
+class ClockedServer:
+    """A server that enforces capacity on a clock that the caller moves."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.endpoint = _endpoint(process)
+
+    def advance(self, seconds: float) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.flush()
+        if not self._process.stdout.readline():
+            raise PartitaError("The private server for the load test has ended.")
+
+
+@contextmanager
+def clocked_server() -> Iterator[ClockedServer]:
+    with _process(*CLOCKED, "enforce") as process:
+        yield ClockedServer(process)
+
+
+@contextmanager
+def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     # Settings of another server, in a file or in the environment, are not meant for this one.
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("PARTITA_SERVE_")
     }
     process = subprocess.Popen(
-        [*command, "--capacity", capacity],
+        [sys.executable, *arguments],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -33,13 +62,7 @@ def private_server(capacity: str = "observe") -> Iterator[str]:
         cwd=gettempdir(),
     )
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        endpoint = next((word for word in line.split() if word.startswith("http://")), None)
-        if endpoint is None:
-            said = process.stderr.read() if process.stderr else ""
-            raise PartitaError(f"The private server did not start: {(said or line).strip()}.")
-        yield endpoint
+        yield process
     finally:
         process.terminate()
         try:
@@ -47,17 +70,28 @@ def private_server(capacity: str = "observe") -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        for stream in (process.stdout, process.stderr):
+        for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
+
+
+def _endpoint(process: subprocess.Popen[str]) -> str:
+    """As the first line that a server says has it."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    endpoint = next((word for word in line.split() if word.startswith("http://")), None)
+    if endpoint is None:
+        said = process.stderr.read() if process.stderr else ""
+        raise PartitaError(f"The private server did not start: {(said or line).strip()}.")
+    return endpoint
 
 
 class DynamoDB:
     """Calls one after the other, or many at once."""
 
-    def __init__(self, endpoint: str | None) -> None:
+    def __init__(self, endpoint: str | None, *, is_retrying: bool = True) -> None:
         self._loop = asyncio.new_event_loop()
-        self._client = Client(endpoint)
+        self._client = Client(endpoint) if is_retrying else Client(endpoint, tries=1)
         self.calls = 0
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:

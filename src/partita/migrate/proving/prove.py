@@ -22,7 +22,7 @@ from partita.migrate.model.unknown_names import find_unknown_names
 from partita.migrate.model.volumes import Volumes, read_volumes
 from partita.migrate.progress import Progress, silent
 from partita.migrate.proving.acceptance import user_acceptance
-from partita.migrate.proving.load import LoadTest
+from partita.migrate.proving.load import load_checks
 from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.model_lines import ModelLines
 from partita.migrate.proving.parameters import Draw
@@ -30,8 +30,10 @@ from partita.migrate.proving.private_server import DynamoDB, private_server
 from partita.migrate.proving.private_source import NoCopy, private_copy
 from partita.migrate.proving.reads import ReadProof
 from partita.migrate.proving.recovery import recovery_checks
-from partita.migrate.proving.results import KeyProblem, PatternProof, ProofRun, Summary
+from partita.migrate.proving.rehearsal import Rehearsal
+from partita.migrate.proving.results import Check, KeyProblem, PatternProof, ProofRun, Summary
 from partita.migrate.proving.sampling import sample as sampled_rows
+from partita.migrate.proving.settings import ProofSettings
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
 from partita.migrate.proving.tables import create_tables, drop_tables, put_all
@@ -131,7 +133,7 @@ def test(
             path = folder.path / RUNS / f"unfinished.{name.removesuffix('.toml')}.jsonl"
             with Unfinished(path, head, is_resumed=is_resumed) as unfinished:
                 functional = _functional(claim, reads, writes, unfinished, progress)
-            load = LoadTest(claim.design, claim.patterns, claim.volumes, staging)
+            rates = _rehearsed(claim, rows, loaded)
             keys = [*making.problems.values(), *_ranges(claim)]
             run = ProofRun(
                 at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -146,8 +148,11 @@ def test(
                 way_back=making.way_back(),
                 keys=[ModelLines(folder, name).of_key(one) for one in keys],
                 functional=functional,
-                non_functional=load.checks(place.server, place.prefix),
-                recovery=recovery_checks(place.server, claim.design, place.prefix),
+                non_functional=[
+                    *rates,
+                    *load_checks(place.server, claim.design, place.prefix),
+                ],
+                recovery=_recovered(claim, place),
                 user_acceptance=user_acceptance(folder, claim.patterns),
             )
         staging.close()
@@ -323,6 +328,23 @@ def _functional(
         unfinished.add(found[-1])
     progress("Patterns", len(claim.patterns), len(claim.patterns))
     return found
+
+
+def _rehearsed(claim: Claim, staging: Staging, making: Making) -> list[Check]:
+    calls_max = claim.folder.section("test", ProofSettings).load_calls
+    if not calls_max:
+        said = "[test] load_calls in migration.toml is 0."
+        return [Check(name="stated rates and peaks", outcome="not done", detail=said)]
+    return Rehearsal(
+        claim.design, claim.patterns, claim.volumes, staging, making, calls_max
+    ).checks()
+
+
+def _recovered(claim: Claim, place: Place) -> list[Check]:
+    if not claim.folder.section("test", ProofSettings).recovery:
+        said = "[test] recovery in migration.toml is false."
+        return [Check(name="back up, lose, restore", outcome="not done", detail=said)]
+    return recovery_checks(place.server, claim.design, place.prefix)
 
 
 def _without(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof:

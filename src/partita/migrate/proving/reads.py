@@ -8,11 +8,13 @@ from dataclasses import replace
 from msgspec.structs import replace as replaced
 
 from partita.client.failures import ClientError
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
-from partita.migrate.model.design import READS, Access, Design
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
+from partita.migrate.model.design import Access, Design
 from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.proving.answers import Asking, Combining, Refused
+from partita.migrate.proving.answers import Refused
 from partita.migrate.proving.comparing import SHOWN_ROWS, Row, difference, plain, shown
+from partita.migrate.proving.merging import Answering
 from partita.migrate.proving.parameters import Draw, ParameterSet
 from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.proving.results import Difference, PatternProof
@@ -47,28 +49,26 @@ class ReadProof:
     def of(
         self, pattern: AccessPattern, question: Question, accesses: Sequence[Access], line: str
     ) -> PatternProof:
-        access, *others = accesses
-        if not all(one.for_each for one in others):
-            return self._unproven(
-                pattern, question, "it takes several requests, whose rows an application combines"
-            )
-        table = self.design.table(access.table)
-        if access.request not in READS or table is None:
-            return self._unproven(pattern, question, f"{access.request} is no read")
         try:
             finest = self.planner.finest(question)
             sets = self.draw.sets(question, finest)
-            brought = self.planner.brought(question, accesses)
-        except NotServed as reason:
+            answering = Answering(
+                self.server,
+                self.inventory,
+                self.design,
+                self.planner,
+                question,
+                accesses,
+                self.prefix,
+            )
+        except (NotServed, Refused) as reason:
             return self._unproven(pattern, question, str(reason))
-        asking = Asking(self.server, self.inventory, table, access, brought.asked, self.prefix)
-        rows_of = Combining(self.server, self.design, question, brought, others, self.prefix)
         before = self.server.calls
         found: list[Difference] = []
         cases: list[str] = []
         total = 0
         for position, one in enumerate(sets):
-            rows, differs = self._compare(question, one, asking, rows_of, is_paged=not position)
+            rows, differs = self._compare(question, one, answering, is_paged=not position)
             cases.append(f"{one.case}: {rows} rows")
             total += rows
             if differs is not None and len(found) < DIFFERENCES_MAX:
@@ -102,8 +102,7 @@ class ReadProof:
         self,
         question: Question,
         one: ParameterSet,
-        asking: Asking,
-        rows_of: Combining,
+        answering: Answering,
         *,
         is_paged: bool,
     ) -> tuple[int, Difference | None]:
@@ -115,12 +114,11 @@ class ReadProof:
             return 0, self._differs(one, f"the source refused the statement: {error}", [], [], [])
         columns = [str(ref) for ref in question.columns]
         try:
-            items = asking.items(one.values)
-            found = rows_of.rows(items)
+            found = answering.rows(one.values)
             what = self._difference(question, one, sql, found)
             if not what and is_paged:
-                paged = asking.items(one.values, page_items=PAGE_ITEMS)
-                what = self._difference(question, one, sql, rows_of.rows(paged))
+                paged = answering.rows(one.values, page_items=PAGE_ITEMS)
+                what = self._difference(question, one, sql, paged)
                 what = f"read in pages of {PAGE_ITEMS}: {what}" if what else ""
         except (ClientError, NotEncodable, Refused) as error:
             return len(sql), self._differs(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from partita.database.item.values import Item
+from partita.migrate.handover.tables import described
 from partita.migrate.model.design import Design, SecondaryIndex, TableDesign
 from partita.migrate.proving.private_server import DynamoDB
 
@@ -17,9 +18,13 @@ WAIT_SECONDS_MAX = 120
 
 def create_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
     for table in design.tables:
-        server.call("CreateTable", **create_request(table, prefix))
+        create_table(server, table, prefix)
     for table in design.tables:
         wait_for(server, prefix + table.name)
+
+
+def create_table(server: DynamoDB, table: TableDesign, prefix: str = "") -> None:
+    server.call("CreateTable", **described(table, prefix), BillingMode="PAY_PER_REQUEST")
 
 
 def drop_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
@@ -34,38 +39,6 @@ def wait_for(server: DynamoDB, name: str) -> None:
         if found["TableStatus"] == "ACTIVE":
             return
         time.sleep(0.2)
-
-
-def create_request(table: TableDesign, prefix: str = "") -> dict[str, Any]:
-    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
-    types = {key.name: key.type for home in homes for key in home.keys}
-    request: dict[str, Any] = {
-        "TableName": prefix + table.name,
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": kind} for name, kind in types.items()
-        ],
-        "KeySchema": _schema(table),
-    }
-    for kind, member in (("global", "GlobalSecondaryIndexes"), ("local", "LocalSecondaryIndexes")):
-        found = [_index(one) for one in table.indexes if one.kind == kind]
-        if found:
-            request[member] = found
-    return request
-
-
-def _schema(home: TableDesign | SecondaryIndex) -> list[dict[str, str]]:
-    return [
-        {"AttributeName": key.name, "KeyType": kind}
-        for key, kind in zip(home.keys, ("HASH", "RANGE"), strict=False)
-    ]
-
-
-def _index(index: SecondaryIndex) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": index.projection}
-    if index.projection == "INCLUDE":
-        projection["NonKeyAttributes"] = index.include
-    return {"IndexName": index.name, "KeySchema": _schema(index), "Projection": projection}
 
 
 def is_taken(table: TableDesign, item: Item) -> bool:

@@ -18,14 +18,16 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from partita.client.failures import ClientError
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
-from partita.migrate.designing.requests.writes import WritePlanner
-from partita.migrate.model.design import READS, Access, Design, Entity, TableDesign
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
+from partita.migrate.designing.requests.writes import WritePlanner, written_with
+from partita.migrate.model.design import READS, Access, Attribute, Design, Entity, TableDesign
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.model.making import ItemMaker
+from partita.migrate.model.templates import template_fields
 from partita.migrate.proving.answers import Asking, Refused
 from partita.migrate.proving.comparing import plain
-from partita.migrate.proving.parameters import Draw, ParameterSet
+from partita.migrate.proving.parameters import ParameterSet
 from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.proving.results import Difference, PatternProof
 from partita.migrate.proving.snapshot import Snapshot
@@ -37,6 +39,7 @@ from partita.migrate.proving.tables import (
     put_all,
     scanned,
 )
+from partita.migrate.proving.write_cases import WriteCases
 from partita.migrate.statements.question import (
     Constant,
     Insertion,
@@ -48,11 +51,10 @@ from partita.migrate.statements.question import (
 from partita.migrate.statements.values import literal_value
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita.migrate.understanding.schema.inventory import Inventory
 from partita.migrate.understanding.sources import Source
 from partita.migrate.understanding.sources.values import attribute_value
 
-SETS_MAX = 6
 TRANSACTION_ITEMS = 100
 SHOWN_ITEMS = 4
 PREFIX = "partita-writes."
@@ -83,6 +85,7 @@ class WriteProof:
         self.maker = ItemMaker(
             self.staging, {table.name: table.primary_key for table in inventory.tables}
         )
+        self.cases = WriteCases(self.staging, inventory, self.planner)
         self.is_filled = False
 
     def close(self) -> None:
@@ -118,9 +121,12 @@ class WriteProof:
                 found.update(self._items(table.name, row))
         return found
 
-    def _items(self, source: str, row: Item) -> dict[Key, Item]:
+    def _items(self, source: str, row: Item, written: set[str] | None = None) -> dict[Key, Item]:
+        """Of all types, or of those that are written."""
         found: dict[Key, Item] = {}
         for home, entity in self._entities(source):
+            if written is not None and entity.name not in written:
+                continue
             item = self.maker.item(entity, row)
             if item is not None and is_taken(home, item):
                 found[home.name, _key_text(home, item)] = item
@@ -144,8 +150,9 @@ class WriteProof:
     ) -> PatternProof:
         shown = statement.tree.sql() if statement.tree is not None else ""
         try:
-            self.planner.plan(statement, pattern.name, accesses)
-            sets = list(self._sets(statement))[:SETS_MAX]
+            if not self.is_filled:
+                self.begin()
+            sets = self.cases.of(statement)
         except NotServed as reason:
             return PatternProof(
                 pattern=pattern.name,
@@ -160,7 +167,7 @@ class WriteProof:
         for one in sets:
             if not self.is_filled:
                 self.begin()
-            count, what = self._run(statement, one, pattern.name, accesses)
+            count, what = self._run(statement, one, accesses)
             cases.append(f"{one.case}: {count} rows")
             if what:
                 self.is_filled = False
@@ -193,40 +200,89 @@ class WriteProof:
         self,
         statement: Insertion | Modification,
         one: ParameterSet,
-        pattern: str,
         accesses: Sequence[Access],
     ) -> tuple[int, list[str]]:
         """Rows that were written, and what is not the same afterwards."""
         assert statement.tree is not None
         old = {repr(row): row for row in self.staging.rows(statement.table)}
-        sql, bound = self.snapshot.bound(statement.tree.copy(), one.values)
-        refused = ""
-        count = 0
+        sql, bound = self._sql(statement, one)
         try:
             # What the application knows before it writes.
-            found = self._found(statement, one, pattern)
-            beside = self._dependents(statement, found)
-            count = self.copy.connection.execute(text(sql), bound).rowcount
-        except IntegrityError as error:
-            refused = str(error.orig)
-        except SQLAlchemyError as error:
-            return 0, [f"the source refused the statement: {' '.join(str(error).split())[:200]}"]
+            change = self._change(statement)
+            found = self._found(change, one, accesses)
+            beside = self._dependents(change, found, accesses)
+            forbidden = self._forbidden(change, found, accesses)
         except (ClientError, NotEncodable, Refused, NotServed) as error:
             return 0, [f"the rows were not found: {error}"]
-        if refused:
-            return 0, self._refused(statement, one, refused)
-        self._stage()
         try:
-            if isinstance(statement, Insertion):
-                rows = [row for row in self.staging.rows(statement.table) if repr(row) not in old]
-                strange = self._strange_keys(accesses, statement.table, rows)
-                self._write([], rows, statement.table)
-            else:
-                strange = self._strange_keys(accesses, statement.table, found)
-                self._modify(statement, one, found, beside)
+            count = self.copy.connection.execute(text(sql), bound).rowcount
+        except IntegrityError as error:
+            reason = " ".join(str(error.orig).split())
+            return 0, self._refused(statement, one, reason, found, forbidden, accesses)
+        except SQLAlchemyError as error:
+            return 0, [f"the source refused the statement: {' '.join(str(error).split())[:200]}"]
+        if forbidden:
+            return count, [f"the requests refuse what the source takes: {forbidden}"]
+        self._stage()
+        new = [row for row in self.staging.rows(statement.table) if repr(row) not in old]
+        try:
+            strange = self._send(statement, one, (found, beside, new), accesses)
         except (ClientError, NotEncodable, Refused, NotServed) as error:
             return count, [f"the requests were refused: {error}"]
         return count, strange or self._compare()
+
+    def _sql(
+        self, statement: Insertion | Modification, one: ParameterSet
+    ) -> tuple[str, dict[str, Any]]:
+        assert statement.tree is not None
+        tree = statement.tree.copy()
+        is_replace = isinstance(statement, Insertion) and statement.on_conflict == "replace"
+        if is_replace:
+            tree.set("alternative", None)
+        sql, bound = self.snapshot.bound(tree, one.values)
+        return (f"REPLACE{sql.removeprefix('INSERT')}" if is_replace else sql), bound
+
+    def _change(self, statement: Insertion | Modification) -> Modification | None:
+        """What it does to rows that are there."""
+        if isinstance(statement, Modification):
+            return statement
+        is_changing = statement.on_conflict in ("update", "replace")
+        return self.planner.existing(statement) if is_changing else None
+
+    def _send(
+        self,
+        statement: Insertion | Modification,
+        one: ParameterSet,
+        rows: tuple[list[Item], list[tuple[str, Item]], list[Item]],
+        accesses: Sequence[Access],
+    ) -> list[str]:
+        """The requests of the application; what is strange about the keys that they name.
+
+        `rows`: those that were found, those beside them, and those that the copy has since then.
+        """
+        found, beside, new = rows
+        written = self._written(accesses)
+        if isinstance(statement, Modification):
+            strange = self._strange_keys(accesses, statement.table, found)
+            self._modify(statement, one, found, beside, written)
+            return strange
+        change = self._change(statement)
+        if change is not None and statement.on_conflict == "update" and found:
+            self._modify(change, one, found, beside, written)
+            return self._strange_keys(accesses, statement.table, found)
+        strange = self._strange_keys(accesses, statement.table, new)
+        if statement.on_conflict == "nothing" and not new:
+            return self._refusal(statement, one, "the row is there already", written)
+        # A row that is replaced by its like is there again.
+        again = [row for row in self.staging.rows(statement.table) if row in found]
+        self._write(found, [*new, *again], statement.table, written)
+        return strange
+
+    def _written(self, accesses: Sequence[Access]) -> set[str]:
+        """The types of items that the requests of the model write."""
+        writes = [one for one in accesses if one.request not in (*READS, "TTL", "none")]
+        beside = (one.name for access in writes for _, one in written_with(self.design, access))
+        return {*(one.entity for one in writes), *beside}
 
     def _strange_keys(
         self, accesses: Sequence[Access], source: str, rows: Sequence[Item]
@@ -256,9 +312,10 @@ class WriteProof:
             if attribute is None:
                 raise Refused(f"{entity.name} has no attribute {one.attribute!r}")
             is_plain = attribute.template is None and attribute.constant is None
+            column = _passed(attribute, one.value) if is_plain else None
             asked = replace(
                 attribute,
-                column=attribute.column if is_plain else None,
+                column=str(Ref(entity.source, column)) if column else None,
                 constant=None,
                 template=None if is_plain else one.value,
             )
@@ -267,67 +324,153 @@ class WriteProof:
         return made
 
     def _refused(
-        self, statement: Insertion | Modification, one: ParameterSet, reason: str
+        self,
+        statement: Insertion | Modification,
+        one: ParameterSet,
+        reason: str,
+        found: list[Item],
+        forbidden: str,
+        accesses: Sequence[Access],
     ) -> list[str]:
         """What the source does not take, the design's conditions must not take either."""
-        if not isinstance(statement, Insertion) or "UNIQUE" not in reason.upper().replace(
-            "DUPLICATE", "UNIQUE"
-        ):
+        is_repeated = "UNIQUE" in reason.upper().replace("DUPLICATE", "UNIQUE")
+        if isinstance(statement, Insertion):
+            written = self._written(accesses)
+            return self._refusal(statement, one, reason, written) if is_repeated else []
+        took = [f"the source did not take it ({reason}), and the requests did"]
+        if any(access.forbids for access in accesses):
+            return [] if forbidden else took
+        lost = [one for one in self.design.unique if one.kept_by == "application"]
+        if not is_repeated or any(one.table == statement.table for one in lost):
             return []
-        row = self._row(statement, one)
         try:
-            self._write([], [row], statement.table)
+            self._modify(statement, one, found, [], self._written(accesses))
         except ClientError:
             return self._compare()
-        return [f"the source refused it ({reason}), and the requests did not"]
+        return took
+
+    def _refusal(
+        self, statement: Insertion, one: ParameterSet, reason: str, written: set[str]
+    ) -> list[str]:
+        row = self._row(statement, one)
+        try:
+            self._write([], [row], statement.table, written)
+        except ClientError:
+            return self._compare()
+        return [f"the source did not take it ({reason}), and the requests did"]
 
     # The application.
 
     def _found(
-        self, statement: Insertion | Modification, one: ParameterSet, pattern: str
+        self, statement: Modification | None, one: ParameterSet, accesses: Sequence[Access]
     ) -> list[Item]:
-        """Rows that the design's own requests find, as the copy has them."""
-        if isinstance(statement, Insertion):
+        """Rows that the requests of the model find, as the copy has them."""
+        if statement is None:
             return []
         question = self.planner.rows_question(statement)
-        return self._rows_by(question, one.values, pattern)
+        return self._rows_by(question, one.values, self._finding(statement.table, accesses))
+
+    def _finding(self, table: str, accesses: Sequence[Access]) -> Access:
+        """The request that finds the rows: one before the write, else the key of the write."""
+        for access in accesses:
+            entity = self._entity(access)
+            if access.forbids or entity.source != table:
+                continue
+            if access.request in READS:
+                return access
+            plain = {one.name: one for one in entity.attributes if one.column}
+            key = [
+                replace(one, value=f"{{{_passed(plain[one.attribute], one.value)}}}")
+                if one.attribute in plain
+                else one
+                for one in access.key
+            ]
+            return replace(access, request="GetItem", key=key)
+        raise Refused(f"the model has no request for the items of {table}")
+
+    def _entity(self, access: Access) -> Entity:
+        home = self.design.table(access.table)
+        entity = home.entity(access.entity) if home is not None else None
+        if entity is None:
+            raise Refused(f"the model has no {access.entity!r}")
+        return entity
 
     def _rows_by(
-        self, question: Question, values: Mapping[str, AttributeValue | None], pattern: str
+        self, question: Question, values: Mapping[str, AttributeValue | None], access: Access
     ) -> list[Item]:
-        (access, *_) = self.reads.plan(question, pattern)
         table = self.design.table(access.table)
         assert table is not None
         brought = self.reads.brought(question, [access])
+        names = brought.attributes[0]
+        if not set(question.columns) <= names.keys():
+            raise Refused(f"the items of {access.entity} do not tell the rows of {question.table}")
         asking = Asking(self.server, self.inventory, table, access, brought.asked, self.prefix)
         found: list[Item] = []
         for item in asking.items(values):
-            columns = [ref.column for ref in question.columns]
-            cells = [item.get(brought.attributes[0][ref]) for ref in question.columns]
             known = {
-                name: cell for name, cell in zip(columns, cells, strict=True) if cell is not None
+                ref.column: cell
+                for ref in question.columns
+                if (cell := item.get(names[ref])) is not None
             }
             found += self.staging.matching(question.table, list(known), list(known.values()))
         return found
 
     def _dependents(
-        self, statement: Insertion | Modification, found: list[Item]
+        self, statement: Modification | None, found: list[Item], accesses: Sequence[Access]
     ) -> list[tuple[str, Item]]:
-        """(table, row) of what repeats the rows, or refers to them, found by the design's keys."""
-        if isinstance(statement, Insertion):
+        """(table, row) of what repeats or refers to the rows, as the model's requests find it."""
+        if statement is None:
             return []
         known: dict[str, tuple[str, Item]] = {}
+        requests = self._reads_of_others(statement.table, accesses, forbids=False)
         for copies in self.planner.copies(statement):
+            access = _next(requests, copies.entity.name)
+            if access is None:
+                raise Refused(f"no request finds the items of {copies.entity.name} that change too")
             for row in found:
-                values: dict[str, AttributeValue | None] = {}
-                for test in copies.question.tests:
-                    (value,) = test.values
-                    assert isinstance(value, Parameter)
-                    ref = value.ref or test.ref
-                    values[value.name] = self._joined_value(copies.entity, ref, row, statement)
-                for other in self._rows_by(copies.question, values, statement.table):
+                values = self._values_of(copies.question, copies.entity, row, statement)
+                for other in self._rows_by(copies.question, values, access):
                     known[repr((copies.entity.source, other))] = (copies.entity.source, other)
         return list(known.values())
+
+    def _forbidden(
+        self, statement: Modification | None, found: list[Item], accesses: Sequence[Access]
+    ) -> str:
+        """The row that keeps others from being deleted, if a request of the model finds one."""
+        if statement is None or statement.changes:
+            return ""
+        requests = self._reads_of_others(statement.table, accesses, forbids=True)
+        for question in self.planner.restricting(statement.table):
+            names = [one.name for _, one in self._entities(question.table)]
+            access = next((one for name in names if (one := _next(requests, name))), None)
+            if access is None:
+                continue
+            for row in found:
+                values = self._values_of(question, self._entity(access), row, statement)
+                for other in self._rows_by(question, values, access):
+                    return f"{question.table} {other}"
+        return ""
+
+    def _reads_of_others(
+        self, table: str, accesses: Sequence[Access], *, forbids: bool
+    ) -> dict[str, list[Access]]:
+        found: dict[str, list[Access]] = {}
+        for access in accesses:
+            is_other = access.request in READS and self._entity(access).source != table
+            if is_other and access.forbids == forbids:
+                found.setdefault(access.entity, []).append(access)
+        return found
+
+    def _values_of(
+        self, question: Question, entity: Entity, row: Item, statement: Modification
+    ) -> dict[str, AttributeValue | None]:
+        values: dict[str, AttributeValue | None] = {}
+        for test in question.tests:
+            (value,) = test.values
+            assert isinstance(value, Parameter)
+            ref = value.ref or test.ref
+            values[value.name] = self._joined_value(entity, ref, row, statement)
+        return values
 
     def _modify(
         self,
@@ -335,14 +478,16 @@ class WriteProof:
         one: ParameterSet,
         found: list[Item],
         beside: list[tuple[str, Item]],
+        written: set[str],
     ) -> None:
         changed = [self._changed(statement, row, one) for row in found]
-        self._write(found, changed, statement.table)
+        self._write(found, changed, statement.table, written)
         for source, row in beside:
             table = self.inventory.table(source)
             key = table.primary_key if table is not None and table.primary_key else list(row)
             after = self.staging.matching(source, key, [row[name] for name in key])
-            self._write([row], list(after), source, is_copy=True)
+            names = {one.name for _, one in self._entities(source)}
+            self._write([row], list(after), source, names, is_copy=True)
 
     def _joined_value(
         self, entity: Entity, ref: Ref, row: Item, statement: Modification
@@ -398,16 +543,25 @@ class WriteProof:
         return literal_value(column, value.value, self.inventory.dialect)
 
     def _write(
-        self, before: list[Item], after: list[Item], source: str, *, is_copy: bool = False
+        self,
+        before: list[Item],
+        after: list[Item],
+        source: str,
+        written: set[str],
+        *,
+        is_copy: bool = False,
     ) -> None:
-        """Rows that were, and what became of them: puts and deletes, all or nothing."""
+        """Rows that were, and what became of them: puts and deletes, all or nothing.
+
+        `written`: the types of items that are written.
+        """
         gone: dict[Key, Item] = {}
         new: dict[Key, Item] = {}
         for row in before:
-            gone |= self._items_of(source, row)
+            gone |= self._items(source, row, written)
         for row in after:
             if row:
-                new |= self._items_of(source, row)
+                new |= self._items(source, row, written)
         calls: list[dict[str, Any]] = []
         for key, item in gone.items():
             if key not in new:
@@ -422,9 +576,6 @@ class WriteProof:
             self.server.call(
                 "TransactWriteItems", TransactItems=calls[start : start + TRANSACTION_ITEMS]
             )
-
-    def _items_of(self, source: str, row: Item) -> dict[Key, Item]:
-        return self._items(source, row)
 
     def _is_latest(self, table: str, item: Item) -> bool:
         """The copy of the newest row is replaced by each newer one."""
@@ -477,92 +628,19 @@ class WriteProof:
             return []
         return [f"{len(shown)} items are not what the copy's rows become", *shown]
 
-    # Parameters.
 
-    def _sets(self, statement: Insertion | Modification) -> Iterator[ParameterSet]:
-        table = self.inventory.table(statement.table)
-        if table is None:
-            return
-        if not self.is_filled:
-            self.begin()
-        if isinstance(statement, Insertion):
-            yield from self._insertions(statement, table)
-        else:
-            yield from self._modifications(statement, table)
+def _passed(attribute: Attribute, value: str) -> str:
+    """The column whose value a request passes for a key that is a column: its own, under the name
+    of the attribute, or the one that the model says."""
+    own = Ref.parse(attribute.column or "").column
+    fields = template_fields(value)
+    return own if not fields or fields[0].name == attribute.name else fields[0].name
 
-    def _insertions(self, statement: Insertion, table: Table) -> Iterator[ParameterSet]:
-        rows = self.staging.spread(table.name, 3)
-        for number, row in enumerate(rows[:3], 1):
-            values: dict[str, AttributeValue | None] = {}
-            for ref, value in zip(statement.columns, statement.values, strict=True):
-                if isinstance(value, Parameter):
-                    values[value.name] = self._new_value(table, ref, row, number)
-            yield ParameterSet("a new row", values)
-        if rows:
-            values = {}
-            for ref, value in zip(statement.columns, statement.values, strict=True):
-                if isinstance(value, Parameter):
-                    values[value.name] = rows[0].get(ref.column)
-            yield ParameterSet("a row that is there already", values)
 
-    def _new_value(self, table: Table, ref: Ref, row: Item, number: int) -> AttributeValue | None:
-        """Keys are new, references lead to rows that are there, the rest is as it was."""
-        column = self.reads.column(ref)
-        held = row.get(ref.column)
-        refers = [key for key in table.foreign_keys if ref.column in key.columns]
-        unique = [table.primary_key, *(one.columns for one in table.indexes if one.is_unique)]
-        is_key = any(ref.column in columns for columns in unique)
-        if not is_key:
-            return held
-        if refers:
-            return self._other_reference(table, ref, row, number)
-        if held is None or column is None:
-            return held
-        if "N" in held:
-            values = [one[ref.column] for one in self.staging.rows(table.name) if ref.column in one]
-            most = max(Decimal(value["N"]) for value in values if "N" in value)
-            return {"N": format(most + number, "f")}
-        if "S" in held and column.kind in ("string", "other"):
-            kept = str(held["S"])[: (column.length_max or 60) - 4]
-            return {"S": f"{kept}~{number}"}
-        if "S" in held and column.kind == "uuid":
-            return {"S": f"00000000-0000-4000-8000-{number:012}"}
-        return held
-
-    def _other_reference(
-        self, table: Table, ref: Ref, row: Item, number: int
-    ) -> AttributeValue | None:
-        """Of a key that is made of references: a pair that is not there yet."""
-        key = next(one for one in table.foreign_keys if ref.column in one.columns)
-        position = key.columns.index(ref.column)
-        target = key.referenced_columns[position]
-        if ref.column != table.primary_key[-1] if table.primary_key else True:
-            return row.get(ref.column)
-        others = {column: row.get(column) for column in table.primary_key[:-1]}
-        taken = {
-            _text(one.get(ref.column))
-            for one in self.staging.rows(table.name)
-            if all(_text(one.get(name)) == _text(value) for name, value in others.items())
-        }
-        free = [
-            one[target]
-            for one in self.staging.rows(key.referenced_table)
-            if target in one and _text(one[target]) not in taken
-        ]
-        return free[min(number, len(free)) - 1] if free else row.get(ref.column)
-
-    def _modifications(self, statement: Modification, table: Table) -> Iterator[ParameterSet]:
-        draw = Draw(self.staging, self.inventory)
-        question = self.planner.rows_question(statement)
-        for one in draw.sets(question, table.name)[: SETS_MAX - 1]:
-            values = dict(one.values)
-            others = self.staging.spread(table.name, 7)
-            for number, change in enumerate(statement.changes):
-                if isinstance(change.value, Parameter):
-                    donors = [row for row in others if change.ref.column in row]
-                    donor = donors[(number + 1) % len(donors)] if donors else {}
-                    values[change.value.name] = donor.get(change.ref.column)
-            yield ParameterSet(one.case, values)
+def _next(requests: dict[str, list[Access]], entity: str) -> Access | None:
+    """The next request for a type of items; the last one is for all that are left."""
+    own = requests.get(entity, [])
+    return own.pop(0) if len(own) > 1 else next(iter(own), None)
 
 
 def _sum(

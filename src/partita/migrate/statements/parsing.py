@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from itertools import chain, product
 from typing import Any
 
 import sqlglot
@@ -17,6 +19,7 @@ from partita.migrate.statements.question import (
     JoinedTable,
     Modification,
     NotExact,
+    OnConflict,
     Operator,
     Parameter,
     Question,
@@ -28,7 +31,7 @@ from partita.migrate.statements.question import (
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.shapes import shapes_of
 from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table, is_derived
+from partita.migrate.understanding.schema.inventory import Column, Table, is_derived
 
 _SKIPPED = re.compile(
     r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|/\*.*?\*/|--[^\n]*|::)"""
@@ -55,7 +58,14 @@ _REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
 )
 
 
-_ON_CONFLICT = ("conflict", "overwrite", "ignore", "alternative")
+_ON_CONFLICT = ("conflict", "ignore", "alternative")
+_FORMS: dict[type[exp.Expression], str] = {exp.Lower: "lower", exp.Upper: "upper"}
+_REPLACE = re.compile(r"\s*REPLACE\s+INTO\s+", re.IGNORECASE)
+_OF_CONFLICT = ("constraint", "index_predicate", "where")
+_IN_CONFLICT = ("VALUES", "VALUE")
+"""MySQL's functions for the value that would have been inserted."""
+ALTERNATIVES_MAX = 8
+"""Of requests that one statement becomes."""
 _BOTH_SIDES = ("this", "expression")
 _PARTS: dict[type[Any], tuple[str, ...]] = {
     exp.Select: ("expressions", "from_", "joins", "where", "group", "having", "order", "limit",
@@ -85,6 +95,9 @@ def parse_statement(statement: str, schema: SchemaLookup) -> Statement:
         text = shapes_of(statement, schema.dialect)[0].text
     numbers = iter(range(1, 10_000))
     text = _SKIPPED.sub(lambda found: found[1] or f":p{next(numbers)}", text)
+    is_replace = _REPLACE.match(text) is not None
+    if is_replace:
+        text = _REPLACE.sub("INSERT INTO ", text, count=1)
     try:
         parsed = sqlglot.parse(text, dialect=schema.dialect)
     except (SqlglotError, RecursionError) as error:
@@ -92,6 +105,8 @@ def parse_statement(statement: str, schema: SchemaLookup) -> Statement:
     trees = [one for one in parsed if isinstance(one, exp.Expression)]
     if len(trees) != 1:
         raise NotExact("it is more than one statement")
+    if is_replace:
+        trees[0].set("alternative", "REPLACE")
     return _Reader(schema).read(trees[0])
 
 
@@ -101,6 +116,8 @@ class _Reader:
         self.scope: dict[str, Table] = {}
         """By alias."""
         self.names: dict[str, int] = {}
+        self.alternatives: list[list[tuple[Test, ...]]] = []
+        """Of each OR, the groups of tests of which one must hold."""
 
     def read(self, tree: exp.Expression) -> Statement:
         for kind, reason in _REFUSED:
@@ -190,6 +207,8 @@ class _Reader:
             pair = self._pair(one)
             if pair is not None:
                 pairs.append(pair)
+            elif isinstance(one, exp.Or):
+                tests += self._either(one)
             else:
                 tests.append(self._test(one))
         return tests, pairs
@@ -210,8 +229,6 @@ class _Reader:
             return self._test(node.this)
         if isinstance(node, exp.Not):
             return self._negated(node.this)
-        if isinstance(node, exp.Or):
-            return self._alternatives(node)
         if isinstance(node, exp.Column):
             return Test(self._column(node), "=", (Constant(True),))
         if type(node) in _COMPARED:
@@ -236,14 +253,29 @@ class _Reader:
             return self._tested(node.this)
         raise NotExact(f"it tests {_shown(node)}, which no attribute holds")
 
+    def _formed(self, node: exp.Expression) -> tuple[Ref, str]:
+        """A column, or lower() or upper() of one, with the form in which a key holds it."""
+        node = _inside(node)
+        form = _FORMS.get(type(node))
+        if form is None:
+            return self._tested(node), ""
+        ref = self._tested(node.this)
+        if self._kind(ref) != "string":
+            raise NotExact(f"it tests {_shown(node)}, and {ref} is no text")
+        if self.schema.dialect == "mysql" and self._is_insensitive(ref):
+            return ref, ""  # The collation of the column compares what the function gives too.
+        return ref, f"{form}_ascii" if self.schema.dialect == "sqlite" else form
+
     def _comparison(self, node: exp.Expression) -> Test:
         operator, exchanged = _COMPARED[type(node)]
         left, right = node.this, node.expression
         if left.find(exp.Column) is None:
             operator, left, right = exchanged, right, left
-        ref = self._tested(left)
+        ref, form = self._formed(left)
+        if form and operator != "=":
+            raise NotExact(f"it compares {_shown(left)} otherwise than for equality")
         suffix = _SUFFIXES.get(operator, "")
-        return Test(ref, operator, (self._value(right, ref, self._name(ref, suffix)),))
+        return Test(ref, operator, (self._value(right, ref, self._name(ref, suffix)),), form)
 
     def _negated(self, node: exp.Expression) -> Test:
         if isinstance(node, exp.Paren):
@@ -258,12 +290,14 @@ class _Reader:
         raise NotExact(f"no key and no filter tests NOT {_shown(node)}")
 
     def _among(self, node: exp.In, operator: Operator) -> Test:
-        ref = self._tested(node.this)
+        ref, form = self._formed(node.this)
         members = node.expressions
         if not members or node.args.get("query") is not None:
             raise NotExact("it has a SELECT inside it")
+        if form and operator != "in":
+            raise NotExact(f"no key and no filter tests {_shown(node)}")
         values = tuple(self._value(one, ref, self._name(ref)) for one in members)
-        return Test(ref, operator, values)
+        return Test(ref, operator, values, form)
 
     def _is(self, node: exp.Is) -> Test:
         ref = self._tested(node.this)
@@ -291,18 +325,47 @@ class _Reader:
         return Test(ref, "begins_with" if text.endswith("%") else "=", (Constant(middle),))
 
     def _is_insensitive(self, ref: Ref) -> bool:
-        table = next(one for one in self.scope.values() if one.name == ref.table)
-        column = self.schema.column(table, ref.column)
+        column = self._inventoried(ref)
         return column is not None and column.is_case_insensitive
 
-    def _alternatives(self, node: exp.Or) -> Test:
-        """One of several values of one column; other alternatives need a pattern each."""
-        parts = [one for one in node.flatten() if isinstance(one, exp.Expression)]
-        if all(isinstance(_inside(one), exp.EQ) for one in parts):
-            tests = [self._test(_inside(one)) for one in parts]
-            if len({test.ref for test in tests}) == 1:
-                return Test(tests[0].ref, "in", tuple(v for test in tests for v in test.values))
-        raise NotExact("it has alternatives (OR): a pattern for each is served")
+    def _kind(self, ref: Ref) -> str:
+        column = self._inventoried(ref)
+        return column.kind if column is not None else ""
+
+    def _inventoried(self, ref: Ref) -> Column | None:
+        table = next(one for one in self.scope.values() if one.name == ref.table)
+        return self.schema.column(table, ref.column)
+
+    def _either(self, node: exp.Or) -> list[Test]:
+        """One of several values of one column; other alternatives are kept apart."""
+        groups = self._groups(node)
+        tests = [test for group in groups for test in group]
+        is_single = all(len(group) == 1 for group in groups)
+        kinds = {(test.ref, test.operator, test.form) for test in tests}
+        if is_single and len(kinds) == 1 and tests[0].operator == "=":
+            values = tuple(value for test in tests for value in test.values)
+            return [replace(tests[0], operator="in", values=values)]
+        self.alternatives.append(groups)
+        return []
+
+    def _groups(self, node: exp.Expression) -> list[tuple[Test, ...]]:
+        """The alternatives of a condition, each as tests that must all hold."""
+        node = _inside(node)
+        if isinstance(node, exp.Or):
+            return [*self._groups(node.this), *self._groups(node.expression)]
+        if isinstance(node, exp.And):
+            sides = [self._groups(node.this), self._groups(node.expression)]
+            return [(*left, *right) for left, right in product(*sides)]
+        return [(self._test(node),)]
+
+    def _chosen(self) -> tuple[tuple[Test, ...], ...]:
+        """With several ORs, one group of each."""
+        if not self.alternatives:
+            return ()
+        found = tuple(tuple(chain.from_iterable(one)) for one in product(*self.alternatives))
+        if len(found) > ALTERNATIVES_MAX:
+            raise NotExact(f"it has {len(found)} alternatives (OR): a pattern for each is served")
+        return found
 
     # SELECT.
 
@@ -320,13 +383,14 @@ class _Reader:
             kind = (join.kind or "").upper()
             if side not in ("", "LEFT") or kind not in _JOIN_KINDS:
                 raise NotExact(f"it has a {side} {join.kind} {join.method or ''} JOIN")
+            before = len(self.alternatives)
             found, pairs = self._conditions(join.args.get("on"))
             pairs += self._using(join, table)
             if not pairs:
                 comma.append(table)
                 tests += found
                 continue
-            if found and side == "LEFT":
+            if side == "LEFT" and (found or len(self.alternatives) > before):
                 raise NotExact("its LEFT JOIN tests more than the columns that join")
             tests += found
             joins.append(_joined(table, pairs, is_outer=side == "LEFT"))
@@ -372,6 +436,7 @@ class _Reader:
             table=first.name,
             joins=tuple(joins),
             tests=tuple(tests),
+            alternatives=self._chosen(),
             order=tuple(order),
             limit=limit,
             offset=offset,
@@ -433,8 +498,7 @@ class _Reader:
         return found
 
     def _is_nullable(self, ref: Ref) -> bool:
-        table = next(one for one in self.scope.values() if one.name == ref.table)
-        column = self.schema.column(table, ref.column)
+        column = self._inventoried(ref)
         return column is None or column.is_nullable
 
     def _count(self, tree: exp.Expression, part: str, name: str) -> int | Parameter | None:
@@ -449,8 +513,6 @@ class _Reader:
     # Writes.
 
     def _insert(self, tree: exp.Insert) -> Insertion:
-        if any(tree.args.get(part) for part in _ON_CONFLICT):
-            raise NotExact("what it does to a row that is there already is not said in requests")
         schema = tree.this
         named = schema.expressions if isinstance(schema, exp.Schema) else []
         table = self._add_table(schema.this if isinstance(schema, exp.Schema) else schema)
@@ -474,7 +536,63 @@ class _Reader:
             is_name = isinstance(member, exp.Var | exp.Column)
             is_default = is_name and member.name.upper() == "DEFAULT"
             found.append(None if is_default else self._value(member, ref, self._name(ref)))
-        return Insertion(table.name, tuple(refs), tuple(found), tree)
+        brought = dict(zip((ref.column for ref in refs), found, strict=True))
+        action, conflict, changes = self._upsert(tree, table, brought)
+        return Insertion(
+            table=table.name,
+            columns=tuple(refs),
+            values=tuple(found),
+            on_conflict=action,
+            conflict=conflict,
+            changes=changes,
+            tree=tree,
+        )
+
+    def _upsert(
+        self, tree: exp.Insert, table: Table, brought: dict[str, Value | None]
+    ) -> tuple[OnConflict, tuple[str, ...], tuple[Change, ...]]:
+        """What becomes of a row that has the same key already: the key, and its changes."""
+        instead = str(tree.args.get("alternative") or "").upper()
+        if tree.args.get("ignore") or instead == "IGNORE":
+            return "nothing", (), ()
+        if instead == "REPLACE":
+            return "replace", (), ()
+        clause = tree.args.get("conflict")
+        if instead or (clause is not None and any(clause.args.get(one) for one in _OF_CONFLICT)):
+            raise NotExact("what it does to a row that is there already is not said in requests")
+        if clause is None:
+            return "", (), ()
+        keys = []
+        for key in clause.args.get("conflict_keys") or []:
+            column = self.schema.column(table, key.find(exp.Identifier).this)
+            if column is None:
+                raise NotExact(f"its ON CONFLICT names no column of {table.name}")
+            keys.append(column.name)
+        changes = [self._upserted(one, table, brought) for one in clause.expressions]
+        return "update" if changes else "nothing", tuple(keys), tuple(changes)
+
+    def _upserted(
+        self, node: exp.Expression, table: Table, brought: dict[str, Value | None]
+    ) -> Change:
+        if not isinstance(node, exp.EQ) or not isinstance(node.this, exp.Column):
+            raise NotExact(f"it sets {_shown(node)}")
+        ref = self._column(node.this)
+        node.this.set("table", None)
+        value, sign = _inside(node.expression), 0
+        if isinstance(value, exp.Add | exp.Sub) and isinstance(value.this, exp.Column):
+            if value.this.table.lower() != "excluded" and self._column(value.this) == ref:
+                sign = 1 if isinstance(value, exp.Add) else -1
+                own = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
+                value.this.set("table", exp.to_identifier(own, quoted=True))
+                value = _inside(value.expression)
+        name = _excluded(value)
+        if name is None:
+            return Change(ref, self._value(value, ref, self._name(ref, ".new")), sign)
+        column = self.schema.column(table, name)
+        inserted = brought.get(column.name) if column is not None else None
+        if inserted is None:
+            raise NotExact(f"it sets {_shown(node)}, which it does not insert")
+        return Change(ref, inserted, sign)
 
     def _update(self, tree: exp.Update) -> Modification:
         if tree.args.get("from_") is not None or tree.args.get("from") is not None:
@@ -496,6 +614,8 @@ class _Reader:
         tree.set("returning", None)
         where = tree.args.get("where")
         tests, _ = self._conditions(where.this if where is not None else None)
+        if self.alternatives:
+            raise NotExact("it changes rows by alternatives (OR): a pattern for each is served")
         for part in ("order", "limit"):
             if tree.args.get(part) is not None:
                 raise NotExact("it changes the first rows of an order")
@@ -547,6 +667,15 @@ def _conjuncts(node: exp.Expression | None) -> list[exp.Expression]:
     if isinstance(node, exp.EQ) and node.this == node.expression and _literal(node.this):
         return []  # WHERE 1 = 1
     return [node]
+
+
+def _excluded(node: exp.Expression) -> str | None:
+    """The column whose value would have been inserted, if it is that."""
+    if isinstance(node, exp.Column) and node.table.lower() == "excluded":
+        return str(node.name)
+    if isinstance(node, exp.Anonymous) and str(node.this).upper() in _IN_CONFLICT:
+        return str(node.expressions[0].name)
+    return None
 
 
 def _literal(node: exp.Expression) -> Constant | None:

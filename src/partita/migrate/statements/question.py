@@ -6,8 +6,8 @@ are planned from its tests. Columns are those of the inventory; a table occurs o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -18,7 +18,7 @@ Operator = Literal[
     "=", "<", "<=", ">", ">=", "between", "in", "<>", "not in", "is null", "is not null",
     "begins_with", "contains",
 ]  # fmt: skip
-RANGES: tuple[Operator, ...] = ("<", "<=", ">", ">=", "between", "begins_with")
+OnConflict = Literal["", "nothing", "update", "replace"]
 
 
 class NotExact(Exception):
@@ -47,10 +47,18 @@ class Test:
     ref: Ref
     operator: Operator
     values: tuple[Value, ...] = ()
+    form: str = ""
+    """As a key's field is told to hold the text that is compared: in lower or upper case; empty for
+    the column as it is."""
 
     @property
     def is_equality(self) -> bool:
         return self.operator in ("=", "in")
+
+    @property
+    def is_fixing(self) -> bool:
+        """Whether all rows that pass have the one value that is given."""
+        return self.operator == "=" and not self.form
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,8 @@ class Question:
     table: str
     joins: tuple[JoinedTable, ...] = ()
     tests: tuple[Test, ...] = ()
+    alternatives: tuple[tuple[Test, ...], ...] = ()
+    """Of these groups, the tests of one must hold too (OR)."""
     order: tuple[Sorting, ...] = ()
     limit: int | Parameter | None = None
     offset: int | Parameter | None = None
@@ -86,8 +96,19 @@ class Question:
     def tables(self) -> list[str]:
         return [self.table, *(join.table for join in self.joins)]
 
+    @property
+    def all_tests(self) -> tuple[Test, ...]:
+        return (*self.tests, *(test for group in self.alternatives for test in group))
+
+    def branches(self) -> list[Question]:
+        """A question for each alternative; rows that several find belong to the answer once."""
+        return [
+            replace(self, tests=(*self.tests, *group), alternatives=())
+            for group in self.alternatives
+        ]
+
     def parameters(self) -> Iterator[Parameter]:
-        values = [value for test in self.tests for value in test.values]
+        values = [value for test in self.all_tests for value in test.values]
         for value in [*values, self.limit, self.offset]:
             if isinstance(value, Parameter):
                 yield value
@@ -119,10 +140,18 @@ class Insertion:
     columns: tuple[Ref, ...]
     values: tuple[Value | None, ...]
     """None for what the source makes up."""
+    on_conflict: OnConflict = ""
+    """What becomes of a row that has the same key already."""
+    conflict: tuple[str, ...] = ()
+    """The columns of that key; empty when the statement does not name it."""
+    changes: tuple[Change, ...] = ()
+    """Of the row that is there."""
     tree: exp.Expression | None = field(default=None, compare=False)
 
     def parameters(self) -> Iterator[Parameter]:
-        yield from (value for value in self.values if isinstance(value, Parameter))
+        for value in [*self.values, *(change.value for change in self.changes)]:
+            if isinstance(value, Parameter):
+                yield value
 
 
 @dataclass(frozen=True)
@@ -142,7 +171,3 @@ class Modification:
 
 
 Statement = Question | Insertion | Modification
-
-
-def equalities(tests: Iterable[Test]) -> dict[Ref, Test]:
-    return {test.ref: test for test in tests if test.is_equality}

@@ -12,6 +12,7 @@ from partita.limits import (
     LOCAL_INDEXES_PER_TABLE_MAX,
     PARTITION_KEY_BYTES_MAX,
     PROJECTED_ATTRIBUTES_MAX,
+    PROJECTED_ATTRIBUTES_PER_INDEX_MAX,
     SORT_KEY_BYTES_MAX,
     TABLE_NAME_CHARS_MAX,
     TABLE_NAME_CHARS_MIN,
@@ -76,6 +77,12 @@ def _names_and_numbers(subject: Subject) -> Iterator[Finding]:
                 f" may have {PROJECTED_ATTRIBUTES_MAX}",
             )
         for index in table.indexes:
+            if len(index.include) > PROJECTED_ATTRIBUTES_PER_INDEX_MAX:
+                yield error(
+                    f"{table.name}, {index.name}",
+                    f"{len(index.include)} attributes are projected by name; an index may have"
+                    f" {PROJECTED_ATTRIBUTES_PER_INDEX_MAX}: project ALL",
+                )
             if index.kind == "local" and index.partition_key != table.partition_key:
                 yield error(
                     f"{table.name}, {index.name}",

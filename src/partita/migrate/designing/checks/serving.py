@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, TRANSACTION_FACTOR
 from partita.migrate.costing.units import PatternUnits, units, write_units
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.designing.requests.served import never_null
 from partita.migrate.model.design import (
     READS,
@@ -114,10 +115,10 @@ def _is_planned(subject: Subject, access: Access) -> bool:
         if not isinstance(question, Question):
             return False
         planner = ReadPlanner(subject.design, inventory, never_null(subject.volumes))
-        first, *_ = planner.plan(question, access.pattern)
+        planned = planner.plan(question, access.pattern)
     except (NotExact, NotServed):
         return False
-    return replace(first, why="") == replace(access, why="")
+    return any(replace(one, why="") == replace(access, why="") for one in planned)
 
 
 def _range_fits(

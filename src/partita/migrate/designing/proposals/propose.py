@@ -28,6 +28,7 @@ from partita.migrate.designing.proposals.layouts.denormalized import (
 from partita.migrate.designing.proposals.layouts.finished_tables import (
     with_one_type_a_name,
     with_types,
+    with_whole_projections,
 )
 from partita.migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
 from partita.migrate.designing.proposals.layouts.single_table import (
@@ -107,7 +108,7 @@ def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Acc
         left_out=left_out(plan, items.drafts, tables),
     )
     planned = with_exact_requests(
-        with_lists(drafted, plan.inputs),
+        with_whole_projections(with_lists(drafted, plan.inputs)),
         plan.inputs.patterns,
         plan.inputs.volumes,
         plan.workload.unserved,

@@ -9,7 +9,7 @@ from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.roles.roles import Roles
 from partita.migrate.designing.proposals.usage import WRITES
 from partita.migrate.model.templates import PATH, ROOT
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD, AccessPattern
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.join_paths import JoinPaths
 
@@ -143,6 +143,7 @@ def _write(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
 
 def _given(inputs: DesignInputs, roles: Roles, pattern: AccessPattern) -> tuple[Ref, ...]:
     """The columns whose values a pattern gives; without any, only a scan finds its rows."""
+    _refuse_forms(inputs, pattern)
     equality = _refs(inputs, roles, pattern.equality)
     if equality:
         return equality
@@ -151,6 +152,19 @@ def _given(inputs: DesignInputs, roles: Roles, pattern: AccessPattern) -> tuple[
     tested = ", ".join(pattern.filters)
     advice = "; of alternatives (OR), a pattern for each is served" if pattern.filters[1:] else ""
     raise _NotServed(f"no key finds what it tests ({tested}): it is a scan{advice}")
+
+
+def _refuse_forms(inputs: DesignInputs, pattern: AccessPattern) -> None:
+    """A column that is compared in another form gets a key that holds it so, and no plain one."""
+    for remark in pattern.description.split("; "):
+        if not remark.startswith(KEY_MUST_HOLD):
+            continue
+        form, _, name = remark.removeprefix(KEY_MUST_HOLD).rstrip(")").partition("(")
+        column = inputs.schema.column(Ref.parse(name))
+        is_blind = column is not None and column.is_case_insensitive
+        if inputs.volumes.inventory.dialect in ("mysql", "mariadb") and is_blind and form != "trim":
+            continue
+        raise _NotServed(f"it compares {form}({name}), which no key holds")
 
 
 def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> list[Read]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.designing.requests.writes import CopiesNotFound, WritePlanner
 from partita.migrate.model.design import (
     READS,
@@ -80,7 +81,8 @@ def _plan_all(
             found = _requests(pattern, statements, planner, drafted.get(pattern.name, []))
             planned.served.extend(found)
         except (NotExact, NotServed) as reason:
-            why = refused.get(pattern.name) or str(reason)
+            is_said = isinstance(reason, NotExact) and not isinstance(reason, NotStated)
+            why = str(reason) if is_said else refused.get(pattern.name) or str(reason)
             planned.unserved.append(Unserved(pattern=pattern.name, why=why))
             if isinstance(reason, CopiesNotFound):
                 planned.blocked.add((reason.entity, pattern.table))

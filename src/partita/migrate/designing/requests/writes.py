@@ -10,8 +10,16 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
-from partita.migrate.model.design import Access, Attribute, Design, Entity, columns_of
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
+from partita.migrate.model.design import (
+    Access,
+    Attribute,
+    Design,
+    Entity,
+    TableDesign,
+    columns_of,
+)
 from partita.migrate.statements.question import (
     Insertion,
     JoinedTable,
@@ -21,7 +29,7 @@ from partita.migrate.statements.question import (
     Test,
 )
 from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join
-from partita.migrate.understanding.schema.inventory import Table, is_derived
+from partita.migrate.understanding.schema.inventory import ForeignKey, Table, is_derived
 
 CASCADE = "CASCADE"
 FOLLOWED = (CASCADE, "SET NULL")
@@ -47,6 +55,21 @@ class CopiesNotFound(NotServed):
         self.entity = entity
 
 
+def written_with(design: Design, access: Access) -> list[tuple[TableDesign, Entity]]:
+    """What one transaction writes besides: guards of unique values, the copy of the latest."""
+    table = design.table(access.table)
+    entity = table.entity(access.entity) if table is not None else None
+    if entity is None or access.request != "TransactWriteItems":
+        return []
+    return [
+        (home, one)
+        for home, one in design.entities()
+        if one.source == entity.source
+        and one.name != entity.name
+        and (one.is_guard or "latest" in (one.rows, entity.rows))
+    ]
+
+
 class WritePlanner:
     def __init__(self, design: Design, reads: ReadPlanner) -> None:
         self.design = design
@@ -59,7 +82,7 @@ class WritePlanner:
         self._refuse_without_items(statement.table)
         if isinstance(statement, Insertion):
             self._refuse_collected(statement.table)
-            return drafted
+            return self._upserting(statement, pattern, drafted)
         finding = self.reads.plan(self.rows_question(statement), pattern)
         (first, *others) = finding
         if others:
@@ -70,12 +93,94 @@ class WritePlanner:
         else:
             why = f"Finds the items that are changed. {first.why}".strip()
             found = [replace(first, why=why)]
-        found += drafted
+        if not statement.changes:
+            found += self._forbidding(statement.table, pattern)
+        return [*found, *drafted, *self._copying(statement, pattern)]
+
+    def _copying(self, statement: Modification, pattern: str) -> list[Access]:
+        found = []
         for copies in self.copies(statement):
             (access, *_) = self._found(copies, pattern)
             why = f"Finds the items of {copies.entity.name} that repeat what is changed."
             found.append(replace(access, why=why))
         return found
+
+    # A row that is there already.
+
+    def _upserting(self, statement: Insertion, pattern: str, drafted: list[Access]) -> list[Access]:
+        if statement.on_conflict not in ("update", "replace"):
+            return drafted
+        existing = self.existing(statement)
+        (first, *others) = self.reads.plan(self.rows_question(existing), pattern)
+        copying = self._copying(existing, pattern)
+        if others:
+            raise NotServed(f"no item holds all of a row of {statement.table}")
+        if statement.on_conflict == "replace" and (copying or self.restricting(statement.table)):
+            raise NotServed("it deletes the row that is there, and others refer to that")
+        why = "Finds the row that is there already; without one, the new row is inserted."
+        return [replace(first, why=why), *drafted, *copying]
+
+    def existing(self, statement: Insertion) -> Modification:
+        """What becomes of the row that has the key of a new one already."""
+        values = dict(zip(statement.columns, statement.values, strict=True))
+        given = {ref.column for ref, value in values.items() if value is not None}
+        tests = []
+        for column in statement.conflict or self._conflict(statement.table, given):
+            ref = Ref(statement.table, column)
+            value = values.get(ref)
+            if value is None:
+                raise NotServed(f"it does not say which {column} the row has")
+            tests.append(Test(ref, "=", (value,)))
+        return Modification(statement.table, tuple(tests), statement.changes)
+
+    def _conflict(self, name: str, given: set[str]) -> list[str]:
+        """The one unique key that a new row can have in common with another."""
+        table = self._table(name)
+        keys = [table.primary_key, *(one.columns for one in table.indexes if one.is_unique)]
+        found = {tuple(key) for key in keys if key and set(key) <= given}
+        if len(found) != 1:
+            which = "several unique keys" if found else "no unique key"
+            raise NotServed(f"{which} of {name} may tell the row that is there already")
+        return list(found.pop())
+
+    # Rows that others refer to.
+
+    def _forbidding(self, table: str, pattern: str) -> list[Access]:
+        """Looks for rows that refer to what is deleted; where no key finds them, the design says
+        that the rule is lost."""
+        found = []
+        for question in self.restricting(table):
+            try:
+                (access, *_) = self.reads.plan(question, pattern)
+            except NotServed:
+                continue
+            why = f"While this brings an item of {question.table}, nothing is deleted."
+            found.append(replace(access, forbids=True, why=why))
+        return found
+
+    def restricting(self, table: str) -> list[Question]:
+        """Questions for the rows whose foreign keys the source refuses to leave without a row."""
+        if self.reads.inventory.dialect == "sqlite":
+            return []  # It has no such rule unless a session switches it on.
+        return [
+            self.rows_referring(other, key, limit=1)
+            for other in self.reads.inventory.tables
+            for key in other.foreign_keys
+            if key.referenced_table == table
+            and other.name != table
+            and (key.on_delete or "").upper() not in FOLLOWED
+        ]
+
+    def rows_referring(self, other: Table, key: ForeignKey, limit: int | None = None) -> Question:
+        """Finds the rows of a table that refer to a row, by the columns of the row."""
+        tests = tuple(
+            Test(Ref(other.name, name), "=", (Parameter(str(ref), ref),))
+            for name, target in zip(key.columns, key.referenced_columns, strict=True)
+            for ref in [Ref(key.referenced_table, target)]
+        )
+        return Question(
+            table=other.name, tests=tests, columns=self._identity(other.name), limit=limit
+        )
 
     def rows_question(self, statement: Modification) -> Question:
         """Finds the rows by the statement's own tests."""
@@ -108,14 +213,7 @@ class WritePlanner:
                     continue
                 entities = [one for _, one in self.design.entities() if one.source == other.name]
                 own = [one for one in entities if one.rows == "each" and not one.is_guard]
-                tests = tuple(
-                    Test(Ref(other.name, name), "=", (Parameter(f"{table}.{target}", ref),))
-                    for name, target in zip(key.columns, key.referenced_columns, strict=True)
-                    for ref in [Ref(table, target)]
-                )
-                question = Question(
-                    table=other.name, tests=tests, columns=self._identity(other.name)
-                )
+                question = self.rows_referring(other, key)
                 if rule == CASCADE and self._referring(other.name):
                     raise NotServed(f"deleting goes on behind {other.name}")
                 found += [Copies(one, question) for one in own[:1]]

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from partita.database.item.values import AttributeValue, Item
+from partita.migrate.designing.requests.writes import written_with
 from partita.migrate.handover.requests.values import (
     OTHER_NUMBER,
     changed_item,
@@ -156,7 +157,7 @@ class RequestWriter:
                 _delete(table, item, access),
                 *(
                     _delete(home, self._beside(home, one), None)
-                    for home, one in self._together(access, entity)
+                    for home, one in written_with(self.design, access)
                 ),
             ]
         if verb == "update":
@@ -165,36 +166,24 @@ class RequestWriter:
             removed = _removed(entity, pattern, after)
             return [
                 _update(table, item, changed, access, removed),
-                *self._written_with_update(access, entity),
+                *self._written_with_update(access),
             ]
         upsert = _is_upsert(pattern)
         return [
             _put(table, item, access, is_new=not upsert),
             *(
                 _put(home, self._beside(home, one), None, is_new=one.is_guard and not upsert)
-                for home, one in self._together(access, entity)
+                for home, one in written_with(self.design, access)
             ),
-        ]
-
-    def _together(self, access: Access, entity: Entity) -> list[tuple[TableDesign, Entity]]:
-        """What one transaction writes besides: guards of unique values, the copy of the latest."""
-        if access.request != "TransactWriteItems":
-            return []
-        return [
-            (table, one)
-            for table, one in self.design.entities()
-            if one.source == entity.source
-            and one.name != entity.name
-            and (one.is_guard or "latest" in (one.rows, entity.rows))
         ]
 
     def _beside(self, table: TableDesign, entity: Entity) -> Item:
         return items_of(self.examples, table, entity)[0]
 
-    def _written_with_update(self, access: Access, entity: Entity) -> list[Request]:
+    def _written_with_update(self, access: Access) -> list[Request]:
         """Of a unique value that changes, the old one is free again and the new one is taken."""
         found = []
-        for table, one in self._together(access, entity):
+        for table, one in written_with(self.design, access):
             old = self._beside(table, one)
             if one.is_guard:
                 found.append(_delete(table, old, None))
@@ -305,6 +294,13 @@ def left_to_the_application(access: Access) -> Rest:
         said = f"In one TransactWriteItems with all that belongs to {together!r}. {said}".strip()
     if any(BUCKET in one.value for one in access.key):
         said = f"Sent for each bucket in order, until there are enough rows. {said}".strip()
+    if members.get("forbids"):
+        said = f"The write that follows is not sent while this brings an item. {said}".strip()
+    if members.get("alternative"):
+        said = (
+            "One of several requests: the application puts their rows together, each once, and"
+            f" sorts them. {said}"
+        ).strip()
     if members.get("for_each"):
         said = f"Sent for each item that the first request brings. {said}".strip()
     return Rest(said, bool(tests or sorts))

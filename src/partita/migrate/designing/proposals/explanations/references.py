@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.model.design import Design, KeptBy, OnDelete, Reference
 from partita.migrate.statements.question import Parameter, Question, Test
 from partita.migrate.understanding.schema.column_refs import Ref

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from partita.limits import PROJECTED_ATTRIBUTES_MAX, PROJECTED_ATTRIBUTES_PER_INDEX_MAX
 from partita.migrate.designing.naming import Style, of_table, styled
 from partita.migrate.model.design import (
     Access,
     Attribute,
     AttributeType,
+    Design,
     Entity,
     KeyAttribute,
     SecondaryIndex,
@@ -48,6 +50,27 @@ def _projecting(table: TableDesign, index: SecondaryIndex, name: str) -> Seconda
     if index.projection == "ALL" or len(inside) < 2:
         return index
     return replace(index, projection="INCLUDE", include=sorted({*index.include, name}))
+
+
+def with_whole_projections(design: Design) -> Design:
+    """An index with more names than the service takes has all attributes instead."""
+    return replace(design, tables=[_within_limits(table) for table in design.tables])
+
+
+def _within_limits(table: TableDesign) -> TableDesign:
+    named = sorted(table.indexes, key=lambda one: -len(one.include))
+    total = sum(len(one.include) for one in named)
+    whole = set()
+    for index in named:
+        most = PROJECTED_ATTRIBUTES_PER_INDEX_MAX
+        if len(index.include) > most or total > PROJECTED_ATTRIBUTES_MAX:
+            whole.add(index.name)
+            total -= len(index.include)
+    indexes = [
+        replace(one, projection="ALL", include=[]) if one.name in whole else one
+        for one in table.indexes
+    ]
+    return replace(table, indexes=indexes)
 
 
 def with_one_type_a_name(

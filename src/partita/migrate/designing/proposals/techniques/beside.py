@@ -9,11 +9,17 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from partita.limits import GB, ITEM_BYTES_MAX, KB, PARTITION_READ_UNITS
+from partita.limits import (
+    GB,
+    ITEM_BYTES_MAX,
+    ITEM_COLLECTION_BYTES_MAX,
+    KB,
+    PARTITION_READ_UNITS,
+)
 from partita.migrate.costing.units import units
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.usage import WRITES
-from partita.migrate.model.design import Design, Technique
+from partita.migrate.model.design import Design, Technique, columns_of
 from partita.migrate.understanding.schema.column_refs import Ref
 
 LARGE_VALUE_BYTES = 100 * KB
@@ -21,12 +27,24 @@ LARGE_VALUE_BYTES = 100 * KB
 HOT_SHARE = 0.5
 """Of a partition's reads, from which on a cache pays."""
 COLD_BYTES = 10 * GB
+FULL_SHARE = 0.5
+"""Of what a collection may hold, from which on it is cut."""
+DATES = ("date", "datetime")
 SEARCHES = (" LIKE ", " ILIKE ", "MATCH ", "TO_TSVECTOR", "@@", " REGEXP ", " SIMILAR TO ")
 OUTSIDE = "outside"
 
 
 def techniques_beside(design: Design, inputs: DesignInputs) -> list[Technique]:
-    looks = (_searches, _hot_reads, _large_values, _periods, _locks, _transactions, _adjacency)
+    looks = (
+        _searches,
+        _hot_reads,
+        _large_values,
+        _periods,
+        _collections,
+        _locks,
+        _transactions,
+        _adjacency,
+    )
     return [one for look in looks for one in look(design, inputs)]
 
 
@@ -117,6 +135,39 @@ def _periods(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             " break-even",
             limit="a read over a boundary asks two tables; 2,500 tables an account",
             next_best="one table with a TTL, which deletes what is old for nothing",
+        )
+
+
+def _collections(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
+    """Partition keys under which a local index may not hold what is expected."""
+    volumes = inputs.volumes
+    for table, entity in design.entities():
+        attribute = entity.attribute(table.partition_key.name)
+        refs = columns_of(entity, attribute) if attribute is not None else []
+        if entity.is_guard or not refs or any(ref.table != entity.source for ref in refs):
+            continue
+        names = [ref.column for ref in refs]
+        skew = volumes.skew(entity.source, names)
+        size = (
+            (skew.top_share if skew else 0.0) * volumes.items(entity) * volumes.item_bytes(entity)
+        )
+        if size < ITEM_COLLECTION_BYTES_MAX * FULL_SHARE:
+            continue
+        source = volumes.inventory.table(entity.source)
+        dates = [one.name for one in source.columns if one.kind in DATES] if source else []
+        part = f"the month of {dates[0]}" if dates else "a number that counts on"
+        yield Technique(
+            name="item collections cut before a limit",
+            patterns=[one.pattern for one in design.access if one.entity == entity.name],
+            place=table.name,
+            why=f"The most frequent {' and '.join(names)} would have {size / GB:,.1f} GB of"
+            f" {entity.name}: {part} behind it in the partition key begins a new collection before"
+            f" {ITEM_COLLECTION_BYTES_MAX // GB} GB, and `model.toml` may say so as its template.",
+            cost="no more units; a read over a boundary asks one partition for each part",
+            limit=f"{ITEM_COLLECTION_BYTES_MAX // GB} GB under one partition key with a local"
+            " index; without one, pages of 1 MB and the units of a partition",
+            next_best="global indexes instead of local ones: the collection may then grow, and"
+            " each index has its own writes",
         )
 
 

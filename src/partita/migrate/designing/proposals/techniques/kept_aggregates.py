@@ -190,8 +190,9 @@ def _kept(
         return None
     if question.finish != "counts or sums the rows" or question.joins:
         return None
-    if any(one.operator != "=" or not isinstance(one.values[0], Parameter)
-           for one in question.tests):  # fmt: skip
+    if question.alternatives or any(
+        not one.is_fixing or not isinstance(one.values[0], Parameter) for one in question.tests
+    ):
         return None
     names = {
         Ref.parse(one.column): one.name

@@ -41,6 +41,8 @@ class ListKey:
     """A part of the date that it is in order of: a list for each."""
     first: str = ""
     last: str = ""
+    values: tuple[tuple[Ref, str], ...] = ()
+    """Columns whose values make a list each, with the form in which its key holds them."""
 
 
 def with_list_index(
@@ -51,7 +53,7 @@ def with_list_index(
     index = _free_index(table, entity)
     if index is None:
         return None
-    partition = _partition(entity, key, f"{index.name}{PARTITION}")
+    partition = _partition(inputs, entity, key, f"{index.name}{PARTITION}")
     sort = Attribute(
         name=f"{index.name}{SORT}", type="S", template=_sort_template(inputs, entity, key)
     )
@@ -89,7 +91,10 @@ def _free_index(table: TableDesign, entity: Entity) -> SecondaryIndex | None:
     )
 
 
-def _partition(entity: Entity, key: ListKey, name: str) -> Attribute:
+def _partition(inputs: DesignInputs, entity: Entity, key: ListKey, name: str) -> Attribute:
+    if key.values:
+        fields = (_field(inputs, ref, form) for ref, form in key.values)
+        return Attribute(name=name, type="S", template=SEPARATOR.join([entity.name, *fields]))
     if key.bucket:
         column = Ref("", key.order[0].column)
         return Attribute(
@@ -113,8 +118,8 @@ def _sort_template(inputs: DesignInputs, entity: Entity, key: ListKey) -> str:
     return SEPARATOR.join(_field(inputs, ref) for ref in refs)
 
 
-def _field(inputs: DesignInputs, ref: Ref) -> str:
-    shape = fold(inputs, ref) or number_format(inputs, ref)
+def _field(inputs: DesignInputs, ref: Ref, form: str = "") -> str:
+    shape = form or fold(inputs, ref) or number_format(inputs, ref)
     name = Ref("", ref.column)
     return f"{{{name}:{shape}}}" if shape else f"{{{name}}}"
 

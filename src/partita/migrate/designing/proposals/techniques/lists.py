@@ -18,14 +18,16 @@ from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
 from partita.migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
 from partita.migrate.designing.proposals.usage import WRITES
-from partita.migrate.designing.requests.reads import NotServed, ReadPlanner
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner, branches
 from partita.migrate.designing.requests.served import never_null
+from partita.migrate.designing.requests.writes import WritePlanner
 from partita.migrate.model.buckets import BUCKETS, bucket_count
 from partita.migrate.model.design import Access, Design, Entity, TableDesign, Technique
 from partita.migrate.model.key_texts import plain_text
 from partita.migrate.model.row_conditions import RowCondition
 from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import Constant, NotExact, Question, Test
+from partita.migrate.statements.question import Constant, Modification, NotExact, Question, Test
 from partita.migrate.statements.values import literal_value
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
@@ -71,22 +73,33 @@ class Option:
 
 
 def with_lists(design: Design, inputs: DesignInputs) -> Design:
-    """The design with what serves the reads that none of its keys does, the most frequent first."""
+    """The design with what finds the rows that none of its keys does, the most frequent first."""
     statements = Statements(SchemaLookup(inputs.volumes.inventory))
-    reads = [one for one in inputs.patterns if one.operation not in WRITES]
-    for pattern in sorted(reads, key=lambda one: -one.calls_per_second):
+    for pattern in sorted(inputs.patterns, key=lambda one: -one.calls_per_second):
         try:
-            question = statements.of(pattern)
+            statement = statements.of(pattern)
         except NotExact:
             continue
-        if isinstance(question, Question) and not pattern.is_consistent:
-            design = _served(design, inputs, pattern, question)
+        if isinstance(statement, Question) and not pattern.is_consistent:
+            for branch in branches(statement):
+                design = _served(design, inputs, pattern, branch)
+        elif isinstance(statement, Modification) and any(t.is_equality for t in statement.tests):
+            # What it changes has to be found first.
+            planner = ReadPlanner(design, inputs.volumes.inventory)
+            found = WritePlanner(design, planner).rows_question(statement)
+            design = _served(design, inputs, pattern, found, is_written=True)
     return design
 
 
 def _served(
-    design: Design, inputs: DesignInputs, pattern: AccessPattern, question: Question
+    design: Design,
+    inputs: DesignInputs,
+    pattern: AccessPattern,
+    question: Question,
+    *,
+    is_written: bool = False,
 ) -> Design:
+    """`is_written`: the rows are changed, which is worth no list of all of them."""
     planner = ReadPlanner(design, inputs.volumes.inventory, never_null(inputs.volumes))
     try:
         planner.plan(question, pattern.name)
@@ -101,7 +114,8 @@ def _served(
         option
         for table, entity in design.entities()
         if entity.source == finest and entity.rows == "each" and not entity.is_guard
-        for option in _Options(design, inputs, pattern, question, table, entity).all()
+        for options in [_Options(design, inputs, pattern, question, table, entity)]
+        for option in (options.by_value() if is_written else options.all())
     ]
     if not options:
         return design
@@ -162,6 +176,7 @@ class _Options:
             f"The list of {self.entity.name} is short: one partition key holds it all, in order.",
         )
         yield from self._buckets()
+        yield from self.by_value()
 
     # The ways.
 
@@ -218,6 +233,30 @@ class _Options:
             f" {self._write_units():,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
         )
 
+    def by_value(self) -> Iterator[Option]:
+        """For what the keys were not planned for: one side of an OR, a text in lower case."""
+        given = [
+            test
+            for test in self.question.tests
+            if test.is_equality and test.ref.table == self.entity.source
+        ]
+        if not given:
+            return
+        values = tuple((test.ref, test.form) for test in given)
+        names = " and ".join(ref.column for ref, _ in values)
+        is_folded = any(form for _, form in values)
+        why = f"An index by {names}, for what no other key finds."
+        if is_folded:
+            why = f"A key holds {names} as the statement compares it, beside the column itself."
+        yield from self._with_index(
+            ListKey(self.order, values=values),
+            1.0,
+            "folded key" if is_folded else "index by value",
+            why,
+            f"{PARTITION_WRITE_UNITS:,} write units a second for one value of {names}",
+            max(self.pattern.items, 1.0),
+        )
+
     def _bucket(self, first: str, last: str) -> str:
         wanted = max(self.pattern.limit or 1, 10) * ROWS_PER_BUCKET
         for bucket in reversed(BUCKETS):
@@ -226,7 +265,13 @@ class _Options:
         return BUCKETS[0]
 
     def _with_index(
-        self, key: ListKey, share: float, name: str, why: str, limit: str
+        self,
+        key: ListKey,
+        share: float,
+        name: str,
+        why: str,
+        limit: str,
+        read_rows: float | None = None,
     ) -> Iterator[Option]:
         made = with_list_index(
             self.design, self.inputs, self.table, self.entity, key, self.question, why
@@ -239,7 +284,7 @@ class _Options:
         entity = table.entity(self.entity.name) if table is not None else None
         assert table is not None and entity is not None
         each = self.inputs.volumes.index_bytes(table, index, entity)
-        rows = self.rows * share
+        rows = self.rows * share if read_rows is None else read_rows
         read = min(rows, access.limit) * each if access.limit else rows * each
         yield self._option(
             name,
@@ -300,7 +345,7 @@ class _Options:
                 continue
             if test.operator in ("is null", "is not null"):
                 yield RowCondition(column.name, test.operator)
-            elif test.operator == "=" and isinstance(test.values[0], Constant):
+            elif test.is_fixing and isinstance(test.values[0], Constant):
                 value = literal_value(column, test.values[0].value, inventory.dialect)
                 if value is not None and not column.is_case_insensitive:
                     yield RowCondition(column.name, "=", plain_text(value))

@@ -1,0 +1,144 @@
+"""Which attribute of an item holds a column of a question, and what is looked up for each item."""
+
+from __future__ import annotations
+
+from partita.migrate.designing.requests.homes import (
+    DesignedSource,
+    Home,
+    NotServed,
+    own_attributes,
+)
+from partita.migrate.designing.requests.segments import Segments, segments
+from partita.migrate.model.design import Access, Attribute, Condition
+from partita.migrate.statements.question import Question
+from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+
+
+class HeldColumns:
+    """Of the items of one home, as one question asks for them."""
+
+    def __init__(self, planner: DesignedSource, question: Question, home: Home) -> None:
+        self.planner = planner
+        self.question = question
+        self.home = home
+        self.entity = home.entity
+
+    def holder(self, ref: Ref) -> Attribute | None:
+        """Of a column of the question, by the joins of the question."""
+        same = self.question.same(ref)
+        found: Attribute | None = None
+        for attribute in self.entity.attributes:
+            if not attribute.column or Ref.parse(attribute.column) not in same:
+                continue
+            if not attribute.through:
+                # An outer join's column is NULL where the row that it repeats is not there.
+                own = Ref.parse(attribute.column)
+                if own == ref or not self._is_outer(ref.table) or self._is_enforced(own, ref):
+                    return attribute
+                continue
+            if self._is_followed(attribute) and (
+                Ref.parse(attribute.column) == ref or found is None
+            ):
+                found = attribute
+        return found
+
+    def _is_outer(self, table: str) -> bool:
+        return any(join.is_outer and join.table == table for join in self.question.joins)
+
+    def brought(self, ref: Ref) -> Attribute | None:
+        """The attribute of an item that brings a column along."""
+        attribute = self.holder(ref)
+        return attribute if attribute is not None and self.home.has(attribute) else None
+
+    def _lookups(self, pattern: str) -> list[Access]:
+        """A request for each item that brings what it does not hold itself."""
+        missing: dict[str, list[Ref]] = {}
+        for ref in self.question.columns:
+            if self.brought(ref) is None:
+                missing.setdefault(ref.table, []).append(ref)
+        found: list[Access] = []
+        known: set[Ref] = set()
+        waiting = dict(missing)
+        others = [table for table in self.question.tables if table not in missing]
+        while waiting:
+            # One that lies between is looked up too, where only it leads on.
+            for table in [*waiting, *others]:
+                access = self._lookup(pattern, table, waiting.get(table, []), known)
+                if access is not None:
+                    break
+            else:
+                (first, *_) = next(iter(waiting.values()))
+                raise NotServed(
+                    f"the items of {self.entity.name} in {self.home.name} do not hold {first}"
+                )
+            found.append(access)
+            known |= {Ref(table, column.name) for column in self.planner.columns_of(table)}
+            waiting.pop(table, None)
+            others = [one for one in others if one != table]
+        return found
+
+    def _lookup(
+        self, pattern: str, table: str, missing: list[Ref], known: set[Ref]
+    ) -> Access | None:
+        """By the key of a table's items, if what is known by then tells it."""
+        if table == self.entity.source and not missing:
+            return None
+        for home, entity in self.planner.design.entities():
+            if entity.source != table or entity.is_guard or entity.rows != "each":
+                continue
+            if not set(missing) <= own_attributes(entity).keys():
+                continue
+            keys = [entity.attribute(key.name) for key in home.keys]
+            parts = [segments(entity, key) for key in keys if key is not None]
+            fields = [field for one in parts for field in one.fields]
+            if not all(self._is_known(field.ref, known) for field in fields):
+                continue
+            return Access(
+                pattern=pattern,
+                request="GetItem",
+                table=home.name,
+                entity=entity.name,
+                key=[_whole(key, one) for key, one in zip(keys, parts, strict=True) if key],
+                for_each=True,
+                why=f"For each item, what {self.home.name} does not hold of {table}.",
+            )
+        return None
+
+    def _is_known(self, ref: Ref, known: set[Ref]) -> bool:
+        same = self.question.same(ref)
+        return bool(same & known) or any(self.brought(one) is not None for one in same)
+
+    def _held(self, ref: Ref) -> Attribute:
+        attribute = self.holder(ref)
+        if attribute is None:
+            raise NotServed(f"the items of {self.entity.name} do not hold {ref}")
+        if not self.home.has(attribute):
+            raise NotServed(f"{self.home.name} does not project {attribute.name}")
+        return attribute
+
+    def _is_followed(self, attribute: Attribute) -> bool:
+        """Whether the question goes the way by which an attribute reaches another table."""
+        pairs = {frozenset(pair) for join in self.question.joins for pair in join.pairs}
+        return all(
+            frozenset(pair) in pairs
+            for text in attribute.through
+            if (join := parse_join(text)) is not None
+            for pair in zip(join.before, join.after, strict=True)
+        )
+
+    def _is_enforced(self, own: Ref, other: Ref) -> bool:
+        """Whether the source declares the reference."""
+        table = self.planner.table(own.table)
+        return table is not None and any(
+            key.referenced_table == other.table and own.column in key.columns
+            for key in table.foreign_keys
+        )
+
+
+def _whole(attribute: Attribute, parts: Segments) -> Condition:
+    """A key of a row that is known: each field under the name of its own column."""
+    text = parts.texts[0]
+    for field, after in zip(parts.fields, parts.texts[1:], strict=True):
+        shape = f":{field.format}" if field.format else ""
+        text += f"{{{field.ref}{shape}}}" + after
+    return Condition(attribute=attribute.name, value=text)

@@ -1,0 +1,90 @@
+"""Tests of a question as conditions of a request, of its keys, its filter or the application."""
+
+from __future__ import annotations
+
+from partita.database.item.values import AttributeValue
+from partita.migrate.designing.requests.columns import HeldColumns
+from partita.migrate.designing.requests.homes import DesignedSource, Home, NotServed
+from partita.migrate.designing.requests.segments import Field, segments
+from partita.migrate.model.design import Attribute, Comparison, Condition
+from partita.migrate.model.key_texts import NotEncodable, field_text
+from partita.migrate.statements.question import Constant, Question, Test, Value
+from partita.migrate.statements.values import literal_value
+from partita.migrate.understanding.schema.column_refs import Ref
+
+_DECLARED = ("enum", "set", "json", "array")
+"""Kinds whose order is not that of their texts."""
+
+
+class Conditions(HeldColumns):
+    """What is tested so far, and what is left to test."""
+
+    def __init__(self, planner: DesignedSource, question: Question, home: Home) -> None:
+        super().__init__(planner, question, home)
+        self.left = list(question.tests)
+        self.filters: list[Condition] = []
+        self.tested: list[Condition] = []
+
+    def _literal(self, ref: Ref, value: Value, shape: str, *, is_plain: bool) -> str:
+        assert isinstance(value, Constant)
+        converted = self._converted(ref, value)
+        if is_plain:
+            return str(next(iter(converted.values())))
+        try:
+            return field_text(shape, converted)
+        except NotEncodable as error:
+            raise NotServed(str(error).rstrip(".")) from error
+
+    def _converted(self, ref: Ref, value: Constant) -> AttributeValue:
+        column = self.planner.column(ref)
+        dialect = self.planner.inventory.dialect
+        converted = literal_value(column, value.value, dialect) if column is not None else None
+        if converted is None:
+            raise NotServed(f"{ref} is compared with NULL, which finds nothing")
+        text = str(next(iter(converted.values())))
+        if any(mark in text for mark in ("{", "}", " and ", " or ")):
+            raise NotServed(f"{ref} is compared with a text that a model file cannot hold")
+        return converted
+
+    def _refuse_collation(self, ref: Ref) -> None:
+        """Neither keys, filters nor texts in an application have the order of a language."""
+        column = self.planner.column(ref)
+        if column is not None and column.collation:
+            raise NotServed(
+                f"{ref} is sorted by the collation {column.collation}; keys are sorted by bytes"
+            )
+
+    def _refuse_declared_order(self, ref: Ref) -> None:
+        """Texts of an enumeration are not sorted as it was declared."""
+        column = self.planner.column(ref)
+        is_declared = column is not None and column.kind in _DECLARED
+        if is_declared and self.planner.inventory.dialect != "sqlite":
+            raise NotServed(f"{ref} is sorted as its type declares its values, and no text is")
+
+    def _add_condition(self, attribute: Attribute, comparison: Comparison, value: str) -> None:
+        condition = Condition(attribute=attribute.name, comparison=comparison, value=value)
+        if attribute.name in self.home.keys:
+            if comparison == "not_exists":
+                raise NotServed(f"{self.home.name} has only items with {attribute.name}")
+            return
+        if condition not in self.filters:
+            self.filters.append(condition)
+
+    def _test_by_application(self, test: Test) -> None:
+        attribute = self._held(test.ref)
+        self.tested.append(self._condition(attribute, test))
+
+    def _condition(self, attribute: Attribute, test: Test) -> Condition:
+        parts = segments(self.entity, attribute)
+        field = parts.fields[0]
+        texts = [self._operand(field, test, value) for value in test.values]
+        comparison: Comparison = test.operator  # type: ignore[assignment]
+        joint = " and " if test.operator == "between" else " or "
+        return Condition(attribute=attribute.name, comparison=comparison, value=joint.join(texts))
+
+    def _operand(self, field: Field, test: Test, value: Value) -> str:
+        if isinstance(value, Constant):
+            return self._literal(test.ref, value, "", is_plain=True)
+        own = str(Ref("", test.ref.column))
+        suffix = value.name.removeprefix(str(test.ref)).removeprefix(own)
+        return field.written(suffix)

@@ -1,0 +1,367 @@
+"""The stated rates and peaks, sent to a server that enforces capacity on a clock of its own.
+
+The requests are those of the model, with values of the data; nothing waits, since the server's
+time is moved. Where a second has more calls than a test can send, one of so many is sent, against
+as small a part of the units.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from partita.client.failures import ClientError
+from partita.migrate.costing.units import Resource, units
+from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.reads import ReadPlanner
+from partita.migrate.designing.requests.writes import written_with
+from partita.migrate.handover.tables import described
+from partita.migrate.model.design import READS, Access, Design
+from partita.migrate.model.key_texts import NotEncodable
+from partita.migrate.model.making import ItemMaker
+from partita.migrate.model.volumes import Volumes
+from partita.migrate.proving.answers import Refused
+from partita.migrate.proving.made_items import Making
+from partita.migrate.proving.merging import Answering
+from partita.migrate.proving.parameters import Draw
+from partita.migrate.proving.private_server import ClockedServer, DynamoDB, clocked_server
+from partita.migrate.proving.results import Check
+from partita.migrate.proving.staging import Staging
+from partita.migrate.proving.tables import BATCH_ITEMS, is_taken
+from partita.migrate.statements.patterns import Statements
+from partita.migrate.statements.question import NotExact, Question
+from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+
+ITEMS_MAX = 4000
+"""That the rehearsal loads; of more, some from all over."""
+SECONDS_MIN = 2
+"""Enough for a partition, whose units are for the second."""
+SECONDS_MAX = 600
+PEAK_SECONDS = 60
+PEAK_TIMES = 2
+IDLE_SECONDS = 300
+"""Before a peak: as much as a table saves for one."""
+TARGET = 0.7
+"""Of provisioned units that auto scaling aims to use."""
+ROWS_DRAWN = 100
+THROTTLED = ("ProvisionedThroughputExceededException", "ThrottlingException")
+HOT = "KeyRange"
+"""In the reason for which one partition refuses what its table would still take."""
+
+Call = Callable[[], None]
+"""One call of a pattern, with all its requests."""
+
+
+@dataclass
+class Tally:
+    """What became of the calls of one run."""
+
+    calls: int = 0
+    requests: int = 0
+    requests_max: int = 0
+    throttled: Counter[str] = field(default_factory=Counter)
+    hot: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Run:
+    name: str
+    rates: dict[str, float]
+    """Calls a second, by pattern."""
+    seconds: int
+    idle_seconds: int
+    """Before it: a table that was idle has saved units for a peak."""
+
+
+class Rehearsal:
+    def __init__(
+        self,
+        design: Design,
+        patterns: list[AccessPattern],
+        volumes: Volumes,
+        staging: Staging,
+        making: Making,
+        calls_max: int,
+    ) -> None:
+        """`calls_max`: of each run."""
+        self.design = design
+        self.patterns = patterns
+        self.volumes = volumes
+        self.staging = staging
+        self.making = making
+        self.calls_max = calls_max
+        keys = {table.name: table.primary_key for table in volumes.inventory.tables}
+        self.maker = ItemMaker(staging, keys)
+        self.chance = random.Random(13)
+
+    def checks(self) -> list[Check]:
+        with clocked_server() as clocked:
+            server = DynamoDB(clocked.endpoint, is_retrying=False)
+            try:
+                loaded = self._load(server, clocked)
+                calls = self._calls(server)
+                usual = {one.name: one.calls_per_second for one in self.patterns}
+                peak = {one.name: _peak(one) for one in self.patterns}
+                short = self._seconds(peak, calls, PEAK_SECONDS)
+                runs = (
+                    Run("stated rates", usual, self._seconds(usual, calls, SECONDS_MAX), 1),
+                    Run(
+                        f"a peak for a minute: as stated, else {PEAK_TIMES} times the rate",
+                        peak,
+                        short,
+                        # Of a shorter peak, as much less is saved.
+                        IDLE_SECONDS * short // PEAK_SECONDS,
+                    ),
+                )
+                return [self._run(one, server, clocked, calls, loaded) for one in runs]
+            finally:
+                server.close()
+
+    def _seconds(self, rates: dict[str, float], calls: dict[str, list[Call]], most: int) -> int:
+        """As long as the calls suffice."""
+        total = sum(rates[name] for name in calls)
+        fit = int(self.calls_max / total) if total else most
+        return min(max(fit, SECONDS_MIN), most)
+
+    # Tables with items, and the units that the patterns need.
+
+    def _load(self, server: DynamoDB, clocked: ClockedServer) -> int:
+        for table in self.design.tables:
+            server.call("CreateTable", **described(table), BillingMode="PAY_PER_REQUEST")
+        step = max(math.ceil(self.making.count() / ITEMS_MAX), 1)
+        items = islice(self.making.all_items(), 0, None, step)
+        loaded = 0
+        while chunk := list(islice(items, BATCH_ITEMS)):
+            waiting: dict[str, list[Any]] = {}
+            for name, item in chunk:
+                waiting.setdefault(name, []).append({"PutRequest": {"Item": item}})
+            while waiting:
+                try:
+                    answer = server.call("BatchWriteItem", RequestItems=waiting)
+                    waiting = answer.get("UnprocessedItems", {})
+                except ClientError as error:
+                    if error.code not in THROTTLED:
+                        raise
+                if waiting:
+                    clocked.advance(1)
+            loaded += len(chunk)
+        return loaded
+
+    def _provision(self, server: DynamoDB, share: float) -> None:
+        """So much that the stated rates use the target's part of it."""
+        needed = {
+            str(Resource(one.table, one.index or "")): one
+            for one in units(self.design, self.patterns, self.volumes).resources
+        }
+
+        def throughput(*names: str) -> dict[str, int]:
+            used = [needed[name] for name in names]
+            return {
+                "ReadCapacityUnits": _whole(sum(one.read_units for one in used) * share),
+                "WriteCapacityUnits": _whole(sum(one.write_units for one in used) * share),
+            }
+
+        for table in self.design.tables:
+            local = [one.name for one in table.indexes if one.kind == "local"]
+            indexes = [
+                {
+                    "Update": {
+                        "IndexName": one.name,
+                        "ProvisionedThroughput": throughput(str(Resource(table.name, one.name))),
+                    }
+                }
+                for one in table.indexes
+                if one.kind == "global"
+            ]
+            own = throughput(table.name, *(str(Resource(table.name, name)) for name in local))
+            described_now = server.call("DescribeTable", TableName=table.name)["Table"]
+            if _is_provisioned(described_now, own, indexes):
+                continue
+            server.call(
+                "UpdateTable",
+                TableName=table.name,
+                BillingMode="PROVISIONED",
+                ProvisionedThroughput=own,
+                **({"GlobalSecondaryIndexUpdates": indexes} if indexes else {}),
+            )
+
+    # Calls.
+
+    def _calls(self, server: DynamoDB) -> dict[str, list[Call]]:
+        """By pattern, calls with values from all over the data."""
+        statements = Statements(SchemaLookup(self.volumes.inventory))
+        planner = ReadPlanner(self.design, self.volumes.inventory)
+        draw = Draw(self.staging, self.volumes.inventory)
+        accesses: dict[str, list[Access]] = {}
+        for access in self.design.access:
+            accesses.setdefault(access.pattern, []).append(access)
+        found: dict[str, list[Call]] = {}
+        for pattern in self.patterns:
+            own = accesses.get(pattern.name, [])
+            writes = [one for one in own if one.request not in (*READS, "TTL", "none")]
+            if writes:
+                found[pattern.name] = list(self._writes(server, writes))
+            elif own and own[0].request in READS:
+                try:
+                    question = statements.of(pattern)
+                    assert isinstance(question, Question)
+                    found[pattern.name] = list(self._reads(server, planner, draw, question, own))
+                except (NotExact, NotServed, Refused):
+                    continue
+        return {name: calls for name, calls in found.items() if calls}
+
+    def _reads(
+        self,
+        server: DynamoDB,
+        planner: ReadPlanner,
+        draw: Draw,
+        question: Question,
+        accesses: Sequence[Access],
+    ) -> Iterator[Call]:
+        answering = Answering(
+            server, self.volumes.inventory, self.design, planner, question, accesses
+        )
+        for one in draw.usual(question, planner.finest(question), ROWS_DRAWN):
+            yield lambda values=one.values: _ignore(answering.rows(values))  # type: ignore[misc]
+
+    def _writes(self, server: DynamoDB, accesses: Sequence[Access]) -> Iterator[Call]:
+        """Items of rows that are there are put again, as large as they are: a delete costs that."""
+        (first, *_) = accesses
+        homes = [
+            (home, entity)
+            for access in accesses
+            if (home := self.design.table(access.table)) is not None
+            and (entity := home.entity(access.entity)) is not None
+        ]
+        homes += [one for access in accesses for one in written_with(self.design, access)]
+        is_together = first.request == "TransactWriteItems" or bool(first.transaction)
+        for row in self.staging.spread(homes[0][1].source if homes else "", ROWS_DRAWN):
+            puts = []
+            for home, entity in homes:
+                try:
+                    item = self.maker.item(entity, row)
+                except NotEncodable:
+                    continue
+                if item is not None and is_taken(home, item):
+                    puts.append({"TableName": home.name, "Item": item})
+            if puts:
+                yield lambda puts=puts: _put(server, puts, is_together)  # type: ignore[misc]
+
+    # Runs.
+
+    def _run(
+        self,
+        run: Run,
+        server: DynamoDB,
+        clocked: ClockedServer,
+        calls: dict[str, list[Call]],
+        loaded: int,
+    ) -> Check:
+        rates = {name: run.rates[name] for name in calls}
+        total = sum(rates.values())
+        share = min(self.calls_max / (total * run.seconds), 1.0) if total else 1.0
+        self._provision(server, share)
+        clocked.advance(run.idle_seconds)
+        tally = Tally()
+        due = {one: self.chance.random() for one in rates}
+        for _ in range(run.seconds):
+            clocked.advance(1)
+            for pattern, rate in rates.items():
+                due[pattern] += rate * share
+                while due[pattern] >= 1:
+                    due[pattern] -= 1
+                    self._call(pattern, server, self.chance.choice(calls[pattern]), tally)
+        return _outcome(run, tally, share, loaded, len(calls))
+
+    def _call(self, pattern: str, server: DynamoDB, call: Call, tally: Tally) -> None:
+        before = server.calls
+        try:
+            call()
+        except ClientError as error:
+            if not _is_throttled(error):
+                raise
+            tally.throttled[pattern] += 1
+            if HOT in str(error.body):
+                tally.hot[pattern] += 1
+        except (NotEncodable, Refused):
+            pass
+        sent = server.calls - before
+        tally.calls += 1
+        tally.requests += sent
+        tally.requests_max = max(tally.requests_max, sent)
+
+
+def _peak(pattern: AccessPattern) -> float:
+    """The peak that a pattern states; else so many times its rate."""
+    return pattern.peak_per_second or pattern.calls_per_second * PEAK_TIMES
+
+
+def _outcome(run: Run, tally: Tally, share: float, loaded: int, patterns: int) -> Check:
+    if not tally.calls:
+        return Check(name=run.name, outcome="not done", detail="no pattern is called so often.")
+    lost = sum(tally.throttled.values())
+    detail = (
+        f"{run.seconds} seconds on the server's own clock, capacity enforced and provisioned for"
+        f" {TARGET:.0%} use, {loaded:,} items: {tally.calls:,} calls of {patterns} patterns,"
+        f" {lost:,} throttled"
+    )
+    if lost:
+        detail += f" ({_worst(tally.throttled)})"
+    if tally.hot:
+        detail += f"; hot partitions: {_worst(tally.hot)}"
+    each = tally.requests / tally.calls
+    detail += f"; {each:.2f} requests for a call on average, at most {tally.requests_max}"
+    if round(1 / share) > 1:
+        detail += (
+            f"; one call of {1 / share:,.0f} was sent, against as small a part of the units: no"
+            " single partition was tried to its limit"
+        )
+    return Check(name=run.name, outcome="failed" if lost else "passed", detail=f"{detail}.")
+
+
+def _worst(counts: Counter[str]) -> str:
+    return ", ".join(f"{name!r} {count:,}" for name, count in counts.most_common(3))
+
+
+def _is_throttled(error: ClientError) -> bool:
+    reasons = error.body.get("CancellationReasons", [])
+    codes = {error.code, *(one.get("Code") for one in reasons if isinstance(one, dict))}
+    return bool(codes & {*THROTTLED, "ThrottlingError", "ProvisionedThroughputExceeded"})
+
+
+def _is_provisioned(
+    table: dict[str, Any], own: dict[str, int], indexes: list[dict[str, Any]]
+) -> bool:
+    """Whether nothing would change, which the service refuses."""
+    if table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST":
+        return False
+    wanted = {one["Update"]["IndexName"]: one["Update"]["ProvisionedThroughput"] for one in indexes}
+    found = {
+        one["IndexName"]: one["ProvisionedThroughput"]
+        for one in table.get("GlobalSecondaryIndexes", [])
+    }
+    pairs = [(own, table["ProvisionedThroughput"])]
+    pairs += [(units, found[name]) for name, units in wanted.items()]
+    return all(have.get(unit) == amount for want, have in pairs for unit, amount in want.items())
+
+
+def _whole(amount: float) -> int:
+    return max(math.ceil(round(amount / TARGET, 9)), 1)
+
+
+def _put(server: DynamoDB, puts: list[dict[str, Any]], is_together: bool) -> None:
+    if is_together:
+        server.call("TransactWriteItems", TransactItems=[{"Put": put} for put in puts])
+        return
+    for put in puts:
+        server.call("PutItem", **put)
+
+
+def _ignore(rows: object) -> None:
+    """What was read is not looked at here."""

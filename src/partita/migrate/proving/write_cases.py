@@ -1,0 +1,142 @@
+"""Parameter sets for writes: rows that are new, rows that are there, rows that go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from partita.database.item.values import AttributeValue, Item
+from partita.migrate.designing.requests.writes import WritePlanner
+from partita.migrate.proving.comparing import plain
+from partita.migrate.proving.parameters import Draw, ParameterSet, moved
+from partita.migrate.proving.staging import Staging
+from partita.migrate.statements.question import Insertion, Modification, Parameter
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Inventory, Table
+
+SETS_MAX = 6
+
+
+class WriteCases:
+    """For the statements on one staged copy."""
+
+    def __init__(self, staging: Staging, inventory: Inventory, planner: WritePlanner) -> None:
+        self.staging = staging
+        self.inventory = inventory
+        self.planner = planner
+
+    def of(self, statement: Insertion | Modification) -> list[ParameterSet]:
+        table = self.inventory.table(statement.table)
+        if table is None:
+            return []
+        if isinstance(statement, Insertion):
+            return list(self._insertions(statement, table))[:SETS_MAX]
+        return list(self._modifications(statement, table))[:SETS_MAX]
+
+    def _insertions(self, statement: Insertion, table: Table) -> Iterator[ParameterSet]:
+        rows = self.staging.spread(table.name, 3)
+        for number, row in enumerate(rows[:3], 1):
+            values: dict[str, AttributeValue | None] = {}
+            for ref, value in zip(statement.columns, statement.values, strict=True):
+                if isinstance(value, Parameter):
+                    values[value.name] = self._new_value(table, ref, row, number)
+            yield ParameterSet("a new row", values)
+        if rows:
+            values = {}
+            for ref, value in zip(statement.columns, statement.values, strict=True):
+                if isinstance(value, Parameter):
+                    values[value.name] = rows[0].get(ref.column)
+            if statement.on_conflict:
+                self._with_other_values(statement, values, rows[-1])
+            yield ParameterSet("a row that is there already", values)
+
+    def _with_other_values(
+        self, statement: Insertion, values: dict[str, AttributeValue | None], other: Item
+    ) -> None:
+        """What is not a part of a key comes from another row, so that something changes."""
+        table = self.inventory.table(statement.table)
+        assert table is not None
+        keys = {name for columns in _unique(table) for name in columns}
+        for ref, value in zip(statement.columns, statement.values, strict=True):
+            if isinstance(value, Parameter) and ref.column not in keys:
+                values[value.name] = other.get(ref.column)
+
+    def _new_value(self, table: Table, ref: Ref, row: Item, number: int) -> AttributeValue | None:
+        """Keys are new, references lead to rows that are there, the rest is as it was."""
+        column = self.planner.reads.column(ref)
+        held = row.get(ref.column)
+        refers = [key for key in table.foreign_keys if ref.column in key.columns]
+        is_key = any(ref.column in columns for columns in _unique(table))
+        if not is_key:
+            return held
+        if refers:
+            return self._other_reference(table, ref, row, number)
+        if held is None or column is None:
+            return held
+        if "N" in held:
+            values = [one[ref.column] for one in self.staging.rows(table.name) if ref.column in one]
+            most = max(Decimal(value["N"]) for value in values if "N" in value)
+            return {"N": format(most + number, "f")}
+        if "S" in held and column.kind in ("string", "other"):
+            kept = str(held["S"])[: (column.length_max or 60) - 4]
+            return {"S": f"{kept}~{number}"}
+        if "S" in held and column.kind in ("date", "datetime"):
+            return moved(held, number)
+        if "S" in held and column.kind == "uuid":
+            return {"S": f"00000000-0000-4000-8000-{number:012}"}
+        return held
+
+    def _other_reference(
+        self, table: Table, ref: Ref, row: Item, number: int
+    ) -> AttributeValue | None:
+        """Of a key that is made of references: a pair that is not there yet."""
+        key = next(one for one in table.foreign_keys if ref.column in one.columns)
+        position = key.columns.index(ref.column)
+        target = key.referenced_columns[position]
+        if ref.column != table.primary_key[-1] if table.primary_key else True:
+            return row.get(ref.column)
+        others = {column: row.get(column) for column in table.primary_key[:-1]}
+        taken = {
+            plain(one.get(ref.column))
+            for one in self.staging.rows(table.name)
+            if all(plain(one.get(name)) == plain(value) for name, value in others.items())
+        }
+        free = [
+            one[target]
+            for one in self.staging.rows(key.referenced_table)
+            if target in one and plain(one[target]) not in taken
+        ]
+        return free[min(number, len(free)) - 1] if free else row.get(ref.column)
+
+    def _modifications(self, statement: Modification, table: Table) -> Iterator[ParameterSet]:
+        draw = Draw(self.staging, self.inventory)
+        question = self.planner.rows_question(statement)
+        sets = draw.sets(question, table.name)
+        keys = {name for columns in _unique(table) for name in columns}
+        taken = [change for change in statement.changes if change.ref.column in keys]
+        for number, one in enumerate(sets[: SETS_MAX - 1 - bool(taken)], 1):
+            yield ParameterSet(one.case, self._changed(statement, table, one, number))
+        if sets and any(isinstance(change.value, Parameter) for change in taken):
+            yield ParameterSet("a value that is taken", self._changed(statement, table, sets[0], 0))
+
+    def _changed(
+        self, statement: Modification, table: Table, one: ParameterSet, number: int
+    ) -> dict[str, AttributeValue | None]:
+        """With values of other rows; where they must be unique, new ones unless `number` is 0."""
+        values = dict(one.values)
+        others = self.staging.spread(table.name, 7)
+        keys = {name for columns in _unique(table) for name in columns}
+        for place, change in enumerate(statement.changes):
+            if not isinstance(change.value, Parameter):
+                continue
+            donors = [row for row in others if change.ref.column in row]
+            donor = donors[(place + 1) % len(donors)] if donors else {}
+            value = donor.get(change.ref.column)
+            if number and change.ref.column in keys:
+                value = self._new_value(table, change.ref, donor, number)
+            values[change.value.name] = value
+        return values
+
+
+def _unique(table: Table) -> list[list[str]]:
+    return [table.primary_key, *(one.columns for one in table.indexes if one.is_unique)]

@@ -1,0 +1,105 @@
+"""Rates and peaks on the clock of a server that enforces capacity, and recovery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partita.migrate.designing.model import model
+from partita.migrate.folder import Folder
+from partita.migrate.proving.private_server import DynamoDB, clocked_server
+from partita.migrate.proving.prove import test as prove
+from partita.migrate.proving.results import Check, ProofRun
+from partita.migrate.understanding.analyze import analyze
+from partita.migrate.understanding.plan import plan
+
+from .conftest import sqlite_database
+from .test_prove import WIDE
+
+COUNTERS = """
+CREATE TABLE counters (id INTEGER PRIMARY KEY, hits INTEGER NOT NULL, note TEXT);
+INSERT INTO counters VALUES (1, 0, printf('%.3500c', 'x'));
+"""
+COUNT = "UPDATE counters SET hits = hits + 1 WHERE id = ?"
+
+
+def proven(path: Path, endpoint: str, rate: str, calls: int, later: str = "") -> ProofRun:
+    """`later`: the rate that is stated when the design is made already."""
+    url = sqlite_database(path / "counters.db", COUNTERS)
+    settings = f'[source]\nurl = "{url}"\n\n[test]\nload_calls = {calls}\nrecovery = true\n'
+    (path / "migration.toml").write_text(settings)
+    patterns = (
+        f'[[pattern]]\nname = "count"\nsql = "{COUNT}"\n{rate}\n'
+        '[[pattern]]\nname = "look"\nsql = "SELECT hits FROM counters WHERE id = ?"\nrate = "2/s"\n'
+    )
+    (path / "patterns.toml").write_text(patterns)
+    folder = Folder.open(path)
+    plan(folder)
+    analyze(folder)
+    model(folder)
+    (path / "patterns.toml").write_text(patterns.replace(rate, later or rate))
+    return prove(folder, name=WIDE, endpoint=endpoint)
+
+
+def check(run: ProofRun, name: str) -> Check:
+    return next(one for one in run.non_functional if one.name.startswith(name))
+
+
+def test_what_the_design_provisions_bears_the_stated_rates_and_a_peak(
+    tmp_path: Path, endpoint: str
+) -> None:
+    run = proven(tmp_path, endpoint, 'rate = "4/s"', 240)
+    assert {one.outcome for one in run.non_functional} == {"passed"}
+    usual = check(run, "stated rates")
+    assert "240 calls of 2 patterns, 0 throttled; 1.00 requests for a call" in usual.detail
+    assert [(one.name, one.outcome) for one in run.recovery] == [
+        ("back up, lose, restore", "passed"),
+        ("spoil, restore to a moment before", "passed"),
+    ]
+    assert "1 items of counters came back of 1, 0 missing and 0 others" in run.recovery[0].detail
+
+
+def test_one_record_that_gets_more_than_a_partition_gives_is_a_hot_partition(
+    tmp_path: Path, endpoint: str
+) -> None:
+    run = proven(tmp_path, endpoint, 'rate = "4/s"', 820, 'rate = "400/s"')
+    usual = check(run, "stated rates")
+    assert usual.outcome == "failed"
+    assert "hot partitions: 'count'" in usual.detail
+
+
+def test_a_stated_peak_that_saved_units_do_not_bear_is_throttled(
+    tmp_path: Path, endpoint: str
+) -> None:
+    run = proven(tmp_path, endpoint, 'rate = "1/s"\npeak = "20x"', 500)
+    assert check(run, "stated rates").outcome == "passed"
+    peak = check(run, "a peak for a minute")
+    assert peak.outcome == "failed"
+    assert "'count'" in peak.detail
+
+
+def test_the_time_of_a_clocked_server_passes_only_when_it_is_moved() -> None:
+    with clocked_server() as clocked:
+        server = DynamoDB(clocked.endpoint, is_retrying=False)
+        try:
+            server.call(
+                "CreateTable",
+                TableName="clock",
+                KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
+            first = server.call("DescribeTable", TableName="clock")["Table"]["CreationDateTime"]
+            clocked.advance(3600)
+            server.call(
+                "CreateTable",
+                TableName="later",
+                KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
+            later = server.call("DescribeTable", TableName="later")["Table"]["CreationDateTime"]
+            assert later - first == pytest.approx(3600)
+        finally:
+            server.close()

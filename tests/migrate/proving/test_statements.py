@@ -1,0 +1,211 @@
+"""Alternatives, texts in lower case, upserts and references: proven, and refuted if wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import READS, Access, Design
+from partita.migrate.model.files import read_design, to_toml
+from partita.migrate.proving.prove import test as prove
+from partita.migrate.proving.results import ProofRun
+from partita.migrate.understanding.sources.address import PASSWORD_ENV
+
+from ..servers import PASSWORD, DatabaseServer
+from .conftest import designed, sqlite_database
+from .invented import INVENTED
+from .test_prove import SINGLE, WIDE, verdicts, with_attributes
+
+ACCOUNTS = """
+CREATE TABLE teams (id INTEGER PRIMARY KEY, title TEXT NOT NULL);
+CREATE TABLE users (
+    id INTEGER PRIMARY KEY, email TEXT NOT NULL, nick TEXT UNIQUE, boss INTEGER, points INTEGER
+    NOT NULL DEFAULT 0, team_id INTEGER NOT NULL REFERENCES teams (id)
+);
+INSERT INTO teams VALUES (1, 'Blue'), (2, 'Red');
+INSERT INTO users VALUES
+    (1, 'Ann@x.org', 'ann', NULL, 3, 1), (2, 'ann@X.org', 'Bob', 1, 9, 1),
+    (3, 'ÄNN@x.org', NULL, 1, 10, 2), (4, 'cy@x.org', 'cy', 2, 10, 2),
+    (5, 'd#@x.org', 'd', 2, 1, 1);
+"""
+PATTERNS = {
+    "by mail in lower case": "SELECT id FROM users WHERE lower(email) = lower(?)",
+    "by nick in upper case": "SELECT id, nick FROM users WHERE upper(nick) = ?",
+    "under or oneself": "SELECT id, points FROM users WHERE boss = ? OR id = ? ORDER BY points, id",
+    "best of two": "SELECT id FROM users WHERE boss = ? OR team_id = ? ORDER BY points DESC "
+    "LIMIT 2",
+    "none or of a boss": "SELECT id FROM users WHERE (boss IS NULL OR boss = ?) AND team_id = ?",
+    "with the team": "SELECT u.id, t.title FROM users u JOIN teams t ON t.id = u.team_id "
+    "WHERE u.id = ?",
+    "team": "SELECT title FROM teams WHERE id = ?",
+    "users of a team": "SELECT id FROM users WHERE team_id = ?",
+    "score": "INSERT INTO users (id, email, nick, points, team_id) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (id) DO UPDATE SET points = users.points + excluded.points, "
+    "email = excluded.email",
+    "join once": "INSERT INTO users (id, email, nick, team_id) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING",
+    "rename": "UPDATE users SET nick = ? WHERE id = ?",
+    "retitle": "UPDATE teams SET title = ? WHERE id = ?",
+}
+
+
+@pytest.fixture(scope="module")
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    path = tmp_path_factory.mktemp("accounts")
+    return designed(path / "folder", sqlite_database(path / "source.db", ACCOUNTS), PATTERNS)
+
+
+@pytest.mark.parametrize("name", [WIDE, SINGLE])
+def test_they_are_proven_in_both_designs(accounts: Folder, endpoint: str, name: str) -> None:
+    run = prove(accounts, name=name, endpoint=endpoint)
+    assert [(one.pattern, one.differences) for one in run.functional if one.differences] == []
+    assert {one.pattern: one.why for one in run.functional if one.verdict != "proven"} == {}
+    (merged,) = [one for one in run.functional if one.pattern == "best of two"]
+    assert any(case.startswith("alternatives of several rows") for case in merged.cases)
+    assert merged.rows > 0
+
+
+def test_a_lowered_text_has_a_key_of_its_own_beside_the_column(accounts: Folder) -> None:
+    design = read_design(accounts, SINGLE)
+    (said,) = [one for one in design.techniques if "by mail in lower case" in one.patterns]
+    assert said.name == "folded key"
+    templates = [one.template or "" for _, entity in design.entities() for one in entity.attributes]
+    assert any("{email:lower_ascii}" in template for template in templates)
+
+
+def mutated(folder: Folder, endpoint: str, design: Design) -> ProofRun:
+    folder.write_text("mutated.toml", to_toml(design))
+    return prove(folder, name="mutated.toml", endpoint=endpoint)
+
+
+def without(design: Design, is_dropped: Callable[[Access], bool]) -> Design:
+    return replace(design, access=[one for one in design.access if not is_dropped(one)])
+
+
+def test_a_key_that_holds_the_text_as_it_is_finds_no_other_case(
+    accounts: Folder, endpoint: str
+) -> None:
+    def plain(one: object) -> object:
+        text = getattr(one, "template", None)
+        return replace(one, template=text.replace(":lower_ascii", "")) if text else one  # type: ignore[type-var]
+
+    design = with_attributes(read_design(accounts, SINGLE), "users", plain)  # type: ignore[arg-type]
+    run = mutated(accounts, endpoint, design)
+    assert verdicts(run)["by mail in lower case"] == "differs"
+
+
+def test_an_alternative_that_nothing_asks_for_is_not_called_served(
+    accounts: Folder, endpoint: str
+) -> None:
+    design = without(read_design(accounts, SINGLE), lambda one: one.alternative == 2)
+    run = mutated(accounts, endpoint, design)
+    assert verdicts(run)["under or oneself"] == "unproven"
+
+
+def test_a_write_is_proven_by_the_requests_of_the_model_alone(
+    accounts: Folder, endpoint: str
+) -> None:
+    """Guards that are not written, copies that are not found, and a wrong key are refuted."""
+    design = read_design(accounts, WIDE)
+
+    def alone(one: Access) -> Access:
+        is_guarded = one.request == "TransactWriteItems" and one.pattern == "rename"
+        return replace(one, request="UpdateItem") if is_guarded else one
+
+    changed = replace(design, access=[alone(one) for one in design.access])
+    assert changed != design
+    assert verdicts(mutated(accounts, endpoint, changed))["rename"] == "differs"
+    found = without(design, lambda one: one.pattern == "retitle" and one.request in READS)
+    if found != design:
+        assert verdicts(mutated(accounts, endpoint, found))["retitle"] == "differs"
+    unfound = without(design, lambda one: one.pattern == "score" and one.request in READS)
+    wrong = replace(
+        unfound,
+        access=[
+            replace(one, key=[replace(key, value="{points}") for key in one.key])
+            if one.pattern == "score"
+            else one
+            for one in unfound.access
+        ],
+    )
+    assert verdicts(mutated(accounts, endpoint, wrong))["score"] == "differs"
+
+
+# References, where the source keeps them.
+
+OWNERS = """
+CREATE TABLE owner (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL);
+CREATE TABLE dog (
+    id INT PRIMARY KEY, owner_id INT NOT NULL, FOREIGN KEY (owner_id) REFERENCES owner (id)
+);
+INSERT INTO owner VALUES (1, 'a'), (2, 'b'), (3, 'c');
+INSERT INTO dog VALUES (1, 1), (2, 1), (3, 2);
+"""
+OWNER_PATTERNS = {
+    "dogs of an owner": "SELECT id FROM dog WHERE owner_id = ?",
+    "dog": "SELECT owner_id FROM dog WHERE id = ?",
+    "drop an owner": "DELETE FROM owner WHERE id = ?",
+}
+
+
+def test_a_row_that_others_refer_to_is_not_deleted(
+    server: DatabaseServer, tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
+    folder = designed(tmp_path / "folder", server.create("owners", OWNERS), OWNER_PATTERNS)
+    design = read_design(folder, WIDE)
+    forbids = [one for one in design.access if one.forbids]
+    assert [(one.pattern, one.entity) for one in forbids] == [("drop an owner", "dog")]
+    assert verdicts(prove(folder, name=WIDE, endpoint=endpoint))["drop an owner"] == "proven"
+    other = replace(forbids[0], key=[replace(one, value="-1") for one in forbids[0].key])
+    blind = replace(design, access=[other if one == forbids[0] else one for one in design.access])
+    run = mutated(folder, endpoint, blind)
+    assert verdicts(run)["drop an owner"] == "differs"
+    (found,) = [one for one in run.functional if one.pattern == "drop an owner"]
+    assert any("and the requests did" in one.what for one in found.differences)
+
+
+# Databases that no design was made for.
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("warehouse", SINGLE),
+        *(
+            pytest.param(name, file, marks=pytest.mark.soak)
+            for name, file in (
+                ("warehouse", WIDE),
+                *((name, file) for name in ("hospital", "festival") for file in (WIDE, SINGLE)),
+            )
+        ),
+    ],
+)
+def test_what_was_invented_is_proven_or_honestly_unserved(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    endpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    file: str,
+) -> None:
+    monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
+    one = INVENTED[name]
+    if one.dialect == "sqlite":
+        url = sqlite_database(tmp_path / "source.db", one.script())
+    else:
+        server: DatabaseServer = request.getfixturevalue(one.dialect)
+        url = server.create(f"{name}_{'wide' if file == WIDE else 'single'}", one.script())
+    folder = designed(tmp_path / "folder", url, one.patterns)
+    run = prove(folder, name=file, endpoint=endpoint, is_all=True)
+    assert [(one.pattern, one.differences) for one in run.functional if one.differences] == []
+    unserved = {one.pattern: one.why for one in run.functional if one.verdict != "proven"}
+    assert unserved.keys() == one.unserved.keys()
+    for pattern, word in one.unserved.items():
+        assert word in unserved[pattern]
+    assert run.keys == []
+    assert [one.table for one in run.way_back if not one.is_exact] == []
