@@ -40,6 +40,14 @@ def template_fields(template: str) -> tuple[TemplateField, ...]:
     return tuple(TemplateField(match[1], match[2] or "") for match in _FIELD.finditer(template))
 
 
+@lru_cache(PARSED_MAX)
+def template_parts(template: str) -> tuple[tuple[str, ...], tuple[TemplateField, ...]]:
+    """The texts around the fields of a template, and the fields: one text more than fields."""
+    ends = [0, *(place for match in _FIELD.finditer(template) for place in match.span()), None]
+    texts = tuple(template[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
+    return texts, template_fields(template)
+
+
 def filled(template: str, value: Callable[[TemplateField], str]) -> str:
     """A template with a text for each of its fields."""
     return _FIELD.sub(lambda match: value(TemplateField(match[1], match[2] or "")), template)

@@ -103,7 +103,7 @@ class MariaDBLog(ChangeLog):
                 )
 
     @contextmanager
-    def sessions(self) -> Iterator[OpenSession]:
+    def sessions(self, shared: str = "") -> Iterator[OpenSession]:
         yield self._session
 
     @contextmanager
