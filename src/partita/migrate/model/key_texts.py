@@ -36,6 +36,8 @@ class NotEncodable(PartitaError):
 
 def _without_accents(text: str) -> str:
     """As MySQL's collations compare: capitals without marks, blanks at the end do not count."""
+    if text.isascii():
+        return text.upper().rstrip(" ")
     parts = unicodedata.normalize("NFD", text)
     plain = "".join(part for part in parts if not unicodedata.combining(part))
     return unicodedata.normalize("NFC", plain.upper()).rstrip(" ")

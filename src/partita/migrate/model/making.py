@@ -180,6 +180,8 @@ class ItemMaker:
         joins = [parse_join(text) for text in way]
         known = [join for join in joins if join is not None]
         source = entity.source
+        if len(joins) == len(known) == 1:
+            return self._joined_once(source, known[0], way)
 
         def chained(row: Item, chains: Chains) -> list[Chain]:
             found = chains.get(way)
@@ -193,6 +195,25 @@ class ItemMaker:
                         for other in self._matching(chain, join)
                     ]
                 chains[way] = found
+            return found
+
+        return chained
+
+    def _joined_once(
+        self, source: str, join: Join, way: tuple[str, ...]
+    ) -> Callable[[Item, Chains], list[Chain]]:
+        """The usual way: one foreign key of the row."""
+        before, after = [ref.column for ref in join.before], [ref.column for ref in join.after]
+        is_own, table = all(ref.table == source for ref in join.before), join.after[0].table
+
+        def chained(row: Item, chains: Chains) -> list[Chain]:
+            found = chains.get(way)
+            if found is None:
+                found = chains[way] = []
+                if is_own and all(name in row for name in before):
+                    values = [row[name] for name in before]
+                    for other in self.rows.matching(table, after, values):
+                        found.append({source: row, table: other})
             return found
 
         return chained

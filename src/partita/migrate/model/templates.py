@@ -32,6 +32,7 @@ class TemplateField(NamedTuple):
 
 
 _BEFORE_AMPERSAND = re.compile(r"[\x00-\x25]")
+_ESCAPES = {chr(code): f"%{code:02X}" for code in range(0x26)}
 _FIELD = re.compile(rf'\{{((?:{QUOTED}|[^{{}}:"])+)(?::([^{{}}]*))?\}}')
 
 
@@ -56,7 +57,11 @@ def filled(template: str, value: Callable[[TemplateField], str]) -> str:
 def escaped(text: str) -> str:
     """A value inside a template: it holds no separator, other values give other texts, and they
     sort as before: % comes after the separator and before all that is not escaped."""
-    return _BEFORE_AMPERSAND.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return _BEFORE_AMPERSAND.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return _ESCAPES[match[0]]
 
 
 def template_text(template: str, mark: str = "") -> str:

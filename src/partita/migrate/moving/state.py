@@ -61,6 +61,9 @@ class Lookup(NamedTuple):
     """The column of the store that has their text; empty when there is none."""
 
     def text(self, values: Sequence[AttributeValue]) -> str:
+        if self.folds == ("",):
+            for held in values[0].values():
+                return str(held)
         pairs = zip(values, self.folds, strict=True)
         plain = [folded(value, fold) if fold else value for value, fold in pairs]
         return "\0".join(str(held) for value in plain for held in value.values())

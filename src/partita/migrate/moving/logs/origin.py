@@ -15,7 +15,7 @@ from partita.migrate.proving.column_values import column_value
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
 from partita.migrate.understanding.sources import Source, connect
 from partita.migrate.understanding.sources.address import Address
-from partita.migrate.understanding.sources.reading import Reading, readings
+from partita.migrate.understanding.sources.reading import Convert, Reading, readings
 
 STATEMENT_SECONDS_MAX = 86_400
 """Reading a whole table takes as long as it takes."""
@@ -40,7 +40,7 @@ class Origin:
             self.address: Address = source.address
             self.family = "mysql" if source.dialect == "mariadb" else source.dialect
             self.readings = {table.name: _whole_readings(source, table) for table in self.tables}
-        self._converters = {
+        self._converters: dict[str, list[tuple[str, Convert]]] = {
             name: [(one.column.name, one.convert or _unread) for one in asked]
             for name, asked in self.readings.items()
         }
@@ -70,6 +70,10 @@ class Origin:
         with self.connect() as source:
             alone = replace(table, columns=[replace(column, name="v")])
             return readings(source, alone, {"v"})[0].sql
+
+    def converters(self, table: str) -> dict[str, Convert]:
+        """By column, what makes an attribute value of what the driver returns."""
+        return dict(self._converters[table])
 
     def row(self, table: str, values: dict[str, Any]) -> Item:
         """Attribute values of what the driver would have returned, without NULLs."""
