@@ -317,6 +317,26 @@ _write_units = click.option(
     help="Note where the log is, for `follow`; SQLite gets triggers that write one. Default: yes,"
     " except for SQLite.",
 )
+@click.option(
+    "--where",
+    nargs=2,
+    multiple=True,
+    metavar="TABLE CONDITION",
+    help="Move only those rows of a table, such as --where orders \"placed >= '2024-01-01'\".",
+)
+@click.option(
+    "--through",
+    type=click.Choice(["s3"]),
+    help="Write files for ImportTable, in place of items into tables.",
+)
+@click.option(
+    "--files",
+    default="move/files",
+    show_default=True,
+    metavar="PLACE",
+    help="Where those files go: a folder, or s3://bucket/prefix.",
+)
+@click.option("--replay", is_flag=True, help="Try rejected rows again, after they were corrected.")
 @_write_units
 def load(
     path: Path,
@@ -326,12 +346,16 @@ def load(
     dry_run: bool,
     name: str,
     is_followed: bool | None,
+    where: tuple[tuple[str, str], ...],
+    through: str | None,
+    files: str,
+    replay: bool,
     write_units: float | None,
 ) -> None:
     """Every row of the source, as items of the target.
 
-    Goes on where it was stopped. Rows that make no item are in move/rejects.jsonl, with the reason;
-    exits with 1 when there are any. Writes load.json.
+    Goes on where it was stopped. Rows that make no item are in move/rejects.jsonl, with the reason
+    and how to replay them; exits with 1 when there are any. Writes load.json.
     """
     with _stage_run(path) as (folder, progress):
         from partita.migrate.moving.load import load as run
@@ -343,6 +367,9 @@ def load(
             name=name,
             region=region,
             is_followed=is_followed,
+            where=dict(where),
+            files=files if through else "",
+            is_replaying=replay,
             write_units=write_units,
             is_dry_run=dry_run,
             ask=_password_prompt(),
@@ -356,6 +383,9 @@ def load(
 @migrate.command()
 @_move
 @click.option("--once", "is_once", is_flag=True, help="Stop where the log ends now.")
+@click.option(
+    "--verify", "is_verifying", is_flag=True, help="Compare both sides meanwhile, over and over."
+)
 @_write_units
 def follow(
     path: Path,
@@ -364,11 +394,13 @@ def follow(
     region: str,
     dry_run: bool,
     is_once: bool,
+    is_verifying: bool,
     write_units: float | None,
 ) -> None:
     """Every change that was committed since the load, until interrupted.
 
-    Goes on where it was stopped. A change of the schema ends it with a sentence.
+    Goes on where it was stopped. A change of the schema ends it with a sentence. With --verify it
+    exits with 1 when something differed.
     """
     with _stage_run(path) as (folder, progress):
         from partita.migrate.moving.follow import follow as run
@@ -379,12 +411,15 @@ def follow(
             endpoint,
             region=region,
             is_once=is_once,
+            is_verifying=is_verifying,
             write_units=write_units,
             is_dry_run=dry_run,
             ask=_password_prompt(),
             progress=progress,
         )
     _show(as_json, followed, lambda: summarize_follow(followed))
+    if followed.different:
+        sys.exit(1)
 
 
 @migrate.command()
@@ -451,15 +486,31 @@ def _stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
 def _progress_bars() -> Iterator[Progress]:
     """On a terminal; where output is kept they would only be in the way."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        ProgressColumn,
+        Task,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bars
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
 
     console = Console(stderr=True)
     bars = Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
+        Rate(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
@@ -467,12 +518,13 @@ def _progress_bars() -> Iterator[Progress]:
     tasks: dict[str, TaskID] = {}
 
     def show(description: str, done: int, total: int) -> None:
+        name = description.partition(",")[0]
         # Not before: bars that are drawn again and again wipe out the prompt for a password.
         if not tasks:
             bars.start()
-        if description not in tasks:
-            tasks[description] = bars.add_task(description, total=total)
-        bars.update(tasks[description], completed=done, total=total)
+        if name not in tasks:
+            tasks[name] = bars.add_task(description, total=total or None)
+        bars.update(tasks[name], description=description, completed=done, total=total or None)
 
     try:
         yield show

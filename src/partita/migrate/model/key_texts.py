@@ -14,10 +14,12 @@ from base64 import b64decode
 from collections.abc import Callable
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import lru_cache
 
 from partita.database.item.values import AttributeValue
 from partita.errors import PartitaError
 from partita.migrate.model.templates import NULL_IN_TEMPLATE, escaped
+from partita.migrate.understanding.schema.column_refs import PARSED_MAX
 
 _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
@@ -26,6 +28,9 @@ HIGHEST = "\U0010ffff"
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _ASCII_UPPER = {lower: upper for upper, lower in _ASCII_LOWER.items()}
 
+Written = Callable[[AttributeValue | None], str]
+"""What a value becomes inside a key."""
+
 
 class NotEncodable(PartitaError):
     """A value that a key cannot hold."""
@@ -33,6 +38,8 @@ class NotEncodable(PartitaError):
 
 def _without_accents(text: str) -> str:
     """As MySQL's collations compare: capitals without marks, blanks at the end do not count."""
+    if text.isascii():
+        return text.upper().rstrip(" ")
     parts = unicodedata.normalize("NFD", text)
     plain = "".join(part for part in parts if not unicodedata.combining(part))
     return unicodedata.normalize("NFC", plain.upper()).rstrip(" ")
@@ -72,20 +79,40 @@ def is_order_preserving(part_format: str, value_type: str) -> bool:
 
 def field_text(part_format: str, value: AttributeValue | None) -> str:
     """What a field becomes inside a key; NotEncodable when the format does not hold the value."""
-    if value is None:
-        return NULL_IN_TEMPLATE
-    text = plain_text(value)
+    return field_writer(part_format)(value)
+
+
+@lru_cache(PARSED_MAX)
+def field_writer(part_format: str) -> Written:
+    """`field_text` of one format."""
+    write = _writer(part_format)
+    return lambda value: NULL_IN_TEMPLATE if value is None else write(value)
+
+
+def _writer(part_format: str) -> Callable[[AttributeValue], str]:
     if part_format in _TEXTS:
-        return escaped(_TEXTS[part_format](text))
+        change = _TEXTS[part_format]
+        return lambda value: escaped(change(plain_text(value)))
     fixed = _FIXED_POINT.fullmatch(part_format)
     if fixed is not None:
-        return _fixed_point(text, int(fixed[1]), int(fixed[2])) if "N" in value else escaped(text)
+        whole, fraction = int(fixed[1]), int(fixed[2])
+        return lambda value: (
+            _fixed_point(value["N"], whole, fraction)
+            if "N" in value
+            else escaped(plain_text(value))
+        )
     if part_format.startswith("0"):
-        return text.zfill(int(part_format))
+        digits = int(part_format)
+        return lambda value: plain_text(value).zfill(digits)
     if part_format:
-        moment = moment_of(text)
-        return escaped(moment.strftime(part_format) if moment else text)
-    return escaped(text)
+        return lambda value: _part_of_date(part_format, plain_text(value))
+    # Numbers hold nothing that is escaped.
+    return lambda value: value["N"] if "N" in value else escaped(plain_text(value))
+
+
+def _part_of_date(part_format: str, text: str) -> str:
+    moment = moment_of(text)
+    return escaped(moment.strftime(part_format) if moment else text)
 
 
 def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str | None:
@@ -121,6 +148,8 @@ def plain_text(value: AttributeValue) -> str:
 
 def _fixed_point(text: str, whole: int, fraction: int) -> str:
     """A sign before negatives, whose digits count backwards, and as many digits for all."""
+    if len(text) <= whole and text.isdecimal() and text.isascii():
+        return text.zfill(whole) + ("." + "0" * fraction if fraction else "")
     number = Decimal(text)
     digits = f"{abs(number):.{fraction}f}".zfill(whole + (fraction + 1 if fraction else 0))
     is_longer = len(digits) > whole + (fraction + 1 if fraction else 0)

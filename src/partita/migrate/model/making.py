@@ -1,30 +1,31 @@
 """Rows become items, and items become rows again: the one function that every stage uses.
 
 A row is what `attribute_value` made of its columns, by name, without those that are NULL. What an
-item takes from rows of other tables is found by `Rows.matching`.
+item takes from rows of other tables is found by `Rows.matching`. What the design says of an
+attribute is read once and becomes a function of a row: items are made by the million.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, timedelta
 from decimal import Decimal
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.design import Attribute, Entity
-from partita.migrate.model.key_texts import field_text, moment_of, plain_text
+from partita.migrate.model.key_texts import Written, field_writer, moment_of, plain_text
 from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.templates import (
     PATH,
     ROOT,
     SEPARATOR,
     SHARD,
-    TemplateField,
     escaped,
     filled,
     template_fields,
+    template_parts,
 )
 from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join, qualified
 
@@ -32,6 +33,10 @@ SETS = ("SS", "NS", "BS")
 
 Chain = dict[str, Item]
 """Rows that foreign keys lead to one after the other, by table; of one met twice, the last."""
+Chains = dict[tuple[str, ...], list[Chain]]
+"""Of one row, by the foreign keys that were followed: attributes of an item share them."""
+Make = Callable[[Item, Chains], AttributeValue | None]
+"""The value of an attribute of a row's item."""
 
 
 class Rows(Protocol):
@@ -41,61 +46,179 @@ class Rows(Protocol):
         """The rows of a table with these values."""
 
 
+class Plan(NamedTuple):
+    """How the items of an entity are made."""
+
+    entity: Entity
+    attributes: list[tuple[str, Make, bool]]
+    """Name, value, and whether there is no item without it."""
+
+
 class ItemMaker:
     """`primary_keys`: by table; a shard is chosen by them."""
 
     def __init__(self, rows: Rows, primary_keys: Mapping[str, Sequence[str]]) -> None:
         self.rows = rows
         self.primary_keys = primary_keys
+        self._plans: dict[int, Plan] = {}
+        self._makes: dict[tuple[int, int], tuple[Entity, Attribute, Make]] = {}
+        """By identity, for the words of a design have no hash; each is kept, so that no other
+        takes its place."""
 
     def item(self, entity: Entity, row: Item) -> Item | None:
         """The item that a row becomes; None when it becomes none of this type."""
+        plan = self._plans.get(id(entity)) or self._plan(entity)
         if entity.rows == "latest" and not self._is_latest(entity, row):
             return None
-        item = {}
-        for attribute in entity.attributes:
-            value = self.value(entity, attribute, row)
+        item: Item = {}
+        chains: Chains = {}
+        for name, make, is_required in plan.attributes:
+            value = make(row, chains)
             if value is not None:
-                item[attribute.name] = value
-            elif entity.is_guard and attribute.template:
+                item[name] = value
+            elif is_required:
                 return None
         return item
 
     def value(self, entity: Entity, attribute: Attribute, row: Item) -> AttributeValue | None:
         """None when all the columns that it is made of are NULL, or its condition does not hold."""
-        condition = parse_condition(attribute.when) if attribute.when else None
-        if condition is not None and not condition.holds(row):
-            return None
-        if attribute.constant is not None:
-            return {attribute.type: attribute.constant}
-        if any(part.format in (PATH, ROOT) for part in template_fields(attribute.template or "")):
-            return {"S": self._of_tree(attribute, row)}
-        chains = self.chains(entity, attribute, row)
-        if not chains:
-            return None
-        if attribute.template is not None:
-            text = self._filled(entity, attribute, chains[0], row)
-            return {"S": text} if text is not None else None
-        if attribute.collect:
-            return _collected(attribute, chains)
-        if attribute.expires is not None:
-            return _expiry(attribute, chains[0])
-        value = _cell(chains[0], Ref.parse(attribute.column or ""))
-        return of_type(attribute.type, value) if value is not None else None
+        return self._make(entity, attribute)(row, {})
 
     def chains(self, entity: Entity, attribute: Attribute, row: Item) -> list[Chain]:
         """The row itself, and those that the foreign keys of an attribute lead to."""
-        chains: list[Chain] = [{entity.source: row}]
-        for text in attribute.through:
-            join = parse_join(text)
-            if join is None:
-                return []
-            chains = [
-                {**chain, join.after[0].table: other}
-                for chain in chains
-                for other in self._matching(chain, join)
-            ]
-        return chains
+        return self._chained(entity, attribute)(row, {})
+
+    # What a design says, read once.
+
+    def _plan(self, entity: Entity) -> Plan:
+        attributes = [
+            (one.name, self._make(entity, one), entity.is_guard and bool(one.template))
+            for one in entity.attributes
+        ]
+        self._plans[id(entity)] = Plan(entity, attributes)
+        return self._plans[id(entity)]
+
+    def _make(self, entity: Entity, attribute: Attribute) -> Make:
+        known = self._makes.get((id(entity), id(attribute)))
+        if known is None:
+            known = (entity, attribute, self._conditional(entity, attribute))
+            self._makes[id(entity), id(attribute)] = known
+        return known[2]
+
+    def _conditional(self, entity: Entity, attribute: Attribute) -> Make:
+        make = self._unconditional(entity, attribute)
+        condition = parse_condition(attribute.when) if attribute.when else None
+        if condition is None:
+            return make
+        holds = condition.holds
+        return lambda row, chains: make(row, chains) if holds(row) else None
+
+    def _unconditional(self, entity: Entity, attribute: Attribute) -> Make:
+        kind = attribute.type
+        if attribute.constant is not None:
+            constant = attribute.constant
+            return lambda row, chains: {kind: constant}
+        fields = template_fields(attribute.template or "")
+        if any(part.format in (PATH, ROOT) for part in fields):
+            return lambda row, chains: {"S": self._of_tree(attribute, row)}
+        if attribute.template is not None:
+            return self._template(entity, attribute, attribute.template)
+        if attribute.collect:
+            chained = self._chained(entity, attribute)
+            return lambda row, chains: (
+                _collected(attribute, found) if (found := chained(row, chains)) else None
+            )
+        if attribute.expires is not None:
+            (expiry,) = self._cells(entity, attribute, [Ref.parse(attribute.expires)])
+            return lambda row, chains: _expiry(attribute, expiry(row, chains))
+        (cell,) = self._cells(entity, attribute, [Ref.parse(attribute.column or "")])
+        return _as_text(cell) if kind == "S" else cell
+
+    def _cells(self, entity: Entity, attribute: Attribute, refs: Sequence[Ref]) -> list[Make]:
+        """Columns of the row, or of the first rows that the attribute's foreign keys lead to."""
+        if attribute.through:
+            chained = self._chained(entity, attribute)
+            return [_joined_cell(chained, ref) for ref in refs]
+        return [_own_cell(ref.column if ref.table == entity.source else None) for ref in refs]
+
+    def _template(self, entity: Entity, attribute: Attribute, template: str) -> Make:
+        """None when all its columns are NULL; of a guard, when one is."""
+        literals, fields = template_parts(template)
+        named = [part for part in fields if part.name != SHARD]
+        refs = [qualified(entity.source, part.name) for part in named]
+        columns = iter(self._cells(entity, attribute, refs))
+        shard = self._shard_cell(entity, attribute)
+        cells = [shard if part.name == SHARD else next(columns) for part in fields]
+        writers = [field_writer(part.format if part.name != SHARD else "") for part in fields]
+        needs_all, count, first, rest = entity.is_guard, len(named), literals[0], literals[1:]
+        if len(cells) == count == 1 and not attribute.through:
+            return _one_field(first, cells[0], writers[0], rest[0])
+        chained = self._chained(entity, attribute)
+
+        def make(row: Item, chains: Chains) -> AttributeValue | None:
+            if not chained(row, chains):
+                return None
+            values = [cell(row, chains) for cell in cells]
+            absent = values.count(None)
+            if absent and (needs_all or absent == count):
+                return None
+            text = first
+            for value, write, literal in zip(values, writers, rest, strict=True):
+                text += write(value) + literal
+            return {"S": text}
+
+        return make
+
+    def _shard_cell(self, entity: Entity, attribute: Attribute) -> Make:
+        table, shards = entity.source, attribute.shards
+        return lambda row, chains: {"N": str(self.shard(table, row, shards))}
+
+    def _chained(
+        self, entity: Entity, attribute: Attribute
+    ) -> Callable[[Item, Chains], list[Chain]]:
+        way = tuple(attribute.through)
+        joins = [parse_join(text) for text in way]
+        known = [join for join in joins if join is not None]
+        source = entity.source
+        if len(joins) == len(known) == 1:
+            return self._joined_once(source, known[0], way)
+
+        def chained(row: Item, chains: Chains) -> list[Chain]:
+            found = chains.get(way)
+            if found is None:
+                found = [{source: row}] if len(known) == len(joins) else []
+                for join in known:
+                    table = join.after[0].table
+                    found = [
+                        {**chain, table: other}
+                        for chain in found
+                        for other in self._matching(chain, join)
+                    ]
+                chains[way] = found
+            return found
+
+        return chained
+
+    def _joined_once(
+        self, source: str, join: Join, way: tuple[str, ...]
+    ) -> Callable[[Item, Chains], list[Chain]]:
+        """The usual way: one foreign key of the row."""
+        before, after = [ref.column for ref in join.before], [ref.column for ref in join.after]
+        is_own, table = all(ref.table == source for ref in join.before), join.after[0].table
+
+        def chained(row: Item, chains: Chains) -> list[Chain]:
+            found = chains.get(way)
+            if found is None:
+                found = chains[way] = []
+                if is_own and all(name in row for name in before):
+                    values = [row[name] for name in before]
+                    for other in self.rows.matching(table, after, values):
+                        found.append({source: row, table: other})
+            return found
+
+        return chained
+
+    # What needs other rows.
 
     def _is_latest(self, entity: Entity, row: Item) -> bool:
         by = Ref.parse(entity.latest_by or "").column
@@ -129,25 +252,6 @@ class ItemMaker:
             lambda part: path if part.format == PATH else "".join(keys[:1]),
         )
 
-    def _filled(self, entity: Entity, attribute: Attribute, chain: Chain, row: Item) -> str | None:
-        """None when all its columns are NULL; of a guard, when one is."""
-        template = attribute.template or ""
-        cells = [
-            _cell(chain, qualified(entity.source, part.name))
-            for part in template_fields(template)
-            if part.name != SHARD
-        ]
-        absent = [cell is None for cell in cells]
-        if cells and (all(absent) or (entity.is_guard and any(absent))):
-            return None
-
-        def text(part: TemplateField) -> str:
-            if part.name == SHARD:
-                return str(self.shard(entity.source, row, attribute.shards))
-            return field_text(part.format, _cell(chain, qualified(entity.source, part.name)))
-
-        return filled(template, text)
-
     def shard(self, table: str, row: Item, shards: int) -> int:
         names = self.primary_keys.get(table) or sorted(row)
         known = SEPARATOR.join(plain_text(row[name]) for name in names if name in row)
@@ -180,6 +284,40 @@ def _cell(chain: Chain, ref: Ref) -> AttributeValue | None:
     return chain.get(ref.table, {}).get(ref.column)
 
 
+def _own_cell(column: str | None) -> Make:
+    if column is None:
+        return lambda row, chains: None
+    return lambda row, chains: row.get(column)
+
+
+def _joined_cell(chained: Callable[[Item, Chains], list[Chain]], ref: Ref) -> Make:
+    table, column = ref
+
+    def cell(row: Item, chains: Chains) -> AttributeValue | None:
+        found = chained(row, chains)
+        return found[0].get(table, {}).get(column) if found else None
+
+    return cell
+
+
+def _as_text(cell: Make) -> Make:
+    def make(row: Item, chains: Chains) -> AttributeValue | None:
+        value = cell(row, chains)
+        return value if value is None or "N" not in value else {"S": value["N"]}
+
+    return make
+
+
+def _one_field(before: str, cell: Make, write: Written, after: str) -> Make:
+    """The usual key: a literal and one column."""
+
+    def make(row: Item, chains: Chains) -> AttributeValue | None:
+        value = cell(row, chains)
+        return None if value is None else {"S": before + write(value) + after}
+
+    return make
+
+
 def _collected(attribute: Attribute, chains: list[Chain]) -> AttributeValue | None:
     refs = [Ref.parse(name) for name in attribute.collect]
     members = [
@@ -192,8 +330,7 @@ def _collected(attribute: Attribute, chains: list[Chain]) -> AttributeValue | No
     return {"L": [{"M": member} for member in members]}
 
 
-def _expiry(attribute: Attribute, chain: Chain) -> AttributeValue | None:
-    value = _cell(chain, Ref.parse(attribute.expires or ""))
+def _expiry(attribute: Attribute, value: AttributeValue | None) -> AttributeValue | None:
     moment = moment_of(plain_text(value)) if value is not None else None
     if moment is None:
         return None

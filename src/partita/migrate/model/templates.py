@@ -32,12 +32,21 @@ class TemplateField(NamedTuple):
 
 
 _BEFORE_AMPERSAND = re.compile(r"[\x00-\x25]")
+_ESCAPES = {chr(code): f"%{code:02X}" for code in range(0x26)}
 _FIELD = re.compile(rf'\{{((?:{QUOTED}|[^{{}}:"])+)(?::([^{{}}]*))?\}}')
 
 
 @lru_cache(PARSED_MAX)
 def template_fields(template: str) -> tuple[TemplateField, ...]:
     return tuple(TemplateField(match[1], match[2] or "") for match in _FIELD.finditer(template))
+
+
+@lru_cache(PARSED_MAX)
+def template_parts(template: str) -> tuple[tuple[str, ...], tuple[TemplateField, ...]]:
+    """The texts around the fields of a template, and the fields: one text more than fields."""
+    ends = [0, *(place for match in _FIELD.finditer(template) for place in match.span()), None]
+    texts = tuple(template[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
+    return texts, template_fields(template)
 
 
 def filled(template: str, value: Callable[[TemplateField], str]) -> str:
@@ -48,7 +57,11 @@ def filled(template: str, value: Callable[[TemplateField], str]) -> str:
 def escaped(text: str) -> str:
     """A value inside a template: it holds no separator, other values give other texts, and they
     sort as before: % comes after the separator and before all that is not escaped."""
-    return _BEFORE_AMPERSAND.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return _BEFORE_AMPERSAND.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return _ESCAPES[match[0]]
 
 
 def template_text(template: str, mark: str = "") -> str:

@@ -11,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.model.design import TableDesign
-from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.moving.logs.changes import Change, Transaction
-from partita.migrate.moving.moves import Move, refusal_of
+from partita.migrate.moving.moves import Move
 from partita.migrate.moving.positions import key_of, stamped, tombstone
 from partita.migrate.moving.reach import Reach
 from partita.migrate.understanding.schema.inventory import ForeignKey
 
-Touched = dict[tuple[int, str], tuple[bytes, Item] | None]
+ItemKey = tuple[str, ...]
+"""The table of an item and the values of its key."""
+Touched = dict[tuple[int, str], tuple[ItemKey, Item] | None]
 """By entity and row: the key of its item and the item, as they were before."""
 
 
@@ -35,7 +34,7 @@ class Applier:
         self.read_until = read_until
         self.reach = Reach(move.design)
         self.changes = 0
-        self.writes: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
+        self.writes: dict[ItemKey, tuple[TableDesign, Item]] = {}
         """Of the transactions that were applied and not yet written, the last for each item."""
         self._children: dict[str, list[tuple[str, ForeignKey]]] = {}
         for table in move.origin.tables:
@@ -119,31 +118,20 @@ class Applier:
             if (number, key) in touched:
                 continue
             kept = self.state.find(entity.source, key)
-            item = self.made(number, kept.row) if kept is not None else None
-            touched[number, key] = (
-                (_encoded(key_of(table, item)), item) if item is not None else None
-            )
-
-    def made(self, number: int, row: Item) -> Item | None:
-        """The item of a row, unless the service would not take it."""
-        table, entity = self.move.homes[number]
-        try:
-            item = self.move.maker.item(entity, row)
-        except NotEncodable:
-            return None
-        return item if item is not None and not refusal_of(table, item) else None
+            item = self.move.items.made(number, kept.row) if kept is not None else None
+            touched[number, key] = (item_key(table, item), item) if item is not None else None
 
     def _collect(self, touched: Touched, position: int) -> None:
-        before: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
-        after: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
+        before: dict[ItemKey, tuple[TableDesign, Item]] = {}
+        after: dict[ItemKey, tuple[TableDesign, Item]] = {}
         for (number, row_key), old in touched.items():
             table, entity = self.move.homes[number]
             if old is not None:
-                before[table.name, old[0]] = (table, old[1])
+                before[old[0]] = (table, old[1])
             kept = self.state.find(entity.source, row_key)
-            item = self.made(number, kept.row) if kept is not None else None
+            item = self.move.items.made(number, kept.row) if kept is not None else None
             if item is not None:
-                after[table.name, _encoded(key_of(table, item))] = (table, item)
+                after[item_key(table, item)] = (table, item)
             self._note(number, row_key, kept.row if kept is not None else None, item)
         for key, (table, item) in after.items():
             if key not in before or before[key][1] != item:
@@ -154,14 +142,10 @@ class Applier:
 
     def _note(self, number: int, key: str, row: Item | None, item: Item | None) -> None:
         """A row that has become impossible, or possible again."""
-        table, entity = self.move.homes[number]
+        entity = self.move.homes[number][1]
         reason = ""
         if row is not None and item is None:
-            try:
-                made = self.move.maker.item(entity, row)
-                reason = refusal_of(table, made) if made is not None else ""
-            except NotEncodable as error:
-                reason = str(error)
+            reason = self.move.items.refusal(number, row)
         if reason and row is not None:
             self.state.reject(entity.source, key, entity.name, reason, row)
         else:
@@ -188,6 +172,10 @@ class Applier:
                 yield Change(child, row, after)
 
 
+def item_key(table: TableDesign, item: Item) -> ItemKey:
+    return (table.name, *[held for key in table.keys for held in item[key.name].values()])
+
+
 def _carried(key: ForeignKey, rule: str, row: Item, new: Item | None) -> Item | None:
     """What a foreign key makes of a row whose parent has changed."""
     if rule.upper() == "SET NULL":
@@ -196,6 +184,3 @@ def _carried(key: ForeignKey, rule: str, row: Item, new: Item | None) -> Item | 
         return None
     pairs = zip(key.columns, key.referenced_columns, strict=True)
     return {**row, **{own: new[theirs] for own, theirs in pairs if theirs in new}}
-
-
-_encoded = msgspec.json.Encoder(order="sorted").encode

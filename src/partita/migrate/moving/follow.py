@@ -10,20 +10,22 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.moving.applying import Applier
-from partita.migrate.moving.load import READ_UNTIL
+from partita.migrate.moving.loading.reports import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
+from partita.migrate.moving.verifying.continuous import Continuous
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.sources import SourceError
 
 BATCH_CHANGES = 1000
 BATCH_SECONDS = 0.2
 SCHEMA_SECONDS = 5.0
+SHOWN_SECONDS = 1.0
 CONFIRM_SECONDS = 1.0
 PENDING = "pending"
 
@@ -39,6 +41,11 @@ class Followed(Struct, kw_only=True):
     lag_seconds: float
     lag_bytes: int | None
     rejects: int
+    verified_rows: int = 0
+    verified_items: int = 0
+    different: int = 0
+    """What --verify found meanwhile."""
+    differences: list[str] = field(default_factory=list)
 
 
 def follow(
@@ -47,14 +54,18 @@ def follow(
     *,
     region: str = "us-east-1",
     is_once: bool = False,
+    is_verifying: bool = False,
     write_units: float | None = None,
     is_dry_run: bool = False,
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> Followed:
-    """`is_once`: up to where the log ends now; else until interrupted."""
+    """`is_once`: up to where the log ends now; else until interrupted. `is_verifying`: compare both
+    sides meanwhile."""
     with open_move(folder, endpoint, region=region, write_units=write_units, ask=ask) as move:
         follower = Follower(move, progress)
+        if is_verifying:
+            follower.continuous = Continuous(move)
         if not is_dry_run:
             until = follower.log_end() if is_once else None
             try:
@@ -81,6 +92,10 @@ class Follower:
         self._checked = 0.0
         self._confirmed = 0.0
         self._lag_seconds = 0.0
+        self._shown = 0.0
+        self._left = 0
+        self.continuous: Continuous | None = None
+        """Verifies meanwhile, where that is asked for."""
 
     def log_end(self) -> int:
         with self.move.origin.connect() as source:
@@ -123,7 +138,10 @@ class Follower:
                     return
                 if one is None:
                     self._lag_seconds = 0.0
+                    self._show()
                     self._check_schema()
+                    if self.continuous is not None and not batch:
+                        self.continuous.step()
                     if until is not None and self.move.position >= until:
                         return
         finally:
@@ -170,7 +188,27 @@ class Follower:
             self._confirmed = time.monotonic()
             self.move.log.confirm(last.position)
         self._lag_seconds = max(time.time() - last.committed_at, 0.0)
-        self.progress(f"Following, {self._lag_seconds:.1f} s behind", self.applier.changes, 0)
+        self._show()
+        if self.continuous is not None:
+            self.continuous.step()
+
+    def _show(self) -> None:
+        """How far behind following is, and when it will have caught up."""
+        now = time.monotonic()
+        if self.progress is silent or now - self._shown < SHOWN_SECONDS:
+            return
+        position = self.move.position
+        left = None
+        with suppress(SourceError):
+            left = self.move.log.bytes_behind(position, self.log_end())
+        text = f"Following, {self._lag_seconds:.1f} s behind"
+        if left is not None:
+            text += f", {left:,} bytes"
+            done, self._left = self._left - left, left
+            if left and done > 0 and self._shown:
+                text += f", {left / done * (now - self._shown):,.0f} s left"
+        self._shown = now
+        self.progress(text, self.applier.changes, 0)
 
     def _check_schema(self) -> None:
         if time.monotonic() - self._checked > SCHEMA_SECONDS:
@@ -193,4 +231,8 @@ class Follower:
             lag_seconds=round(self._lag_seconds, 3),
             lag_bytes=self.move.log.bytes_behind(position, end),
             rejects=len(self.move.state.rejects()),
+            verified_rows=self.continuous.rows if self.continuous else 0,
+            verified_items=self.continuous.items if self.continuous else 0,
+            different=self.continuous.different if self.continuous else 0,
+            differences=self.continuous.differences if self.continuous else [],
         )

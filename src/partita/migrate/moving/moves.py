@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
-from partita.database.item.sizes import item_size
-from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.limits import ITEM_BYTES_MAX, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from partita.migrate.folder import Folder
-from partita.migrate.model.design import Design, SecondaryIndex, TableDesign
+from partita.migrate.model.design import Design
 from partita.migrate.model.files import CHOSEN, read_design
-from partita.migrate.model.making import ItemMaker
 from partita.migrate.model.proofs import fingerprint
+from partita.migrate.moving.items import Items
 from partita.migrate.moving.logs import log_of
 from partita.migrate.moving.logs.changes import ChangeLog
 from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.moving.positions import OWN
-from partita.migrate.moving.state import StateStore, locked, primary_keys, state_path
+from partita.migrate.moving.parts import parts_of
+from partita.migrate.moving.state import StateStore, locked, state_path
 from partita.migrate.moving.target import Target
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 
@@ -39,6 +34,10 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     endpoint: str
     is_followed: bool
+    where: dict[str, str] = {}
+    """By table, the condition on its rows that are moved; without one, all are."""
+    files: str = ""
+    """Where items are written as files, in place of tables."""
 
 
 @dataclass
@@ -50,10 +49,13 @@ class Move:
     state: StateStore
     log: ChangeLog
     target: Target
+    begun: Begun
+    lock: int
+    """The lock of the folder, which processes that work for this one hold as well."""
 
     def __post_init__(self) -> None:
-        self.maker = ItemMaker(self.state, primary_keys(self.inventory))
-        self.homes = [(table, entity) for table, entity in self.design.entities()]
+        self.items = Items(self.design, self.state, parts_of(self.inventory, self.begun.where))
+        self.homes = self.items.homes
 
     @property
     def position(self) -> int:
@@ -72,13 +74,16 @@ def open_move(
     region: str,
     name: str | None = None,
     is_followed: bool | None = None,
+    where: Mapping[str, str] | None = None,
+    files: str = "",
     write_units: float | None = None,
     ask: Callable[[str], str] | None = None,
 ) -> Iterator[Move]:
-    """For this process alone. `name` and `is_followed` are given by the load that begins it."""
+    """For this process alone. `name`, `is_followed`, `where` and `files` are given by the load that
+    begins it."""
     inventory = read_inventory(folder)
     with ExitStack() as stack:
-        stack.enter_context(locked(folder))
+        lock = stack.enter_context(locked(folder))
         if name is None and not state_path(folder).is_file():
             raise PartitaError(f"{folder.path} has not been loaded; run `partita migrate load`.")
         design = read_design(folder, name or _model(folder))
@@ -94,17 +99,26 @@ def open_move(
                 source=str(origin.address),
                 endpoint=endpoint or "",
                 is_followed=followed,
+                where=dict(where or {}),
+                files=files,
             )
         _check_same(folder, begun, design, origin, endpoint)
+        if where and dict(where) != begun.where:
+            raise PartitaError(
+                f"The load was begun with other conditions ({begun.where or 'none'}). Remove"
+                f" {state_path(folder).parent} and empty the tables to begin anew."
+            )
+        parts_of(inventory, begun.where)
         target = Target(endpoint, region, write_units)
         stack.callback(target.close)
         log = log_of(origin, is_followed=begun.is_followed)
-        move = Move(folder, inventory, design, origin, state, log, target)
+        move = Move(folder, inventory, design, origin, state, log, target, begun, lock)
         if state.fact(BEGUN, Begun) is None:
-            target.check_tables(design.tables, must_be_empty=True)
+            if not files:
+                target.check_tables(design.tables, must_be_empty=True)
             with state.transaction():
                 state.set_fact(BEGUN, begun)
-        else:
+        elif not (begun.files and name):
             target.check_tables(design.tables, must_be_empty=False)
         yield move
 
@@ -134,53 +148,3 @@ def _check_same(
         raise PartitaError(f"The load was begun from {begun.source}, not {origin.address}. {again}")
     if begun.endpoint != (endpoint or ""):
         raise PartitaError(f"The load was begun to {begun.endpoint}, not {endpoint}. {again}")
-
-
-# Items.
-
-
-def refusal_of(table: TableDesign, item: Item) -> str:
-    """Why the service would not take an item; empty when it would."""
-    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
-    for home in homes:
-        for key, most in zip(
-            home.keys, (PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX), strict=False
-        ):
-            value = item.get(key.name)
-            if value is None:
-                if home is table:
-                    return f"it has no {key.name}, which is a key of {table.name}"
-            elif key.type not in value:
-                return f"its {key.name} is not of type {key.type}, which {home.name} wants"
-            elif value[key.type] == "":
-                return f"its {key.name} is empty, and is a key of {home.name}"
-            elif len(str(value[key.type]).encode()) > most:
-                return f"its {key.name} is longer than a key of {home.name} may be ({most} bytes)"
-    if (size := item_size(item)) > ITEM_BYTES_MAX:
-        return f"it has {size:,} bytes, more than an item may have"
-    return ""
-
-
-_encode = msgspec.json.Encoder(order="sorted").encode
-
-
-def key_hash(table: TableDesign, item: Item) -> bytes:
-    content = [table.name, *(item[key.name] for key in table.keys)]
-    return hashlib.blake2b(_encode(content), digest_size=16).digest()
-
-
-def item_digest(item: Item) -> bytes:
-    """Of what an item says, without what the move keeps on it; sets have no order."""
-    plain = {name: _unordered(value) for name, value in item.items() if name not in OWN}
-    return hashlib.blake2b(_encode(plain), digest_size=16).digest()
-
-
-def _unordered(value: Any) -> Any:
-    ((kind, held),) = value.items()
-    if kind in ("SS", "NS", "BS"):
-        return {kind: sorted(held)}
-    if kind == "L":
-        return {kind: [_unordered(member) for member in held]}
-    if kind == "M":
-        return {kind: {name: _unordered(member) for name, member in held.items()}}
-    return value

@@ -10,11 +10,13 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -34,7 +36,10 @@ STATE = "state.db"
 LOCK = "lock"
 CHUNK_ROWS = 2000
 CACHED_LOOKUPS = 20_000
+CACHED_ROWS = 10_000
 CACHE_KB = 48 * 1024
+LOCK_SECONDS = 3.0
+"""Processes that worked for one that was killed end a moment after it."""
 
 Value = TypeVar("Value")
 
@@ -42,13 +47,41 @@ Value = TypeVar("Value")
 class Kept(NamedTuple):
     """A row of the store."""
 
-    number: int
     position: int
     row: Item
 
 
+class Lookup(NamedTuple):
+    """How rows of a table are looked up by some of its columns."""
+
+    columns: tuple[str, ...]
+    folds: tuple[str, ...]
+    """How each is compared; empty for letter by letter."""
+    home: str
+    """The column of the store that has their text; empty when there is none."""
+
+    def text(self, values: Sequence[AttributeValue]) -> str:
+        if self.folds == ("",):
+            for held in values[0].values():
+                return str(held)
+        pairs = zip(values, self.folds, strict=True)
+        plain = [folded(value, fold) if fold else value for value, fold in pairs]
+        return "\0".join(str(held) for value in plain for held in value.values())
+
+    def text_of(self, row: Item) -> str | None:
+        """None of a row of which one column is NULL."""
+        try:
+            return self.text([row[name] for name in self.columns])
+        except KeyError:
+            return None
+
+
 class StateStore:
-    def __init__(self, path: Path, inventory: Inventory, design: Design) -> None:
+    """`is_read_only`: for a process that works beside the one that writes."""
+
+    def __init__(
+        self, path: Path, inventory: Inventory, design: Design, *, is_read_only: bool = False
+    ) -> None:
         self.inventory = inventory
         self.tables = {table.name: table for table in inventory.tables}
         self._places = {table.name: place for place, table in enumerate(inventory.tables)}
@@ -64,18 +97,40 @@ class StateStore:
             if name in self.tables
         }
         """Columns that rows are looked up by, besides the primary key."""
-        self._decode = msgspec.json.Decoder(Item).decode
-        self._encode = msgspec.json.Encoder().encode
-        self._db = sqlite3.connect(path, isolation_level=None)
+        self._lookups: dict[tuple[str, tuple[str, ...]], Lookup] = {}
+        self._indexed = {
+            name: [self._lookup(name, columns) for columns in keys]
+            for name, keys in self.keys.items()
+        }
+        self.decode = msgspec.json.Decoder(Item).decode
+        self.encode = msgspec.json.Encoder().encode
+        """Rows, as they are stored."""
+        self._db = _opened(path, is_read_only)
         self._run = self._db.execute
-        # A position is confirmed to the source after the commit: it has to be on the disk by then.
-        self._run("PRAGMA journal_mode = WAL")
-        self._run("PRAGMA synchronous = FULL")
         self._run(f"PRAGMA cache_size = -{CACHE_KB}")
         self._cached = lru_cache(CACHED_LOOKUPS)(self._found)
-        self._is_frozen = False
-        with self.transaction():
-            self._create()
+        self._is_frozen = is_read_only
+        self._rows: dict[tuple[str, str], Kept | None] = {}
+        """Rows that were looked at or written last, as they are in this transaction."""
+        if not is_read_only:
+            # A position is confirmed to the source after the commit: it is on the disk by then.
+            self._run("PRAGMA journal_mode = WAL")
+            self._run("PRAGMA synchronous = FULL")
+            with self.transaction():
+                self._create()
+            (self._has_rejects,) = self._run("SELECT EXISTS (SELECT 1 FROM rejects)").fetchone()
+
+    def _lookup(self, table: str, columns: tuple[str, ...]) -> Lookup:
+        known = self._lookups.get((table, columns))
+        if known is None:
+            home = ""
+            if self._is_identity(table, columns):
+                home = "pk"
+            elif columns in self.keys[table]:
+                home = f"k{self.keys[table].index(columns)}"
+            folds = tuple(self._folds.get(Ref(table, name), "") for name in columns)
+            known = self._lookups[table, columns] = Lookup(columns, folds, home)
+        return known
 
     def _create(self) -> None:
         run = self._run
@@ -116,6 +171,7 @@ class StateStore:
         if self._db.in_transaction:
             self._run("ROLLBACK")
         self._cached.cache_clear()
+        self._rows.clear()
 
     def freeze(self, *, is_frozen: bool) -> None:
         """While rows do not change, lookups are remembered."""
@@ -129,44 +185,58 @@ class StateStore:
         return msgspec.json.decode(found[0], type=kind) if found else None
 
     def set_fact(self, name: str, value: Any) -> None:
-        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, self._encode(value)))
+        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, self.encode(value)))
 
     # Rows.
 
-    def add(self, table: str, rows: Iterable[Item], position: int) -> None:
-        """Rows that are not there yet, as they are read for the first time."""
+    def add(self, table: str, rows: Iterable[tuple[Any, ...]], position: int) -> None:
+        """Rows that are not there yet, in the form of `stored`, as they were read."""
         names = self._columns(table)
         self._db.executemany(
             f"INSERT INTO t{self._places[table]} ({', '.join(names)})"
-            f" VALUES ({', '.join('?' * len(names))})",
-            (self._values(table, row, position) for row in rows),
+            f" VALUES ({position}, {', '.join('?' * (len(names) - 1))})",
+            rows,
         )
 
     def _columns(self, table: str) -> list[str]:
         return ["position", "row", "pk", *(f"k{number}" for number in range(len(self.keys[table])))]
 
-    def _values(self, table: str, row: Item, position: int) -> tuple[object, ...]:
-        keys = (self._key(table, columns, row) for columns in self.keys[table])
-        return (position, self._encode(row), self._identity(table, row), *keys)
+    def stored(self, table: str, row: Item) -> tuple[Any, ...]:
+        """A row, its primary key, and the texts that it is looked up by."""
+        keys = [lookup.text_of(row) for lookup in self._indexed[table]]
+        return (self.encode(row), self._identity(table, row), *keys)
 
     def index(self) -> None:
         """Makes lookups fast, once all rows are there. Of two rows with one key, which readings at
         different positions may find, the later one holds."""
         for name, place in self._places.items():
-            self._run(
-                f"DELETE FROM t{place} WHERE id IN (SELECT id FROM (SELECT id, row_number()"
-                " OVER (PARTITION BY pk ORDER BY position DESC, id DESC) AS nth"
-                f" FROM t{place} WHERE pk IS NOT NULL) WHERE nth > 1)"
-            )
+            (low, high) = self._run(f"SELECT min(position), max(position) FROM t{place}").fetchone()
+            if low != high:
+                self._run(
+                    f"DELETE FROM t{place} WHERE id IN (SELECT id FROM (SELECT id, row_number()"
+                    " OVER (PARTITION BY pk ORDER BY position DESC, id DESC) AS nth"
+                    f" FROM t{place} WHERE pk IS NOT NULL) WHERE nth > 1)"
+                )
             self._run(f"CREATE UNIQUE INDEX IF NOT EXISTS t{place}pk ON t{place} (pk)")
             for number in range(len(self.keys[name])):
                 self._run(f"CREATE INDEX IF NOT EXISTS t{place}k{number} ON t{place} (k{number})")
 
     def find(self, table: str, key: str) -> Kept | None:
         """The row with a primary key, in the form of `key_text`."""
+        try:
+            return self._rows[table, key]
+        except KeyError:
+            pass
         place = self._places[table]
-        found = self._run(f"SELECT id, position, row FROM t{place} WHERE pk = ?", (key,)).fetchone()
-        return Kept(found[0], found[1], self._decode(found[2])) if found else None
+        found = self._run(f"SELECT position, row FROM t{place} WHERE pk = ?", (key,)).fetchone()
+        kept = Kept(found[0], self.decode(found[1])) if found else None
+        self._remember(table, key, kept)
+        return kept
+
+    def _remember(self, table: str, key: str, kept: Kept | None) -> None:
+        if len(self._rows) >= CACHED_ROWS:
+            self._rows.clear()
+        self._rows[table, key] = kept
 
     def put(self, table: str, row: Item, position: int) -> None:
         names = self._columns(table)
@@ -174,11 +244,13 @@ class StateStore:
         self._run(
             f"INSERT INTO t{self._places[table]} ({', '.join(names)})"
             f" VALUES ({', '.join('?' * len(names))}) ON CONFLICT (pk) DO UPDATE SET {changed}",
-            self._values(table, row, position),
+            (position, *self.stored(table, row)),
         )
+        self._remember(table, self.key_text(table, row), Kept(position, row))
 
     def remove(self, table: str, key: str) -> None:
         self._run(f"DELETE FROM t{self._places[table]} WHERE pk = ?", (key,))
+        self._remember(table, key, None)
 
     def key_text(self, table: str, row: Item) -> str:
         """A primary key as the store knows it: letter by letter, whatever its collation."""
@@ -190,22 +262,12 @@ class StateStore:
         names = self.tables[table].primary_key
         if not names or any(name not in row for name in names):
             return None
-        return "\0".join(str(next(iter(row[name].values()))) for name in names)
+        return "\0".join([str(held) for name in names for held in row[name].values()])
 
     def _is_identity(self, table: str, columns: tuple[str, ...]) -> bool:
         """Whether rows are looked up by columns as they are told apart by their primary key."""
         is_primary = tuple(self.tables[table].primary_key) == columns
         return is_primary and not any(Ref(table, name) in self._folds for name in columns)
-
-    def _key(self, table: str, columns: Sequence[str], row: Item) -> str | None:
-        values = [row.get(column) for column in columns]
-        known = [value for value in values if value is not None]
-        return self._text(table, columns, known) if len(known) == len(values) else None
-
-    def _text(self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]) -> str:
-        pairs = zip(columns, values, strict=True)
-        plain = [folded(value, self._folds.get(Ref(table, name), "")) for name, value in pairs]
-        return "\0".join(str(next(iter(value.values()))) for value in plain)
 
     # Reading.
 
@@ -213,20 +275,21 @@ class StateStore:
         self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
     ) -> Sequence[Item]:
         """In the order of their primary keys."""
-        wanted = tuple(columns)
-        text = self._text(table, wanted, values)
-        find = self._cached if self._is_frozen else self._found
-        if self._is_identity(table, wanted):
-            return find(table, "pk", text)
-        if wanted in self.keys[table]:
-            return find(table, f"k{self.keys[table].index(wanted)}", text)
-        rows = (row for _, row in self.rows(table) if self._key(table, wanted, row) == text)
+        lookup = self._lookup(table, tuple(columns))
+        text = lookup.text(values)
+        if lookup.home == "pk" and not self._is_frozen:
+            kept = self.find(table, text)
+            return [kept.row] if kept is not None else []
+        if lookup.home:
+            find = self._cached if self._is_frozen else self._found
+            return find(table, lookup.home, text)
+        rows = (row for _, row in self.rows(table) if lookup.text_of(row) == text)
         return self._ordered(table, list(rows))
 
     def _found(self, table: str, column: str, text: str) -> Sequence[Item]:
         place = self._places[table]
         found = self._run(f"SELECT row FROM t{place} WHERE {column} = ?", (text,)).fetchall()
-        return self._ordered(table, [self._decode(row) for (row,) in found])
+        return self._ordered(table, [self.decode(row) for (row,) in found])
 
     def _ordered(self, table: str, rows: list[Item]) -> list[Item]:
         if len(rows) > 1:
@@ -235,34 +298,46 @@ class StateStore:
         return rows
 
     def rows(
-        self, table: str, after: int = 0, count: int | None = None
+        self, table: str, after: int = 0, until: int | None = None
     ) -> Iterator[tuple[int, Item]]:
-        """(number, row) of those behind a number, at most so many."""
+        """(number, row) of those behind a number, up to another."""
         place = self._places[table]
-        left = count
-        while left is None or left > 0:
-            most = CHUNK_ROWS if left is None else min(left, CHUNK_ROWS)
+        limit = "" if until is None else f" AND id <= {until}"
+        while True:
             chunk = self._run(
-                f"SELECT id, row FROM t{place} WHERE id > ? ORDER BY id LIMIT {most}", (after,)
+                f"SELECT id, row FROM t{place} WHERE id > ?{limit} ORDER BY id LIMIT {CHUNK_ROWS}",
+                (after,),
             ).fetchall()
-            if not chunk:
-                return
             for number, row in chunk:
-                after = number
-                yield number, self._decode(row)
-            left = left - len(chunk) if left is not None else None
+                yield number, self.decode(row)
+            if len(chunk) < CHUNK_ROWS:
+                return
+            after = chunk[-1][0]
+
+    def some_rows(self, table: str, after: int, count: int) -> list[tuple[int, Item]]:
+        """(number, row) of so many behind a number."""
+        found = self._run(
+            f"SELECT id, row FROM t{self._places[table]} WHERE id > ? ORDER BY id LIMIT {count}",
+            (after,),
+        )
+        return [(number, self.decode(row)) for number, row in found]
+
+    def last(self, table: str) -> int:
+        """The number of its last row."""
+        (last,) = self._run(f"SELECT max(id) FROM t{self._places[table]}").fetchone()
+        return int(last or 0)
 
     def count(self, table: str) -> int:
         (count,) = self._run(f"SELECT count(*) FROM t{self._places[table]}").fetchone()
         return int(count)
 
-    def found_rows(self, table: str, keys: Sequence[str]) -> dict[str, Item]:
-        """Rows by their primary keys."""
+    def stored_rows(self, table: str, keys: Sequence[str]) -> dict[str, bytes]:
+        """Rows by their primary keys, as they are stored."""
         marks = ", ".join("?" * len(keys))
         found = self._run(
             f"SELECT pk, row FROM t{self._places[table]} WHERE pk IN ({marks})", tuple(keys)
         )
-        return {key: self._decode(row) for key, row in found}
+        return dict(found.fetchall())
 
     # Keys of items, so that two rows never share one unnoticed.
 
@@ -285,12 +360,15 @@ class StateStore:
     # Rejects.
 
     def reject(self, table: str, key: str, entity: str, reason: str, row: Item) -> None:
+        self._has_rejects = True
         self._run(
             "INSERT OR REPLACE INTO rejects VALUES (?, ?, ?, ?, ?)",
-            (table, key, entity, reason, self._encode(row)),
+            (table, key, entity, reason, self.encode(row)),
         )
 
     def accept(self, table: str, key: str, entity: str) -> None:
+        if not self._has_rejects:
+            return
         self._run(
             "DELETE FROM rejects WHERE source = ? AND key = ? AND entity = ?", (table, key, entity)
         )
@@ -298,7 +376,12 @@ class StateStore:
     def rejects(self) -> list[tuple[str, str, str, str, Item]]:
         """(table, key, entity, reason, row)."""
         found = self._run("SELECT source, key, entity, reason, row FROM rejects ORDER BY 1, 2, 3")
-        return [(*some, self._decode(row)) for *some, row in found]
+        return [(*some, self.decode(row)) for *some, row in found]
+
+
+def _opened(path: Path, is_read_only: bool) -> sqlite3.Connection:
+    mode = "ro" if is_read_only else "rwc"
+    return sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None)
 
 
 def primary_keys(inventory: Inventory) -> dict[str, Sequence[str]]:
@@ -310,8 +393,8 @@ def state_path(folder: Folder) -> Path:
 
 
 @contextmanager
-def locked(folder: Folder) -> Iterator[Path]:
-    """The folder of the move, for this process alone."""
+def locked(folder: Folder) -> Iterator[int]:
+    """The folder of the move, for this process alone and for those that it gives the lock to."""
     home = folder.path / MOVE
     try:
         home.mkdir(exist_ok=True)
@@ -319,15 +402,25 @@ def locked(folder: Folder) -> Iterator[Path]:
     except OSError as error:
         raise PartitaError(f"Cannot write in {home}: {error.strerror}.") from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not _lock(handle):
             holder = os.pread(handle, 100, 0).decode(errors="replace").strip()
             raise PartitaError(
                 f"Another command moves {folder.path}: {holder}; wait for it or stop it."
-            ) from error
+            )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()}\n".encode(), 0)
-        yield home
+        yield handle
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    end = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+import uvloop
 
 from partita.client import Client, ClientError, Unreachable
 from partita.client.failures import THROTTLING
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.limits import KB
+from partita.limits import WRITE_UNIT_BYTES
 from partita.migrate.model.design import TableDesign
 from partita.migrate.moving.positions import ONLY_OVER_OLDER, conditional_put, position_of
 
 BATCH_ITEMS = 25
+BATCH_BYTES_MAX = 4 << 20
+"""A request has at most 16 MB; large items go in smaller batches."""
 AT_ONCE = 32
 AWAY_SECONDS_MAX = 300
 """A server that restarts is waited for."""
@@ -27,7 +32,40 @@ FASTER_UNITS = 5.0
 UNITS_MIN = 1.0
 REFUSED = "ConditionalCheckFailedException"
 
+ALL_PROCESSED = b'{"UnprocessedItems":{}}'
+
 Result = TypeVar("Result")
+
+
+class Batch(NamedTuple):
+    """Items of one table, as they are on the wire."""
+
+    table: str
+    items: list[bytes]
+
+    @property
+    def units(self) -> float:
+        """At most: an item has fewer bytes than its JSON."""
+        return sum(-(-len(item) // WRITE_UNIT_BYTES) for item in self.items)
+
+    def body(self) -> bytes:
+        name = orjson.dumps(self.table)
+        puts = b'}},{"PutRequest":{"Item":'.join(self.items)
+        return b'{"RequestItems":{%b:[{"PutRequest":{"Item":%b}}]}}' % (name, puts)
+
+
+def batches(items: Iterable[tuple[str, bytes]]) -> Iterator[Batch]:
+    """Items that are encoded, with the names of their tables, in batches as large as may be."""
+    waiting: dict[str, tuple[list[bytes], int]] = {}
+    for table, item in items:
+        held, size = waiting.get(table, ([], 0))
+        if held and (len(held) == BATCH_ITEMS or size + len(item) > BATCH_BYTES_MAX):
+            yield Batch(table, held)
+            held, size = [], 0
+        held.append(item)
+        waiting[table] = (held, size + len(item))
+    for table, (held, _) in waiting.items():
+        yield Batch(table, held)
 
 
 class Pace:
@@ -68,7 +106,8 @@ class Pace:
 class Target:
     def __init__(self, endpoint: str | None, region: str, write_units: float | None = None) -> None:
         self.endpoint = endpoint or "Amazon DynamoDB"
-        self._loop = asyncio.new_event_loop()
+        self.region = region
+        self._loop = uvloop.new_event_loop()
         self._client = Client(endpoint, region, connections=AT_ONCE, tries=1)
         self.pace = Pace(write_units)
 
@@ -80,11 +119,16 @@ class Target:
         return self._loop.run_until_complete(self._patiently(operation, request))
 
     async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        content = await self._send(operation, orjson.dumps(request))
+        answer: dict[str, Any] = orjson.loads(content) if content else {}
+        return answer
+
+    async def _send(self, operation: str, body: bytes) -> bytes:
         """Tried again while the target throttles or is away."""
         pause, away_since = PAUSE_SECONDS, None
         while True:
             try:
-                return await self._client.call("dynamodb", operation, request)
+                return await self._client.send("dynamodb", operation, body)
             except ClientError as error:
                 if not error.is_passing:
                     raise
@@ -122,34 +166,26 @@ class Target:
 
     # Writing.
 
-    def put_all(self, items: Iterable[tuple[str, Item, int]]) -> None:
-        """(table, item, bytes), unconditionally and in batches: where nothing is followed yet."""
-        batches: list[tuple[dict[str, list[Any]], float]] = []
-        batch: dict[str, list[Any]] = {}
-        count, units = 0, 0.0
-        for name, item, size in items:
-            batch.setdefault(name, []).append({"PutRequest": {"Item": item}})
-            units += -(-size // KB)
-            count += 1
-            if count == BATCH_ITEMS:
-                batches.append((batch, units))
-                batch, count, units = {}, 0, 0.0
-        if batch:
-            batches.append((batch, units))
-        self._all(self._put_batch(*one) for one in batches)
+    def put_all(self, batches: Iterable[Batch]) -> None:
+        """Unconditionally: where nothing is followed yet."""
+        self._all(self._put_batch(one) for one in batches)
 
-    async def _put_batch(self, batch: dict[str, list[Any]], units: float) -> None:
-        pause = PAUSE_SECONDS
-        while batch:
+    async def _put_batch(self, batch: Batch) -> None:
+        pause, units = PAUSE_SECONDS, batch.units
+        body = batch.body()
+        while True:
             await self.pace.wait(units)
-            answer = await self._patiently("BatchWriteItem", {"RequestItems": batch})
-            left = answer.get("UnprocessedItems") or {}
-            if left:
-                self.pace.slow_down()
-                units *= sum(map(len, left.values())) / sum(map(len, batch.values()))
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, PAUSE_SECONDS_MAX)
-            batch = left
+            answer = await self._send("BatchWriteItem", body)
+            if answer == ALL_PROCESSED:
+                return
+            left = orjson.loads(answer).get("UnprocessedItems")
+            if not left:
+                return
+            self.pace.slow_down()
+            units = batch.units * sum(map(len, left.values())) / len(batch.items)
+            body = orjson.dumps({"RequestItems": left})
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, PAUSE_SECONDS_MAX)
 
     def put_over_older(
         self, writes: Iterable[tuple[TableDesign, Item]], condition: str = ONLY_OVER_OLDER
@@ -165,7 +201,9 @@ class Target:
         position = position_of(item) or 0
         await self.pace.wait(1)
         try:
-            await self._patiently("PutItem", conditional_put(table, item, position, condition))
+            await self._send(
+                "PutItem", orjson.dumps(conditional_put(table, item, position, condition))
+            )
         except ClientError as error:
             if error.code != REFUSED:
                 if error.code == "ValidationException":
@@ -177,33 +215,47 @@ class Target:
         return None
 
     def _all(self, calls: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-        async def run() -> list[Result]:
-            waiting: set[asyncio.Task[Result]] = set()
-            done: list[Result] = []
-            try:
-                for call in calls:
-                    if len(waiting) >= AT_ONCE:
-                        ended, waiting = await asyncio.wait(
-                            waiting, return_when=asyncio.FIRST_COMPLETED
-                        )
-                        done += [one.result() for one in ended]
-                    waiting.add(asyncio.ensure_future(call))
-                done += await asyncio.gather(*waiting)
-            except BaseException:
-                for one in waiting:
-                    one.cancel()
-                raise
-            return done
+        """Each connection takes the next call when it is done with one."""
+        left = iter(calls)
+        done: list[Result] = []
 
-        return self._loop.run_until_complete(run())
+        async def work() -> None:
+            for call in left:
+                done.append(await call)
+
+        async def run() -> None:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(AT_ONCE):
+                    group.create_task(work())
+
+        try:
+            self._loop.run_until_complete(run())
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+        return done
 
     # Reading.
 
-    def items(self, name: str) -> Iterator[Item]:
+    def get_all(self, keys: Sequence[tuple[str, Item]]) -> list[Item | None]:
+        """Items by table and key, in their order."""
+        found: list[Item | None] = [None] * len(keys)
+
+        async def get(place: int) -> None:
+            name, key = keys[place]
+            request = {"TableName": name, "Key": key, "ConsistentRead": True}
+            found[place] = (await self._patiently("GetItem", request)).get("Item")
+
+        self._all(get(place) for place in range(len(keys)))
+        return found
+
+    def pages(self, name: str, segment: int = 0, segments: int = 1) -> Iterator[list[Item]]:
+        """All items of a table, or of one segment of it."""
         request: dict[str, Any] = {"TableName": name, "ConsistentRead": True}
+        if segments > 1:
+            request |= {"Segment": segment, "TotalSegments": segments}
         while True:
             answer = self.call("Scan", **request)
-            yield from answer.get("Items", [])
+            yield answer.get("Items", [])
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

@@ -8,11 +8,10 @@ that the state store's rows make: each way, none is missing, none is too many, n
 from __future__ import annotations
 
 import random
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 from msgspec import Struct, field
 from sqlalchemy import text
@@ -23,9 +22,10 @@ from partita.migrate.folder import Folder
 from partita.migrate.model.design import TableDesign
 from partita.migrate.moving.applying import Applier
 from partita.migrate.moving.follow import Follower
+from partita.migrate.moving.items import item_digest, key_hash
 from partita.migrate.moving.logs.changes import Change, Session, Transaction
 from partita.migrate.moving.logs.unlogged import Unlogged
-from partita.migrate.moving.moves import Move, item_digest, key_hash, open_move
+from partita.migrate.moving.moves import Move, open_move
 from partita.migrate.moving.positions import (
     ONLY_OVER_KNOWN,
     is_tombstone,
@@ -34,10 +34,27 @@ from partita.migrate.moving.positions import (
     stamped,
     tombstone,
 )
+from partita.migrate.moving.verifying import sums
+from partita.migrate.moving.verifying.sums import (
+    SUMS,
+    Setup,
+    Sums,
+    Task,
+    Total,
+    bucket,
+    made_sums,
+    scanned_sums,
+)
+from partita.migrate.moving.workers import Workers, worker_count
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.schema.inventory import Table
 
 CHUNK_ROWS = 500
+SUMMED_ROWS = 20_000
+SEGMENTS = 8
+COMPARED_ITEMS = 100_000
+PARALLEL_ROWS_MIN = 40_000
+"""Fewer are compared before another process has started."""
 LISTED_MAX = 1000
 TRIES = 20
 
@@ -121,15 +138,35 @@ class _Verifier:
                         self.follower.run(self.follower.log_end())
                         continue
                 self.found.position = self.move.position
-                for table in self.move.origin.tables:
-                    self._compare_rows(table, session)
-            self._compare_items()
+                self.last = {name: self.state.last(name) for name in self.move.items.numbers}
+                self.rows = sum(self.state.count(one.name) for one in self.move.origin.tables)
+                self._compare(session)
             self.found.rejected = len(self.state.rejects())
             return
         raise PartitaError(
             f"{self.move.origin.address} is written to so often that no moment was found at which"
             " both sides could be compared; try again at a quieter time."
         )
+
+    def _compare(self, session: Session) -> None:
+        if self.sample is not None:
+            self._compare_all_rows(session)
+            self._compare_sample()
+            return
+        with ExitStack() as stack:
+            workers = None
+            if self.rows >= PARALLEL_ROWS_MIN and not self.is_repairing:
+                workers = stack.enter_context(self._workers())
+                # Rows are compared here while others sum up items.
+                tasks = stack.enter_context(ThreadPoolExecutor(1))
+                summed = tasks.submit(self._summed, workers)
+                self._compare_all_rows(session)
+                different = summed.result()
+            else:
+                self._compare_all_rows(session)
+                different = self._summed(None)
+        if different:
+            self._compare_items(different)
 
     def _differs(self, side: str, table: str, key: str, what: str) -> bool:
         """Counts it, and tells whether it is to be repaired."""
@@ -144,6 +181,10 @@ class _Verifier:
 
     # Rows of the source, and those of the state store.
 
+    def _compare_all_rows(self, session: Session) -> None:
+        for table in self.move.origin.tables:
+            self._compare_rows(table, session)
+
     def _compare_rows(self, table: Table, session: Session) -> None:
         if not table.primary_key:
             self._compare_counts(table, session)
@@ -157,17 +198,21 @@ class _Verifier:
             if keep is not None:
                 keyed = {key: row for key, row in keyed.items() if key in keep}
             seen += len(keyed)
-            known = self.state.found_rows(table.name, list(keyed))
+            self.found.rows += len(keyed)
+            self.progress("Rows", self.found.rows, self.rows)
+            known = self.state.stored_rows(table.name, list(keyed))
             for key, row in keyed.items():
-                if known.get(key) == row:
+                stored = known.get(key)
+                # The same bytes, or the same columns in another order.
+                if stored is not None and (
+                    stored == self.state.encode(row) or self.state.decode(stored) == row
+                ):
                     continue
-                what = "differs" if key in known else "is not in the state store"
-                if key not in known:
+                what = "differs" if stored is not None else "is not in the state store"
+                if stored is None:
                     unknown.add(key)
                 if self._differs("row", table.name, key.replace("\0", ", "), what):
                     repairs.append(Change(table.name, None, row))
-        self.found.rows += seen
-        self.progress("Rows", self.found.rows, 0)
         if keep is None and seen - len(unknown) < self.state.count(table.name):
             repairs += self._surplus(table, session)
         if repairs:
@@ -196,19 +241,15 @@ class _Verifier:
             self.found.repaired -= self.is_repairing
 
     def _source_rows(self, table: Table, session: Session) -> Iterator[list[Item]]:
-        asked = self.move.origin.readings[table.name]
-        names = [reading.column.name for reading in asked]
-        columns = ", ".join(reading.sql for reading in asked)
+        columns = ", ".join(reading.sql for reading in self.move.origin.readings[table.name])
         statement = f"SELECT {columns} FROM {session.source.relation(table)}"
         options = {"stream_results": True, "max_row_buffer": CHUNK_ROWS}
+        read_row, name = self.move.origin.read_row, table.name
         with session.source.errors():
             result = session.source.connection.execute(text(statement), execution_options=options)
             try:
                 for part in result.partitions(CHUNK_ROWS):
-                    yield [
-                        self.move.origin.row(table.name, dict(zip(names, row, strict=True)))
-                        for row in part
-                    ]
+                    yield [read_row(name, row) for row in part]
             finally:
                 result.close()
 
@@ -233,76 +274,100 @@ class _Verifier:
 
     # Items of the target, and those that rows make.
 
-    def _compare_items(self) -> None:
-        with TemporaryDirectory(prefix="partita-verify-") as space:
-            expected = sqlite3.connect(Path(space) / "items", isolation_level=None)
-            try:
-                expected.execute("PRAGMA journal_mode = OFF")
-                expected.execute("PRAGMA synchronous = OFF")
-                expected.execute(
-                    "CREATE TABLE items (hash BLOB PRIMARY KEY, digest BLOB, home INT, row TEXT,"
-                    " seen INT DEFAULT 0) WITHOUT ROWID"
-                )
-                expected.execute("BEGIN")
-                self._make_expected(expected)
-                if self.sample is None:
-                    for table in self.move.design.tables:
-                        self._compare_table(table, expected)
-                else:
-                    self._ask_for(expected)
-                self._find_missing(expected)
-            finally:
-                expected.close()
-
-    def _make_expected(self, expected: sqlite3.Connection) -> None:
-        self.state.freeze(is_frozen=True)
-        for number, (table, entity) in enumerate(self.move.homes):
-            keep = self._sampled.get(entity.source)
-            chunk = []
-            for place, row in self.state.rows(entity.source):
-                has_key = bool(self.state.tables[entity.source].primary_key)
-                key = self.state.key_text(entity.source, row) if has_key else f"#{place}"
-                if keep is not None and key not in keep:
-                    continue
-                item = self.follower.applier.made(number, row)
-                if item is not None:
-                    chunk.append((key_hash(table, item), item_digest(item), number, key))
-                if len(chunk) == CHUNK_ROWS:
-                    self._expect(expected, chunk)
-                    chunk = []
-            self._expect(expected, chunk)
-        self.state.freeze(is_frozen=False)
-
-    def _expect(
-        self, expected: sqlite3.Connection, chunk: list[tuple[bytes, bytes, int, str]]
-    ) -> None:
-        expected.executemany(
-            "INSERT OR IGNORE INTO items (hash, digest, home, row) VALUES (?, ?, ?, ?)", chunk
+    def _workers(self) -> Workers[Sums]:
+        move = self.move
+        setup = Setup(
+            folder=str(move.folder.path.resolve()),
+            model=move.begun.model,
+            where=move.begun.where,
+            endpoint=move.begun.endpoint or None,
+            region=move.target.region,
         )
+        return Workers(sums.__name__, setup, Sums, move.lock, max(worker_count() - 1, 1))
 
-    def _compare_table(self, table: TableDesign, expected: sqlite3.Connection) -> None:
-        for item in self.move.target.items(table.name):
-            if is_tombstone(item):
-                self.found.tombstones += 1
-                continue
-            self.found.items += 1
-            if self.found.items % CHUNK_ROWS == 0:
-                self.progress("Items", self.found.items, 0)
-            self._compare_item(table, item, expected)
+    def _summed(self, workers: Workers[Sums] | None) -> set[int]:
+        """Where the sums of both sides differ."""
+        expected, there = Total(), Total()
+        done, total = 0, sum(self.last.values())
+        for found in workers.in_order(self._tasks()) if workers else self._sums():
+            (expected if found.is_made else there).add(found)
+            self.found.items, self.found.tombstones = there.items, there.tombstones
+            done += found.rows
+            self.progress("Items", done, total)
+        return expected.differing(there)
 
-    def _compare_item(self, table: TableDesign, item: Item, expected: sqlite3.Connection) -> None:
-        hashed = key_hash(table, item)
-        made = expected.execute(
-            "SELECT digest, home, row FROM items WHERE hash = ?", (hashed,)
-        ).fetchone()
+    def _sums(self) -> Iterator[Sums]:
+        tables = {table.name: table for table in self.move.design.tables}
+        self.state.freeze(is_frozen=True)
+        try:
+            for task in self._tasks():
+                if task.segments:
+                    yield scanned_sums(self.move.target, tables[task.table], task)
+                else:
+                    yield made_sums(self.move.items, self.state, task)
+        finally:
+            self.state.freeze(is_frozen=False)
+
+    def _tasks(self) -> Iterator[Task]:
+        for source in self.move.items.numbers:
+            last = self.last[source]
+            for after in range(0, last, SUMMED_ROWS):
+                yield Task(source, after, min(after + SUMMED_ROWS, last))
+        for table in self.move.design.tables:
+            for segment in range(SEGMENTS):
+                yield Task(table.name, segment=segment, segments=SEGMENTS)
+
+    def _compare_items(self, places: set[int]) -> None:
+        """One by one those whose keys are at these places, as many at once as memory holds."""
+        at_once = max(COMPARED_ITEMS * SUMS // max(self.found.items, self.rows, 1), 1)
+        ordered = sorted(places)
+        for first in range(0, len(ordered), at_once):
+            self._compare_items_at(set(ordered[first : first + at_once]))
+
+    def _compare_items_at(self, places: set[int]) -> None:
+        items, state = self.move.items, self.state
+        expected: dict[bytes, tuple[bytes, int, Item]] = {}
+        for number, (table, entity) in enumerate(self.move.homes):
+            for _, row in state.rows(entity.source):
+                item = items.made(number, row)
+                if item is not None and bucket(table, item) in places:
+                    made = (item_digest(item), number, item)
+                    expected.setdefault(key_hash(table, item), made)
+        for table in self.move.design.tables:
+            for page in self.move.target.pages(table.name):
+                for item in page:
+                    if not is_tombstone(item) and bucket(table, item) in places:
+                        made_item = expected.pop(key_hash(table, item), None)
+                        self._compare_item(table, item, made_item)
+        for _, number, item in expected.values():
+            self._missing(number, item)
+
+    def _compare_sample(self) -> None:
+        """The items of a sample, one by one."""
+        for number, (table, entity) in enumerate(self.move.homes):
+            for key in self._sampled.get(entity.source, set()):
+                kept = self.state.find(entity.source, key)
+                item = self.move.items.made(number, kept.row) if kept is not None else None
+                if item is None:
+                    continue
+                there = self.move.target.call(
+                    "GetItem", TableName=table.name, Key=key_of(table, item), ConsistentRead=True
+                ).get("Item")
+                if there is None or is_tombstone(there):
+                    self._missing(number, item)
+                    continue
+                self.found.items += 1
+                self._compare_item(table, there, (item_digest(item), number, item))
+
+    def _compare_item(
+        self, table: TableDesign, item: Item, made: tuple[bytes, int, Item] | None
+    ) -> None:
         shown = _shown(table, item)
         if made is None:
             self._surplus_item(table, item, shown)
-            return
-        expected.execute("UPDATE items SET seen = 1 WHERE hash = ?", (hashed,))
-        if item_digest(item) != made[0]:
+        elif item_digest(item) != made[0]:
             if self._differs("item", table.name, shown, "is not what its row makes"):
-                self._write_again(made[1], made[2])
+                self._write_again(table, made[2])
 
     def _surplus_item(self, table: TableDesign, item: Item, shown: str) -> None:
         if position_of(item) is None:
@@ -312,35 +377,15 @@ class _Verifier:
             gone = tombstone(key_of(table, item), self.move.position)
             self.move.target.put_over_older([(table, gone)], ONLY_OVER_KNOWN)
 
-    def _ask_for(self, expected: sqlite3.Connection) -> None:
-        """The items of a sample, one by one."""
-        for number, row in expected.execute("SELECT home, row FROM items").fetchall():
-            table, entity = self.move.homes[number]
-            kept = self.state.find(entity.source, row)
-            made = self.follower.applier.made(number, kept.row) if kept is not None else None
-            if made is None:
-                continue
-            answer = self.move.target.call(
-                "GetItem", TableName=table.name, Key=key_of(table, made), ConsistentRead=True
-            )
-            if "Item" in answer and not is_tombstone(answer["Item"]):
-                self.found.items += 1
-                self._compare_item(table, answer["Item"], expected)
-
-    def _find_missing(self, expected: sqlite3.Connection) -> None:
-        for number, row in expected.execute("SELECT home, row FROM items WHERE seen = 0"):
-            table, entity = self.move.homes[number]
-            shown = f"{entity.name} of {row}".replace("\0", ", ")
-            if self._differs("item", table.name, shown, "is missing"):
-                self._write_again(number, row)
-
-    def _write_again(self, number: int, key: str) -> None:
+    def _missing(self, number: int, item: Item) -> None:
         table, entity = self.move.homes[number]
-        kept = self.state.find(entity.source, key)
-        item = self.follower.applier.made(number, kept.row) if kept is not None else None
-        if item is not None:
-            again = stamped(item, self.move.position)
-            self.move.target.put_over_older([(table, again)], ONLY_OVER_KNOWN)
+        shown = f"{entity.name} {_shown(table, item)}"
+        if self._differs("item", table.name, shown, "is missing"):
+            self._write_again(table, item)
+
+    def _write_again(self, table: TableDesign, item: Item) -> None:
+        again = stamped(item, self.move.position)
+        self.move.target.put_over_older([(table, again)], ONLY_OVER_KNOWN)
 
 
 def _shown(table: TableDesign, item: Item) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,8 +18,10 @@ from uuid import UUID
 from pymysql.charset import charset_by_name
 from pymysqlreplication.constants import FIELD_TYPE
 
+from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.understanding.schema.inventory import Column
+from partita.migrate.understanding.sources.reading import Convert
 
 _DIGITS = 9
 _BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -54,13 +56,27 @@ class Bytes:
 Read = Callable[[Bytes], Any]
 
 
-def rows_of(content: bytes, readers: Sequence[Read]) -> Iterator[list[Any]]:
-    """All row images of an event, in which every column is present."""
-    data = Bytes(content)
-    nulls_size = (len(readers) + 7) // 8
-    while not data.is_empty:
+RowReader = Callable[[Bytes], Item]
+"""The next row image, as attribute values without NULLs."""
+
+
+def row_reader(columns: Sequence[tuple[str, Read, Convert | None]]) -> RowReader:
+    """Of images in which every column is present; columns without a `Convert` are left out."""
+    nulls_size = (len(columns) + 7) // 8
+    numbered = [(1 << place, *column) for place, column in enumerate(columns)]
+
+    def read_row(data: Bytes) -> Item:
         nulls = data.little(nulls_size)
-        yield [None if nulls >> place & 1 else read(data) for place, read in enumerate(readers)]
+        found: Item = {}
+        for mark, name, read, convert in numbered:
+            if nulls & mark:
+                continue
+            value = read(data)
+            if convert is not None and (converted := convert(value)) is not None:
+                found[name] = converted
+        return found
+
+    return read_row
 
 
 def reader_of(shape: Any, column: Column | None) -> Read:

@@ -71,9 +71,14 @@ class ChangeLog(ABC):
     def prepare(self) -> None:
         """Make sure that changes are kept from now on; run again it changes nothing."""
 
+    shared = ""
+    """By what other processes open sessions on the same rows while the block runs; empty where
+    each session has those of the moment at which it is opened."""
+
     @abstractmethod
-    def sessions(self) -> AbstractContextManager[OpenSession]:
-        """Opens sessions on the rows as they are now, while the block runs."""
+    def sessions(self, shared: str = "") -> AbstractContextManager[OpenSession]:
+        """Opens sessions on the rows as they are now, while the block runs; or on those that
+        another process shares."""
 
     @abstractmethod
     def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:

@@ -8,34 +8,31 @@ there the place is read before the session begins, and some changes are applied 
 from __future__ import annotations
 
 import queue
-import random
 import re
 import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import pymysql
-from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import (
-    GtidEvent,
-    HeartbeatLogEvent,
-    MariadbGtidEvent,
-    QueryEvent,
-    RotateEvent,
-    XidEvent,
-)
-from pymysqlreplication.row_event import (
-    DeleteRowsEvent,
-    RowsEvent,
-    TableMapEvent,
-    UpdateRowsEvent,
-    WriteRowsEvent,
-)
 
 from partita.errors import PartitaError
-from partita.migrate.moving.logs.binlog_values import Read, reader_of, rows_of
+from partita.migrate.moving.logs.binlog import (
+    COMPRESSED,
+    GTIDS,
+    PARTIAL_UPDATE,
+    QUERY,
+    ROWS,
+    UPDATE_ROWS,
+    WRITE_ROWS,
+    XA_PREPARE,
+    XID,
+    BinlogStream,
+    Event,
+    Shape,
+    statement_of,
+)
+from partita.migrate.moving.logs.binlog_values import Bytes, RowReader, reader_of, row_reader
 from partita.migrate.moving.logs.changes import (
     Change,
     ChangeLog,
@@ -57,18 +54,14 @@ SETTINGS = {
 }
 """What following needs, and how it is written in the server's settings."""
 MANDATORY = "log_bin"
-EVENTS = [
-    DeleteRowsEvent,
-    GtidEvent,
-    HeartbeatLogEvent,
-    MariadbGtidEvent,
-    QueryEvent,
-    RotateEvent,
-    TableMapEvent,
-    UpdateRowsEvent,
-    WriteRowsEvent,
-    XidEvent,
-]
+REFUSED = {
+    XA_PREPARE: "runs XA transactions, whose rows are in the binlog before they are committed; they"
+    " cannot be followed.",
+    PARTIAL_UPDATE: "writes parts of documents into its binlog; set binlog_row_value_options='' and"
+    " load anew.",
+    **dict.fromkeys(COMPRESSED, "compresses its binlog; set log_bin_compress=OFF and load anew."),
+}
+"""By kind of event, why it ends following."""
 HEARTBEAT_SECONDS = 0.5
 IDLE_SECONDS = 0.02
 WAITING_MAX = 5000
@@ -103,7 +96,7 @@ class MariaDBLog(ChangeLog):
                 )
 
     @contextmanager
-    def sessions(self) -> Iterator[OpenSession]:
+    def sessions(self, shared: str = "") -> Iterator[OpenSession]:
         yield self._session
 
     @contextmanager
@@ -176,11 +169,14 @@ class _Reader:
         self.after = after
         self.file, _, place = resume.rpartition(":")
         self.place = int(place)
-        self._readers: dict[int, tuple[Any, list[Read], list[str]]] = {}
+        self._readers: dict[int, tuple[Shape, RowReader, RowReader]] = {}
         self._waiting: queue.Queue[Transaction | BaseException] = queue.Queue(WAITING_MAX)
         self._is_closed = False
-        self._stream: BinLogStreamReader | None = None
+        self._stream: BinlogStream | None = None
         self._thread = threading.Thread(target=self._run, name="binlog", daemon=True)
+        self._parents = {
+            key.referenced_table for table in self.tables.values() for key in table.foreign_keys
+        }
 
     def transactions(self) -> Iterator[Transaction | None]:
         self._thread.start()
@@ -196,11 +192,8 @@ class _Reader:
 
     def close(self) -> None:
         self._is_closed = True
-        stream = self._stream
-        if stream is not None:
-            # The thread waits for the next event: ending the connection wakes it.
-            with suppress(Exception):
-                stream._stream_connection._force_close()
+        if self._stream is not None:
+            self._stream.close()
         with suppress(queue.Empty):
             while True:
                 self._waiting.get_nowait()
@@ -221,70 +214,38 @@ class _Reader:
         except BaseException as error:
             self._put(error)
 
-    def _connect_once(self, **arguments: Any) -> Any:
-        """`mysql-replication` would go on in the middle of a transaction."""
-        self._connections += 1
-        if self._connections > 2:
-            raise pymysql.OperationalError(2013, "the connection was lost")
-        return pymysql.connect(**arguments)
-
     def _read(self) -> None:
-        self._connections = 0
         with self.origin.connect() as source:
             arguments = self.origin.arguments(source)
-            is_mariadb = source.dialect == "mariadb"
-        self._stream = BinLogStreamReader(
-            connection_settings={**arguments, "read_timeout": 60, "connect_timeout": 10},
-            server_id=random.randint(1 << 20, (1 << 32) - 1),
-            resume_stream=True,
-            blocking=True,
-            log_file=self.file,
-            log_pos=self.place,
-            only_events=EVENTS,
-            only_schemas=[self.database],
-            only_tables=list(self.tables),
-            is_mariadb=is_mariadb,
-            slave_heartbeat=HEARTBEAT_SECONDS,
-            pymysql_wrapper=self._connect_once,
-            enable_logging=False,
-        )
+        arguments |= {"read_timeout": 60, "connect_timeout": 10}
+        self._stream = BinlogStream(arguments, self.file, self.place, HEARTBEAT_SECONDS)
         changes: list[Change] = []
-        while not self._is_closed:
-            event = self._stream.fetchone()
-            if event is None:
-                raise pymysql.OperationalError(2013, "the log ended")
-            if isinstance(event, RotateEvent):
-                self._readers.clear()
-            elif isinstance(event, MariadbGtidEvent | GtidEvent):
-                changes = []
-            elif isinstance(event, RowsEvent):
+        for event in self._stream.events():
+            if self._is_closed:
+                return
+            if event.kind in ROWS:
                 changes += self._changes(event)
-            elif isinstance(event, XidEvent):
+            elif event.kind in GTIDS:
+                changes = []
+            elif event.kind == XID or (event.kind == QUERY and self._is_end(event, changes)):
                 self._commit(event, changes)
                 changes = []
-            elif isinstance(event, QueryEvent):
-                if self._is_end(event, changes):
-                    self._commit(event, changes)
-                    changes = []
+            elif event.kind in REFUSED:
+                raise PartitaError(f"{self.origin.address} {REFUSED[event.kind]}")
 
-    def _commit(self, event: Any, changes: list[Change]) -> None:
-        assert self._stream is not None
-        file, place = self._stream.log_file, event.packet.log_pos
-        position = _position(file, place)
+    def _commit(self, event: Event, changes: list[Change]) -> None:
+        position = _position(event.file, event.place)
         if position > self.after:
-            self._put(Transaction(position, f"{file}:{place}", event.timestamp, changes))
+            resume = f"{event.file}:{event.place}"
+            self._put(Transaction(position, resume, event.timestamp, changes))
 
-    def _is_end(self, event: Any, changes: list[Change]) -> bool:
+    def _is_end(self, event: Event, changes: list[Change]) -> bool:
         """Whether a statement in the log ends a transaction, as one of its own or as COMMIT."""
-        statement = event.query if isinstance(event.query, str) else event.query.decode()
-        schema = event.schema.decode() if isinstance(event.schema, bytes) else event.schema
+        schema, statement = statement_of(event)
         if _IGNORED.match(statement):
             return statement.strip().upper() == "COMMIT"
         if statement.lstrip().upper().startswith("XA "):
-            raise PartitaError(
-                f"{self.origin.address} runs XA transactions, whose rows are in the binlog before"
-                " they are committed; they cannot be followed."
-            )
+            raise PartitaError(f"{self.origin.address} {REFUSED[XA_PREPARE]}")
         if truncated := _TRUNCATE.match(_COMMENT.sub(" ", statement)):
             table = self._named(truncated[1], schema)
             if table is not None:
@@ -304,34 +265,37 @@ class _Reader:
         database = parts[0] if len(parts) > 1 else schema
         return parts[-1] if database == self.database and parts[-1] in self.tables else None
 
-    def _changes(self, event: Any) -> Iterator[Change]:
-        columns, readers, names = self._shape(event)
-        images = [event.columns_present_bitmap, getattr(event, "columns_present_bitmap2", b"")]
-        present = sum(bin(byte).count("1") for image in images for byte in image)
-        if present != len(columns) * (2 if images[1] else 1):
+    def _changes(self, event: Event) -> Iterator[Change]:
+        assert self._stream is not None
+        rows = self._stream.rows(event)
+        table = rows.shape.table
+        if rows.shape.schema != self.database or table not in self.tables:
+            return
+        if not rows.is_whole:
             raise PartitaError(
-                f"The binlog holds parts of rows of {event.table} only: a session had another"
+                f"The binlog holds parts of rows of {table} only: a session had another"
                 " binlog_row_image than FULL. Load anew."
             )
-        content = event.packet.read(event.event_size - event.packet.read_bytes)
-        rows = (
-            self.origin.row(event.table, dict(zip(names, row, strict=True)))
-            for row in rows_of(content, readers)
-        )
-        cascades = not event.flags & NO_FOREIGN_KEY_CHECKS
-        if isinstance(event, WriteRowsEvent):
-            yield from (Change(event.table, None, row) for row in rows)
-        elif isinstance(event, DeleteRowsEvent):
-            yield from (Change(event.table, row, None, has_cascades=cascades) for row in rows)
-        else:
-            for old, new in zip(rows, rows, strict=True):
-                yield Change(event.table, old, new, has_cascades=cascades)
+        whole, key = self._row_readers(rows.shape)
+        data = Bytes(rows.images)
+        cascades = not rows.flags & NO_FOREIGN_KEY_CHECKS and table in self._parents
+        if event.kind in WRITE_ROWS:
+            while not data.is_empty:
+                yield Change(table, None, whole(data))
+            return
+        # What a row was before matters as a whole where others refer to it.
+        before = whole if cascades else key
+        is_update = event.kind in UPDATE_ROWS
+        while not data.is_empty:
+            old = before(data)
+            yield Change(table, old, whole(data) if is_update else None, has_cascades=cascades)
 
-    def _shape(self, event: Any) -> tuple[Any, list[Read], list[str]]:
-        known = self._readers.get(event.table_id)
-        if known is None or known[0] is not event.columns:
-            table = self.tables[event.table]
-            names = [column.name for column in event.columns]
+    def _row_readers(self, shape: Shape) -> tuple[RowReader, RowReader]:
+        """Of a whole row, and of its primary key."""
+        known = self._readers.get(id(shape))
+        if known is None:
+            table = self.tables[shape.table]
+            names = [column.name for column in shape.columns]
             if None in names:
                 raise PartitaError(
                     f"{self.origin.address} writes no names of columns into its binlog; set"
@@ -339,9 +303,18 @@ class _Reader:
                 )
             check_columns(table, set(names))
             declared = {column.name: column for column in table.columns}
-            readers = [reader_of(column, declared[column.name]) for column in event.columns]
-            known = self._readers[event.table_id] = (event.columns, readers, names)
-        return known
+            converters = self.origin.converters(table.name)
+            whole = [
+                (name, reader_of(column, declared[name]), converters.get(name))
+                for name, column in zip(names, shape.columns, strict=True)
+            ]
+            key = [
+                (name, read, convert if name in table.primary_key else None)
+                for name, read, convert in whole
+            ]
+            known = (shape, row_reader(whole), row_reader(key if table.primary_key else whole))
+            self._readers[id(shape)] = known
+        return known[1], known[2]
 
 
 def _status(source: Source) -> tuple[str, int]:

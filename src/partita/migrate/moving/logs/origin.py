@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from partita.database.item.values import Item
 from partita.migrate.folder import Folder
 from partita.migrate.moving.logs.changes import SchemaChanged
+from partita.migrate.proving.column_values import column_value
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
 from partita.migrate.understanding.sources import Source, connect
 from partita.migrate.understanding.sources.address import Address
-from partita.migrate.understanding.sources.reading import Reading, readings
+from partita.migrate.understanding.sources.reading import Convert, Reading, readings
 
 STATEMENT_SECONDS_MAX = 86_400
 """Reading a whole table takes as long as it takes."""
@@ -39,6 +40,10 @@ class Origin:
             self.address: Address = source.address
             self.family = "mysql" if source.dialect == "mariadb" else source.dialect
             self.readings = {table.name: _whole_readings(source, table) for table in self.tables}
+        self._converters: dict[str, list[tuple[str, Convert]]] = {
+            name: [(one.column.name, one.convert or _unread) for one in asked]
+            for name, asked in self.readings.items()
+        }
 
     @contextmanager
     def connect(self) -> Iterator[Source]:
@@ -66,16 +71,55 @@ class Origin:
             alone = replace(table, columns=[replace(column, name="v")])
             return readings(source, alone, {"v"})[0].sql
 
+    def converters(self, table: str) -> dict[str, Convert]:
+        """By column, what makes an attribute value of what the driver returns."""
+        return dict(self._converters[table])
+
     def row(self, table: str, values: dict[str, Any]) -> Item:
         """Attribute values of what the driver would have returned, without NULLs."""
+        get = values.get
         found: Item = {}
-        for reading in self.readings[table]:
-            value = values.get(reading.column.name)
-            if value is not None and reading.convert is not None:
-                converted = reading.convert(value)
-                if converted is not None:
-                    found[reading.column.name] = converted
+        for name, convert in self._converters[table]:
+            value = get(name)
+            if value is not None and (converted := convert(value)) is not None:
+                found[name] = converted
         return found
+
+    def read_row(self, table: str, values: Sequence[Any]) -> Item:
+        """The same of an answer to what `readings` ask for, in their order."""
+        found: Item = {}
+        for (name, convert), value in zip(self._converters[table], values, strict=False):
+            if value is not None and (converted := convert(value)) is not None:
+                found[name] = converted
+        return found
+
+    def raw_rows(
+        self, source: Source, table: Table, behind: Sequence[Any] | None, count: int
+    ) -> Sequence[Sequence[Any]]:
+        """So many rows by primary key, behind one; what `readings` ask for, and the key."""
+        keys = [source.quote(name) for name in table.primary_key]
+        asked = ", ".join([*(one.sql for one in self.readings[table.name]), *keys])
+        where, bound = behind_key(keys, behind)
+        statement = f"SELECT {asked} FROM {source.relation(table)}"
+        statement += f" WHERE {where}" if where else ""
+        return source.rows(f"{statement} ORDER BY {', '.join(keys)} LIMIT {count}", **bound)
+
+    def rows_like(self, source: Source, table: Table, rows: Sequence[Item]) -> list[Item]:
+        """The rows of the source that have the primary keys of these."""
+        columns = {column.name: column for column in table.columns}
+        bound: dict[str, Any] = {}
+        one_of = []
+        for row in rows:
+            same = []
+            for name in table.primary_key:
+                bound[f"k{len(bound)}"] = column_value(columns[name], row[name], self.family)
+                same.append(f"{source.quote(name)} = :k{len(bound) - 1}")
+            one_of.append(f"({' AND '.join(same)})")
+        asked = ", ".join(one.sql for one in self.readings[table.name])
+        found = source.rows(
+            f"SELECT {asked} FROM {source.relation(table)} WHERE {' OR '.join(one_of)}", **bound
+        )
+        return [self.read_row(table.name, row) for row in found]
 
     def check_schema(self, source: Source) -> None:
         """Raises when a table that is moved has other columns than the inventory says."""
@@ -92,6 +136,21 @@ class Origin:
             other = next((name for name in then if now[name].lower() != then[name].lower()), None)
             if other is not None:
                 raise changed(table.name, f"{other} is {now[other]} and was {then[other]}")
+
+
+def behind_key(keys: Sequence[str], last: Sequence[Any] | None) -> tuple[str, dict[str, Any]]:
+    """The condition on rows behind one, by the columns of their key in order."""
+    if last is None:
+        return "", {}
+    one_of = []
+    for place, key in enumerate(keys):
+        same = [f"{keys[before]} = :k{before}" for before in range(place)]
+        one_of.append(f"({' AND '.join([*same, f'{key} > :k{place}'])})")
+    return f"({' OR '.join(one_of)})", {f"k{place}": value for place, value in enumerate(last)}
+
+
+def _unread(value: Any) -> None:
+    """Of a column that is measured only."""
 
 
 def changed(table: str, what: str) -> SchemaChanged:

@@ -82,8 +82,11 @@ class PostgreSQLLog(ChangeLog):
         return connection.execute(asked, (self.name,)).fetchone() is not None
 
     @contextmanager
-    def sessions(self) -> Iterator[OpenSession]:
+    def sessions(self, shared: str = "") -> Iterator[OpenSession]:
         """The slot is made the first time; later readings take a temporary one for their place."""
+        if shared:
+            yield self._sessions_on(shared)
+            return
         with self._connection() as connection:
             kind = f"{self.name}_{time.time_ns()} TEMPORARY"
             if not self._has_slot(connection):
@@ -93,22 +96,29 @@ class PostgreSQLLog(ChangeLog):
                 connection,
                 f"CREATE_REPLICATION_SLOT {kind} LOGICAL pgoutput (SNAPSHOT 'export')",
             )
-            start, snapshot = made[1].decode(), made[2].decode()
-            # What is committed at the slot's point or after it comes from the slot.
-            position = _number(start) - 1
+            self.shared = f"{made[1].decode()} {made[2].decode()}"
+            try:
+                yield self._sessions_on(self.shared)
+            finally:
+                self.shared = ""
 
-            @contextmanager
-            def session() -> Iterator[Session]:
-                with self.origin.connect() as source, source.errors():
-                    source.connection.exec_driver_sql(BEGIN["postgresql"])
-                    source.connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-                    try:
-                        yield Session(source, position, start)
-                    finally:
-                        if not source.is_lost:
-                            source.connection.exec_driver_sql("ROLLBACK")
+    def _sessions_on(self, shared: str) -> OpenSession:
+        start, _, snapshot = shared.partition(" ")
+        # What is committed at the slot's point or after it comes from the slot.
+        position = _number(start) - 1
 
-            yield session
+        @contextmanager
+        def session() -> Iterator[Session]:
+            with self.origin.connect() as source, source.errors():
+                source.connection.exec_driver_sql(BEGIN["postgresql"])
+                source.connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+                try:
+                    yield Session(source, position, start)
+                finally:
+                    if not source.is_lost:
+                        source.connection.exec_driver_sql("ROLLBACK")
+
+        return session
 
     def end(self, source: Source) -> int:
         ((place,),) = source.rows("SELECT CAST(pg_current_wal_lsn() AS text)")

@@ -72,7 +72,7 @@ class SQLiteLog(ChangeLog):
             raise PartitaError(f"{self.origin.address} cannot be changed: {error}.") from error
 
     @contextmanager
-    def sessions(self) -> Iterator[OpenSession]:
+    def sessions(self, shared: str = "") -> Iterator[OpenSession]:
         yield self._session
 
     @contextmanager

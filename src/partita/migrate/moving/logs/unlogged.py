@@ -19,7 +19,7 @@ class Unlogged(ChangeLog):
         """Nothing is kept."""
 
     @contextmanager
-    def sessions(self) -> Iterator[OpenSession]:
+    def sessions(self, shared: str = "") -> Iterator[OpenSession]:
         yield self._session
 
     @contextmanager

@@ -16,9 +16,9 @@ SHOWN_MAX = 20
 
 
 def summarize_load(loaded: Load) -> Iterator[RenderableType]:
-    heads = ["table", "rows", "imported", "skipped", "failed", "items"]
+    heads = ["table", "rows", "imported", "skipped", "failed", "stay", "items"]
     if loaded.is_dry_run:
-        rows = [(one.table, f"{one.expected:,}", "", "", "", "") for one in loaded.tables]
+        rows = [(one.table, f"{one.expected:,}", "", "", "", "", "") for one in loaded.tables]
         yield grid("Would be loaded", heads, rows, heads[1:])
         return
     rows = [
@@ -28,11 +28,13 @@ def summarize_load(loaded: Load) -> Iterator[RenderableType]:
             f"{one.imported:,}",
             f"{one.skipped:,}",
             f"{one.failed:,}",
+            f"{one.stay:,}",
             f"{one.items:,}",
         )
         for one in loaded.tables
     ]
-    yield grid(f"Loaded to {loaded.endpoint}", heads, rows, heads[1:])
+    place = f"files in {loaded.files}" if loaded.files else loaded.endpoint
+    yield grid(f"Loaded to {place}", heads, rows, heads[1:])
     yield from bullets(
         "Skipped",
         [f"{one.table}: {one.skipped_why}" for one in loaded.tables if one.skipped_why],
@@ -40,8 +42,17 @@ def summarize_load(loaded: Load) -> Iterator[RenderableType]:
     if loaded.rejects:
         yield Text(
             f"{loaded.failed:,} rows failed; {loaded.rejects} has each with its reason. Correct"
-            " them in the source: `follow` carries them over."
+            " them in the source: `follow` carries them over, or `load --replay`."
         )
+    if loaded.on_source is not None:
+        seen = loaded.on_source
+        counted = "".join(f", {name} +{count:,}" for name, count in seen.counters.items())
+        yield Text(
+            f"The source was read for {seen.seconds:.1f} s, {seen.rows_per_second:,.0f} rows/s"
+            f"{counted}."
+        )
+    if loaded.files:
+        yield Text("Import each table with the request in its import-table.json.")
     if loaded.is_followed:
         yield Text("Next: `partita migrate follow`.")
 
@@ -56,6 +67,12 @@ def summarize_follow(followed: Followed) -> Iterator[RenderableType]:
     )
     if followed.rejects:
         yield Text(f"{followed.rejects:,} rows make no item that the target takes.")
+    if followed.verified_rows:
+        yield Text(
+            f"Verified meanwhile: {followed.verified_rows:,} rows, {followed.verified_items:,}"
+            f" items; {followed.different:,} differences."
+        )
+        yield from bullets("Differences", followed.differences[:SHOWN_MAX])
 
 
 def summarize_verify(verified: Verified) -> Iterator[RenderableType]:

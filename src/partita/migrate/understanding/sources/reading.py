@@ -16,7 +16,7 @@ from partita.migrate.understanding.schema.inventory import Column, ColumnKind, T
 from partita.migrate.understanding.sources import Source
 from partita.migrate.understanding.sources.values import (
     UTC_OFFSET,
-    attribute_value,
+    converter,
     iso_8601,
     single_float,
 )
@@ -66,8 +66,7 @@ def _may_be_long(column: Column) -> bool:
 
 
 def _plainly(column: Column) -> Convert:
-    kind = column.kind
-    return lambda value: attribute_value(kind, value)
+    return converter(column.kind)
 
 
 def _iso(column: Column) -> Convert:

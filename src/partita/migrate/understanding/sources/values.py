@@ -31,6 +31,8 @@ from partita.migrate.understanding.schema.inventory import ColumnKind
 UTC_OFFSET = "+00:00"
 """And not Z: a plus sorts before the point of a fraction, so that texts sort as their instants."""
 _DATE_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?(\+00)?", re.ASCII)
+_INTEGER_END = 10**NUMBER_DIGITS_MAX
+_PLAIN_DECIMAL = re.compile(r"-?\d{1,18}\.\d{1,18}", re.ASCII)
 
 
 class Mapped(NamedTuple):
@@ -84,6 +86,25 @@ def attribute_value(kind: ColumnKind, value: Any) -> AttributeValue | None:
     return _by_type(value)
 
 
+def converter(kind: ColumnKind) -> Callable[[Any], AttributeValue | None]:
+    """`attribute_value` of one kind of column."""
+    by_kind = _BY_KIND.get(kind)
+    if by_kind is None:
+        by_type = _BY_TYPE.get
+
+        def convert(value: Any) -> AttributeValue | None:
+            known = by_type(type(value))
+            return known(value) if known is not None else attribute_value(kind, value)
+
+        return convert
+
+    def convert_by_kind(value: Any) -> AttributeValue | None:
+        converted = by_kind(value) if value is not None else None
+        return converted if converted is not None else attribute_value(kind, value)
+
+    return convert_by_kind
+
+
 def _by_type(value: Any) -> AttributeValue:
     convert = _BY_TYPE.get(type(value))
     if convert is None:
@@ -102,6 +123,11 @@ def _binary(value: bytes | bytearray | memoryview) -> AttributeValue:
 
 def _number(value: int | Decimal) -> AttributeValue:
     """N when DynamoDB's number holds it exactly, else its text."""
+    text = str(value)
+    # Most prices: no arithmetic is needed.
+    if _PLAIN_DECIMAL.fullmatch(text):
+        short = text.rstrip("0").rstrip(".")
+        return {"N": "0" if short == "-0" else short}
     number = Decimal(value)
     if not number.is_finite():
         return {"S": _name_of(number)}
@@ -115,7 +141,7 @@ def _number(value: int | Decimal) -> AttributeValue:
 
 
 def _integer(value: int) -> AttributeValue:
-    if -(10**NUMBER_DIGITS_MAX) < value < 10**NUMBER_DIGITS_MAX:
+    if -_INTEGER_END < value < _INTEGER_END:
         return {"N": str(value)}
     return _number(value)
 

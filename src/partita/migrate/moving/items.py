@@ -1,0 +1,147 @@
+"""The items that rows of the state store make, as the target takes them; and why it would not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from partita.database.item.sizes import binary_size, item_size, string_size
+from partita.database.item.values import Item
+from partita.limits import ITEM_BYTES_MAX, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from partita.migrate.model.design import Design, Entity, SecondaryIndex, TableDesign
+from partita.migrate.model.key_texts import NotEncodable
+from partita.migrate.model.making import ItemMaker
+from partita.migrate.moving.positions import OWN
+from partita.migrate.moving.state import StateStore, primary_keys
+
+
+class Part(Protocol):
+    """The rows of a table that are moved, where not all of them are."""
+
+    def holds(self, row: Item) -> bool: ...
+
+
+class Key(NamedTuple):
+    """What the table or an index wants of one attribute."""
+
+    name: str
+    type: str
+    bytes_max: int
+    home: str
+    is_own: bool
+    """Of the table itself: no item is without it."""
+
+
+class Items:
+    """`homes`: the entities of the design, by number."""
+
+    def __init__(
+        self, design: Design, state: StateStore, parts: Mapping[str, Part] | None = None
+    ) -> None:
+        self.homes: list[tuple[TableDesign, Entity]] = list(design.entities())
+        self.parts = parts or {}
+        self.numbers: dict[str, list[int]] = {}
+        """By table of the source, the entities that are made of its rows."""
+        for number, (_, entity) in enumerate(self.homes):
+            self.numbers.setdefault(entity.source, []).append(number)
+        self.maker = ItemMaker(state, primary_keys(state.inventory))
+        by_table = {table.name: _keys(table) for table in design.tables}
+        self._keys = [by_table[table.name] for table, _ in self.homes]
+
+    def made(self, number: int, row: Item) -> Item | None:
+        """The item of a row, unless the service would not take it."""
+        item, reason = self.make(number, row)
+        return None if item is None or reason or is_too_large(item) else item
+
+    def refusal(self, number: int, row: Item) -> str:
+        """Why a row has no item of an entity that it ought to have; empty when it has."""
+        item, reason = self.make(number, row)
+        return reason or ("" if item is None else too_large(item))
+
+    def make(self, number: int, row: Item) -> tuple[Item | None, str]:
+        """The item of a row, and why the service would not take its keys. Its size is for those
+        to look at who have its bytes."""
+        entity = self.homes[number][1]
+        part = self.parts.get(entity.source)
+        if part is not None and not part.holds(row):
+            return None, ""
+        try:
+            item = self.maker.item(entity, row)
+        except NotEncodable as error:
+            return None, str(error)
+        if item is None:
+            return None, ""
+        reason = _key_refusal(self._keys[number], item)
+        return (None, reason) if reason else (item, "")
+
+
+def is_too_large(item: Item) -> bool:
+    return item_size(item) > ITEM_BYTES_MAX
+
+
+def too_large(item: Item) -> str:
+    size = item_size(item)
+    return f"it has {size:,} bytes, more than an item may have" if size > ITEM_BYTES_MAX else ""
+
+
+def _keys(table: TableDesign) -> list[Key]:
+    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    return [
+        Key(key.name, key.type, most, home.name, home is table)
+        for home in homes
+        for key, most in zip(home.keys, (PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX), strict=False)
+    ]
+
+
+def _key_refusal(keys: list[Key], item: Item) -> str:
+    for name, kind, most, home, is_own in keys:
+        value = item.get(name)
+        if value is None:
+            if is_own:
+                return f"it has no {name}, which is a key of {home}"
+            continue
+        held = value.get(kind)
+        if held is None:
+            return f"its {name} is not of type {kind}, which {home} wants"
+        if not held:
+            return f"its {name} is empty, and is a key of {home}"
+        if len(held) * 4 > most:
+            size = binary_size(held) if kind == "B" else string_size(held)
+            if size > most:
+                return f"its {name} is longer than a key of {home} may be ({most} bytes)"
+    return ""
+
+
+# What items are compared by.
+
+encoded = msgspec.json.Encoder(order="sorted").encode
+_SETS = (b'"SS":', b'"NS":', b'"BS":')
+
+
+def key_hash(table: TableDesign, item: Item) -> bytes:
+    content = [table.name, *(item[key.name] for key in table.keys)]
+    return hashlib.blake2b(encoded(content), digest_size=16).digest()
+
+
+def item_digest(item: Item) -> bytes:
+    """Of what an item says, without what the move keeps on it; sets have no order."""
+    if any(name in item for name in OWN):
+        item = {name: value for name, value in item.items() if name not in OWN}
+    content = encoded(item)
+    if any(mark in content for mark in _SETS):
+        content = encoded({name: _unordered(value) for name, value in item.items()})
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _unordered(value: Any) -> Any:
+    ((kind, held),) = value.items()
+    if kind in ("SS", "NS", "BS"):
+        return {kind: sorted(held)}
+    if kind == "L":
+        return {kind: [_unordered(member) for member in held]}
+    if kind == "M":
+        return {kind: {name: _unordered(member) for name, member in held.items()}}
+    return value

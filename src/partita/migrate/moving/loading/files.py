@@ -1,0 +1,89 @@
+"""`load --through s3`: items as files for ImportTable, and the request that imports them.
+
+Each chunk of rows is one file of DynamoDB JSON, compressed, whose name is that of its rows: written
+again after a kill, it is the same file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+from partita.database.recovery.buckets import ENDPOINTS, Bucket, BucketError, FolderBucket, S3Bucket
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder, to_json
+from partita.migrate.handover.tables import tables_of
+
+AMAZON = "https://s3.{}.amazonaws.com"
+REQUEST = "import-table.json"
+CREATED = (
+    *("TableName", "AttributeDefinitions", "KeySchema", "BillingMode", "ProvisionedThroughput"),
+    *("GlobalSecondaryIndexes", "SSESpecification", "OnDemandThroughput"),
+)
+"""What ImportTable takes of a table."""
+
+
+class ImportFiles:
+    """`place`: a folder, or s3://bucket/prefix."""
+
+    def __init__(self, folder: Folder, place: str, region: str) -> None:
+        self.place = place
+        self._bucket, self.name, self._prefix = _opened(folder, place, region)
+
+    def begin(self, chunk: str) -> None:
+        """The next items are those of this chunk."""
+        self._chunk = chunk
+
+    def put(self, made: list[tuple[str, bytes]]) -> None:
+        by_table: dict[str, list[bytes]] = {}
+        for table, item in made:
+            by_table.setdefault(table, []).append(b'{"Item":%b}\n' % item)
+        for table, lines in by_table.items():
+            content = gzip.compress(b"".join(lines), compresslevel=1, mtime=0)
+            self._put(f"{table}/data/{self._chunk}.json.gz", content)
+
+    def write_requests(self, folder: Folder, model: str) -> None:
+        """What ImportTable is asked for, table by table."""
+        for table in tables_of(folder, model):
+            if table.local_indexes:
+                raise PartitaError(
+                    f"{table.name} has a local index, which ImportTable cannot make; load it"
+                    " without --through."
+                )
+            request = {
+                "S3BucketSource": {
+                    "S3Bucket": self.name,
+                    "S3KeyPrefix": f"{self._prefix}{table.name}/data/",
+                },
+                "InputFormat": "DYNAMODB_JSON",
+                "InputCompressionType": "GZIP",
+                "TableCreationParameters": _parameters(table.create),
+            }
+            self._put(f"{table.name}/{REQUEST}", to_json(request))
+
+    def _put(self, key: str, content: bytes) -> None:
+        try:
+            self._bucket.put(self._prefix + key, content)
+        except BucketError as error:
+            raise PartitaError(f"{self.place} cannot be written to: {error}") from error
+
+
+def _parameters(created: dict[str, Any]) -> dict[str, Any]:
+    return {name: created[name] for name in CREATED if name in created}
+
+
+def _opened(folder: Folder, place: str, region: str) -> tuple[Bucket, str, str]:
+    """The bucket, its name, and what keys in it begin with."""
+    if place.startswith("s3://"):
+        name, _, prefix = place.removeprefix("s3://").partition("/")
+        named = (os.environ[one] for one in ENDPOINTS if os.environ.get(one))
+        try:
+            bucket = S3Bucket(name, next(named, AMAZON.format(region)), {})
+        except BucketError as error:
+            raise PartitaError(str(error)) from error
+        return bucket, name, f"{prefix.rstrip('/')}/" if prefix else ""
+    home = (folder.path / place).resolve() if not Path(place).is_absolute() else Path(place)
+    home.mkdir(parents=True, exist_ok=True)
+    return FolderBucket(home.resolve()), home.name, ""

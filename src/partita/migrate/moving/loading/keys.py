@@ -1,0 +1,94 @@
+"""Which entities never make two items with one key, as the design shows without looking at rows.
+
+The keys of all others are noted while they are written, so that no row overwrites another's item.
+"""
+
+from __future__ import annotations
+
+import re
+
+from partita.migrate.model.design import Attribute, Design, Entity, TableDesign
+from partita.migrate.model.templates import SEPARATOR, SHARD, template_parts
+from partita.migrate.understanding.schema.column_refs import Ref, qualified
+from partita.migrate.understanding.schema.inventory import Column, Index, Inventory, Table
+
+_NUMBERS = ("integer", "decimal")
+_OF_NUMBERS = re.compile(r"n\d+\.\d+|0\d+")
+
+
+def entities_with_own_keys(design: Design, inventory: Inventory) -> set[int]:
+    """By their numbers in the design."""
+    # SQLite keeps any type in any column: two values may have one text.
+    if inventory.dialect == "sqlite":
+        return set()
+    found: set[int] = set()
+    for number, (table, entity) in enumerate(design.entities()):
+        source = inventory.table(entity.source)
+        if source is not None and _is_by_row(table, entity, source):
+            others = [other for other in table.entities if other is not entity]
+            if all(_is_apart(table, entity, other) for other in others):
+                found.add(number)
+    return found
+
+
+def _is_by_row(table: TableDesign, entity: Entity, source: Table) -> bool:
+    """Whether other rows have other keys: the key holds all columns of a unique one."""
+    held: set[str] = set()
+    columns = {column.name: column for column in source.columns}
+    for key in table.keys:
+        attribute = entity.attribute(key.name)
+        if attribute is not None and not attribute.through:
+            held |= _held_columns(entity, attribute, columns)
+    nullable = {name for name, column in columns.items() if column.is_nullable}
+    unique = [one.columns for one in source.indexes if _is_whole(one)]
+    by_guard = [names for names in unique if entity.is_guard or not nullable & set(names)]
+    return any(names and set(names) <= held for names in [source.primary_key, *by_guard])
+
+
+def _is_whole(index: Index) -> bool:
+    """Unique over all rows, by columns."""
+    return index.is_unique and not index.expressions and index.where is None
+
+
+def _held_columns(entity: Entity, attribute: Attribute, columns: dict[str, Column]) -> set[str]:
+    """Those whose values can be read off the text of a key."""
+    if attribute.column is not None:
+        ref = Ref.parse(attribute.column)
+        return {ref.column} if ref.table == entity.source else set()
+    literals, fields = template_parts(attribute.template or "")
+    if any(SEPARATOR not in literal for literal in literals[1:-1]):
+        return set()
+    held = set()
+    for part in fields:
+        ref = qualified(entity.source, part.name)
+        column = columns.get(ref.column)
+        if part.name == SHARD or ref.table != entity.source or column is None:
+            continue
+        is_number = column.kind in _NUMBERS
+        if part.format.startswith("0") and not is_number:
+            return set()
+        if not part.format or (is_number and _OF_NUMBERS.fullmatch(part.format)):
+            held.add(ref.column)
+    return held
+
+
+def _is_apart(table: TableDesign, one: Entity, other: Entity) -> bool:
+    """Whether no item of one has a key of the other's: they begin with other words."""
+    for key in table.keys:
+        words = [_first_word(entity.attribute(key.name)) for entity in (one, other)]
+        if None not in words and words[0] != words[1]:
+            return True
+    return False
+
+
+def _first_word(attribute: Attribute | None) -> str | None:
+    """What every value begins with, up to the first separator."""
+    if attribute is None:
+        return None
+    if attribute.constant is not None:
+        return attribute.constant.partition(SEPARATOR)[0]
+    if attribute.template is None:
+        return None
+    first = template_parts(attribute.template)[0][0]
+    word, separator, _ = first.partition(SEPARATOR)
+    return word if separator else None

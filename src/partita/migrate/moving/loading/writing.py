@@ -1,0 +1,264 @@
+"""Rows of the state store become items of the target, chunk by chunk, in several processes.
+
+Chunks are counted in the order of their rows; what was written ahead of the count when a load is
+killed is written once more. Nothing is followed yet, so that no condition is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.limits import ITEM_BYTES_MAX
+from partita.migrate.folder import Folder
+from partita.migrate.model.files import read_design
+from partita.migrate.moving.items import Items, key_hash, too_large
+from partita.migrate.moving.loading.files import ImportFiles
+from partita.migrate.moving.loading.keys import entities_with_own_keys
+from partita.migrate.moving.loading.reports import LANES, REPORT, SAME_KEY, Lane, TableLoad
+from partita.migrate.moving.moves import LOADED, Move
+from partita.migrate.moving.parts import parts_of
+from partita.migrate.moving.positions import POSITION
+from partita.migrate.moving.state import StateStore, state_path
+from partita.migrate.moving.target import Target, batches
+from partita.migrate.moving.workers import Handler, Workers, worker_count
+from partita.migrate.progress import Progress
+from partita.migrate.understanding.schema.inventory import read_inventory
+
+CHUNK_ROWS = 5000
+FILE_ROWS = 20_000
+"""An import takes up to 50,000 files."""
+PARALLEL_ROWS_MIN = 40_000
+"""Fewer are written before other processes have started."""
+OWNER_BITS = 40
+
+Put = Callable[[list[tuple[str, bytes]]], None]
+"""Items that are encoded, with the names of their tables, to where they belong."""
+Rejected = tuple[str, str, str, str, Item]
+"""Table, key, entity, reason and row."""
+
+
+class Setup(Struct):
+    folder: str
+    model: str
+    where: dict[str, str]
+    endpoint: str | None
+    region: str
+    write_units: float | None
+    position: int
+
+
+class Task(Struct):
+    table: str
+    after: int
+    until: int
+
+
+class Chunk(Struct):
+    """What became of some rows."""
+
+    until: int
+    rows: int = 0
+    imported: int = 0
+    skipped: int = 0
+    failed: int = 0
+    stay: int = 0
+    items: int = 0
+    rejects: list[Rejected] = field(default_factory=list)
+
+
+class ChunkWriter:
+    def __init__(self, items: Items, state: StateStore, position: int, put: Put) -> None:
+        self.items = items
+        self.state = state
+        self.put = put
+        self.stamp = b',"%b":{"N":"%d"}}' % (POSITION.encode(), position)
+
+    def write(self, task: Task, claims: set[int] | None = None) -> Chunk:
+        """`claims`: entities of which two rows may make the same key."""
+        chunk = Chunk(task.until)
+        made: list[tuple[str, bytes]] = []
+        owners: dict[bytes, tuple[int, int, Item]] = {}
+        places: dict[bytes, int] = {}
+        imported: set[int] = set()
+        failed: set[int] = set()
+        part = self.items.parts.get(task.table)
+        numbers = self.items.numbers.get(task.table, [])
+        for row_number, row in self.state.rows(task.table, task.after, task.until):
+            chunk.rows += 1
+            if part is not None and not part.holds(row):
+                chunk.stay += 1
+                continue
+            for number in numbers:
+                table, entity = self.items.homes[number]
+                item, reason = self.items.make(number, row)
+                if item is not None:
+                    content = self.state.encode(item)
+                    if len(content) > ITEM_BYTES_MAX:
+                        reason = too_large(item)
+                if item is not None and not reason and claims and number in claims:
+                    hashed = key_hash(table, item)
+                    if hashed in owners:
+                        reason = SAME_KEY
+                    else:
+                        owners[hashed] = (number, row_number, row)
+                        places[hashed] = len(made)
+                if reason:
+                    failed.add(row_number)
+                    self._reject(chunk, number, row_number, row, reason)
+                elif item is not None:
+                    if not entity.is_guard and entity.rows == "each":
+                        imported.add(row_number)
+                    made.append((table.name, content[:-1] + self.stamp))
+        if owners:
+            made = self._unclaimed(chunk, made, owners, places, failed)
+        self.put(made)
+        chunk.items = len(made)
+        chunk.failed = len(failed)
+        chunk.imported = len(imported - failed)
+        chunk.skipped = chunk.rows - chunk.stay - chunk.failed - chunk.imported
+        return chunk
+
+    def _unclaimed(
+        self,
+        chunk: Chunk,
+        made: list[tuple[str, bytes]],
+        owners: dict[bytes, tuple[int, int, Item]],
+        places: dict[bytes, int],
+        failed: set[int],
+    ) -> list[tuple[str, bytes]]:
+        """Without items whose keys rows of other chunks have."""
+        claimed = {key: number << OWNER_BITS | at for key, (number, at, _) in owners.items()}
+        taken = self.state.claim(claimed)
+        for hashed in taken:
+            number, row_number, row = owners[hashed]
+            self._reject(chunk, number, row_number, row, SAME_KEY)
+            failed.add(row_number)
+        gone = {places[hashed] for hashed in taken}
+        return [one for place, one in enumerate(made) if place not in gone] if gone else made
+
+    def _reject(self, chunk: Chunk, number: int, row_number: int, row: Item, reason: str) -> None:
+        entity = self.items.homes[number][1]
+        has_key = bool(self.state.tables[entity.source].primary_key)
+        key = self.state.key_text(entity.source, row) if has_key else str(row_number)
+        chunk.rejects.append((entity.source, key, entity.name, reason, row))
+
+
+def worker(content: bytes) -> Handler:
+    """In a process of its own."""
+    setup = msgspec.msgpack.decode(content, type=Setup)
+    folder = Folder.open(Path(setup.folder))
+    inventory, design = read_inventory(folder), read_design(folder, setup.model)
+    state = StateStore(state_path(folder), inventory, design, is_read_only=True)
+    items = Items(design, state, parts_of(inventory, setup.where))
+    target = Target(setup.endpoint, setup.region, setup.write_units)
+    writer = ChunkWriter(items, state, setup.position, lambda made: target.put_all(batches(made)))
+    return lambda task: writer.write(msgspec.msgpack.decode(task, type=Task))
+
+
+class Writing:
+    """`files`: where items go instead of to the target."""
+
+    def __init__(self, move: Move, progress: Progress, files: ImportFiles | None = None) -> None:
+        self.move = move
+        self.state = move.state
+        self.progress = progress
+        self.files = files
+        put = files.put if files else lambda made: move.target.put_all(batches(made))
+        self.writer = ChunkWriter(move.items, move.state, move.position, put)
+        proven = entities_with_own_keys(move.design, move.inventory)
+        self.claims = {n for n in range(len(move.homes)) if n not in proven}
+
+    def run(self) -> None:
+        self.state.freeze(is_frozen=True)
+        tables = self.state.fact(REPORT, list[TableLoad]) or self._begin()
+        with ExitStack() as stack:
+            workers: Workers[Chunk] | None = None
+            if self._is_parallel(tables):
+                workers = stack.enter_context(self._workers())
+            self._write_all(tables, workers)
+        for one in tables:
+            if one.accounted != one.rows:
+                raise PartitaError(
+                    f"{one.table}: {one.imported} imported, {one.skipped} skipped, {one.stay} left"
+                    f" and {one.failed} failed are not the {one.rows} rows that were read."
+                )
+        with self.state.transaction():
+            self.state.forget_claims()
+            self.state.set_fact(LOADED, True)
+        self.state.freeze(is_frozen=False)
+
+    def _write_all(self, tables: list[TableLoad], workers: Workers[Chunk] | None) -> None:
+        total = sum(one.rows for one in tables)
+        done = sum(one.accounted for one in tables)
+        for one in tables:
+            for chunk in self._chunks(one, workers):
+                with self.state.transaction():
+                    for reject in chunk.rejects:
+                        self.state.reject(*reject)
+                    one.add(chunk)
+                    self.state.set_fact(REPORT, tables)
+                done += chunk.rows
+                self.progress("Items", done, total)
+
+    def _chunks(self, one: TableLoad, workers: Workers[Chunk] | None) -> Iterator[Chunk]:
+        last = self.state.last(one.table)
+        size = FILE_ROWS if self.files else CHUNK_ROWS
+        starts = range(one.written_until, last, size)
+        tasks = [Task(one.table, after, min(after + size, last)) for after in starts]
+        claims = self.claims & set(self.move.items.numbers.get(one.table, []))
+        if workers is not None and not claims:
+            yield from workers.in_order(tasks)
+            return
+        for task in tasks:
+            if self.files is not None:
+                self.files.begin(f"{task.table}-{task.after:012}")
+            with self.state.transaction():
+                chunk = self.writer.write(task, claims)
+            yield chunk
+
+    def _is_parallel(self, tables: list[TableLoad]) -> bool:
+        """Whether there is enough for other processes to do."""
+        left = sum(one.rows - one.accounted for one in tables)
+        return self.files is None and left >= PARALLEL_ROWS_MIN
+
+    def _workers(self) -> Workers[Chunk]:
+        move, count = self.move, worker_count()
+        units = move.target.pace.units_max
+        setup = Setup(
+            folder=str(move.folder.path.resolve()),
+            model=move.begun.model,
+            where=move.begun.where,
+            endpoint=move.begun.endpoint or None,
+            region=move.target.region,
+            write_units=units / count if units is not None else None,
+            position=move.position,
+        )
+        return Workers(__name__, setup, Chunk, move.lock, count)
+
+    def _begin(self) -> list[TableLoad]:
+        expected: dict[str, int] = {}
+        for lane in self.state.fact(LANES, list[Lane]) or []:
+            expected[lane.table] = expected.get(lane.table, 0) + lane.expected
+        return [
+            TableLoad(
+                table=table.name,
+                rows=self.state.count(table.name),
+                expected=expected.get(table.name, 0),
+                skipped_why=(
+                    "" if table.name in self.move.items.numbers else self._why_skipped(table.name)
+                ),
+            )
+            for table in self.move.origin.tables
+        ]
+
+    def _why_skipped(self, table: str) -> str:
+        design = self.move.design
+        out = next((one.why for one in design.left_out if one.column == f"{table}.*"), None)
+        return out or "the design has no items of its own for it"

@@ -1,0 +1,150 @@
+"""A stream of MariaDB's or MySQL's binlog, from a place in a file on.
+
+The shape of a table is repeated before every statement that changes it: `mysql-replication` reads
+it once, and it is known again by its bytes. Formats: MySQL's internals manual, "Binary log".
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pymysql
+from pymysql.constants.COMMAND import COM_BINLOG_DUMP
+from pymysqlreplication.packet import BinLogPacketWrapper
+from pymysqlreplication.row_event import TableMapEvent
+
+QUERY, ROTATE, XID, TABLE_MAP, XA_PREPARE, PARTIAL_UPDATE = 2, 4, 16, 19, 38, 39
+WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = (23, 30), (24, 31), (25, 32)
+ROWS = (*WRITE_ROWS, *UPDATE_ROWS, *DELETE_ROWS)
+WITH_EXTRA_DATA = (30, 31, 32)
+COMPRESSED = (40, 165, 166, 167, 168, 169, 170, 171)
+GTIDS = (33, 34, 162)
+CHECKSUM_BYTES = 4
+MARIADB_CAPABILITY = 4
+"""Of a client that knows GTID events."""
+LOST = 2013
+EOF_MARK = 0xFE
+_HEADER = struct.Struct("<xIBIIIH")
+_QUERY = struct.Struct("<IIBHH")
+
+
+class Event(NamedTuple):
+    kind: int
+    timestamp: int
+    file: str
+    place: int
+    """Where the next event begins."""
+    body: bytes
+
+
+class Shape(NamedTuple):
+    """A table as the log describes it."""
+
+    schema: str
+    table: str
+    columns: list[Any]
+
+
+class Rows(NamedTuple):
+    shape: Shape
+    flags: int
+    is_whole: bool
+    """Whether every column is in every image."""
+    images: bytes
+
+
+class BinlogStream:
+    def __init__(
+        self, arguments: dict[str, Any], file: str, place: int, heartbeat_seconds: float
+    ) -> None:
+        self._file = file
+        self._known: dict[bytes, Shape] = {}
+        self._tables: dict[bytes, Shape] = {}
+        self._connection = pymysql.connect(**arguments)
+        with self._connection.cursor() as cursor:
+            cursor.execute("SELECT @@global.binlog_checksum")
+            found = cursor.fetchone()
+            self._has_checksum = found is not None and str(found[0]).upper() != "NONE"
+            if self._has_checksum:
+                cursor.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
+            cursor.execute(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
+            cursor.execute(f"SET @mariadb_slave_capability = {MARIADB_CAPABILITY}")
+        name = file.encode()
+        number = random.randint(1 << 20, (1 << 32) - 1)
+        asked = struct.pack("<BIHI", COM_BINLOG_DUMP, place, 0, number) + name
+        self._connection._write_bytes(struct.pack("<I", len(asked)) + asked)
+        self._connection._next_seq_id = 1
+
+    def close(self) -> None:
+        """Wakes whoever waits for the next event."""
+        with suppress(Exception):
+            self._connection._force_close()
+
+    def events(self) -> Iterator[Event]:
+        """Without those that only describe tables."""
+        while True:
+            packet = self._connection._read_packet()
+            content = packet.get_all_data()
+            if content[0] == EOF_MARK and len(content) < 9:
+                raise pymysql.OperationalError(LOST, "the log ended")
+            timestamp, kind, _, _, place, _ = _HEADER.unpack_from(content)
+            end = -CHECKSUM_BYTES if self._has_checksum else None
+            body = content[_HEADER.size : end]
+            if kind == TABLE_MAP:
+                shape = self._known.get(body)
+                if shape is None:
+                    shape = self._known[body] = self._described(packet)
+                self._tables[body[:6]] = shape
+                continue
+            if kind == ROTATE:
+                # Numbers of tables mean others after a restart, which begins a new file.
+                self._tables.clear()
+                self._known.clear()
+                self._file = body[8:].decode()
+            yield Event(kind, timestamp, self._file, place, body)
+
+    def _described(self, packet: Any) -> Shape:
+        packet.rewind(0)
+        server = SimpleNamespace(charset="utf8mb4", _get_dbms=lambda: "mariadb")
+        wrapped = BinLogPacketWrapper(
+            *(packet, {}, server, (0, 0, 0), self._has_checksum, {TableMapEvent}),
+            *(None, None, None, None, False, False, False, True, False),
+        )
+        event = wrapped.event
+        return Shape(event.schema, event.table, event.columns)
+
+    def rows(self, event: Event) -> Rows:
+        body = event.body
+        shape = self._tables[body[:6]]
+        (flags,) = struct.unpack_from("<H", body, 6)
+        place = 8
+        if event.kind in WITH_EXTRA_DATA:
+            (extra,) = struct.unpack_from("<H", body, place)
+            place += extra
+        count, place = _length(body, place)
+        images = 2 if event.kind in UPDATE_ROWS else 1
+        size = (count + 7) // 8 * images
+        present = sum(byte.bit_count() for byte in body[place : place + size])
+        return Rows(shape, flags, present == count * images, body[place + size :])
+
+
+def statement_of(event: Event) -> tuple[str, str]:
+    """The schema and the text of a statement in the log."""
+    _, _, schema_size, _, status_size = _QUERY.unpack_from(event.body)
+    place = _QUERY.size + status_size
+    schema = event.body[place : place + schema_size].decode(errors="replace")
+    return schema, event.body[place + schema_size + 1 :].decode(errors="replace")
+
+
+def _length(body: bytes, place: int) -> tuple[int, int]:
+    """A number in MySQL's packed form, and what comes behind it."""
+    first = body[place]
+    if first < 0xFB:
+        return first, place + 1
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
+    return int.from_bytes(body[place + 1 : place + 1 + size], "little"), place + 1 + size
