@@ -54,6 +54,7 @@ from partita.server.monitoring.pages import PAGES
 from partita.server.peers import Leader, LedCompanion, Peers
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
+from partita.server.security.denials import Denials
 from partita.settings import Settings, Trigger
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
@@ -242,7 +243,9 @@ def serve(
             sites=sites,
         )
         handle: Handle = dispatcher.handle
-        if access is not None:
+        if access is None:
+            dispatcher.denials = Denials(database.service, rights)
+        else:
             recorder = None if data is None else _recorder(data / AUDIT, audit_data)
             handle = _protected(dispatcher, database, access, recorder, limits)
         if storage is not None:

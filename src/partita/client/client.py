@@ -46,10 +46,12 @@ class Client:
         chance: random.Random | None = None,
         certificate: str = "",
         client_certificate: str = "",
+        agent: str = "",
     ) -> None:
         """`certificate` is the file of the only one that is trusted, where it is given, and
-        `client_certificate` that of our own, with its key."""
+        `client_certificate` that of our own, with its key. `agent`: what we call ourselves."""
         self._endpoint = endpoint
+        self._agent = agent
         self._certificate = certificate
         self._client_certificate = client_certificate
         self._region = region
@@ -218,6 +220,7 @@ class Client:
             "Host": host,
             "Content-Type": description.content_type,
             "X-Amz-Target": f"{description.target}.{operation}",
+            **({"User-Agent": self._agent} if self._agent else {}),
         }
 
     def _pause_seconds(self, tried: int) -> float:

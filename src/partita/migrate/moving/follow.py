@@ -18,6 +18,7 @@ from partita.migrate.moving.applying import Applier
 from partita.migrate.moving.load import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
+from partita.migrate.moving.switching.phases import BACKWARD, check_forward, phase_of
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.sources import SourceError
 
@@ -39,6 +40,7 @@ class Followed(Struct, kw_only=True):
     lag_seconds: float
     lag_bytes: int | None
     rejects: int
+    is_backwards: bool = False
 
 
 def follow(
@@ -54,6 +56,10 @@ def follow(
 ) -> Followed:
     """`is_once`: up to where the log ends now; else until interrupted."""
     with open_move(folder, endpoint, region=region, write_units=write_units, ask=ask) as move:
+        if phase_of(move.state).name == BACKWARD:
+            from partita.migrate.moving.back.following import follow_back
+
+            return follow_back(move, is_once=is_once, is_dry_run=is_dry_run, progress=progress)
         follower = Follower(move, progress)
         if not is_dry_run:
             until = follower.log_end() if is_once else None
@@ -88,6 +94,7 @@ class Follower:
 
     def run(self, until: int | None = None, *, is_exact: bool = False) -> None:
         """Until a position is reached, where one is given. `is_exact`: and nothing behind it."""
+        check_forward(self.move.state)
         self._repeat()
         position, resume = self.move.position, self.move.resume
         if until is not None and position >= until:

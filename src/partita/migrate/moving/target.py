@@ -66,25 +66,35 @@ class Pace:
 
 
 class Target:
-    def __init__(self, endpoint: str | None, region: str, write_units: float | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: str | None,
+        region: str,
+        write_units: float | None = None,
+        agent: str = "",
+    ) -> None:
         self.endpoint = endpoint or "Amazon DynamoDB"
         self._loop = asyncio.new_event_loop()
-        self._client = Client(endpoint, region, connections=AT_ONCE, tries=1)
+        self.client = Client(endpoint, region, connections=AT_ONCE, tries=1, agent=agent)
         self.pace = Pace(write_units)
 
     def close(self) -> None:
-        self._loop.run_until_complete(self._client.close())
+        self._loop.run_until_complete(self.client.close())
         self._loop.close()
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         return self._loop.run_until_complete(self._patiently(operation, request))
+
+    def wait_for(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """What another part asks of the same endpoint with `client`."""
+        return self._loop.run_until_complete(call)
 
     async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """Tried again while the target throttles or is away."""
         pause, away_since = PAUSE_SECONDS, None
         while True:
             try:
-                return await self._client.call("dynamodb", operation, request)
+                return await self.client.call("dynamodb", operation, request)
             except ClientError as error:
                 if not error.is_passing:
                     raise
