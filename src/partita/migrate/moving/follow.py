@@ -18,7 +18,12 @@ from partita.migrate.moving.applying import Applier
 from partita.migrate.moving.load import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
-from partita.migrate.moving.switching.phases import BACKWARD, check_forward, phase_of
+from partita.migrate.moving.switching.phases import (
+    BACKWARD,
+    check_forward,
+    check_unfinished,
+    phase_of,
+)
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.sources import SourceError
 
@@ -77,6 +82,7 @@ class Follower:
                 f"{move.folder.path} is not fully loaded; run `partita migrate load` again, which"
                 " goes on where it stopped."
             )
+        check_unfinished(move.state)
         self.move = move
         self.progress = progress
         self.applier = Applier(move, move.state.fact(READ_UNTIL, int) or 0)

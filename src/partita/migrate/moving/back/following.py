@@ -31,7 +31,7 @@ from partita.migrate.moving.positions import key_of, position_of
 from partita.migrate.progress import Progress, silent
 
 PLACES, SINCE = "back_places", "back_since"
-IDLE_SECONDS = 0.2
+IDLE_SECONDS = 0.1
 QUIET_ROUNDS = 3
 """Rounds without a record after which a stream that nobody writes to is at its end."""
 TRIES = 20
