@@ -18,6 +18,7 @@ from partita.registry import forwarded_rights, rights
 from partita.server.dispatch import Dispatcher
 from partita.server.http.messages import Handle
 from partita.server.protocol.model import LAMBDA, SCHEDULER
+from partita.server.security.denials import Denials
 from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class Protection:
     def guard(self, dispatcher: Dispatcher, database: Database | SharedDatabase) -> Handle:
         """The way in, past the gate if there is one."""
         if self.access is None:
+            dispatcher.denials = Denials(database.service, rights)
             return dispatcher.handle
         from partita.server.security.limits import Limits
 

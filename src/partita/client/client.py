@@ -50,12 +50,15 @@ class Client:
         certificate: str = "",
         client_certificate: str = "",
         fence: str = "",
+        agent: str = "",
     ) -> None:
         """`certificate` is the file of the only one that is trusted, where it is given, and
         `client_certificate` that of our own, with its key. Writes count only while `fence` is the
-        fencing token of the server that leads, where it is given."""
+        fencing token of the server that leads, where it is given. `agent`: what we call
+        ourselves."""
         self._fence = fence
         self._endpoint = endpoint
+        self._agent = agent
         self._certificate = certificate
         self._client_certificate = client_certificate
         self._region = region
@@ -237,6 +240,7 @@ class Client:
             "Content-Type": description.content_type,
             "X-Amz-Target": f"{description.target}.{operation}",
             **({FENCE_HEADER: self._fence} if self._fence else {}),
+            **({"User-Agent": self._agent} if self._agent else {}),
         }
 
     def _pause_seconds(self, tried: int) -> float:

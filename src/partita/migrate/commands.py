@@ -40,7 +40,8 @@ def migrate() -> None:
 
     A migration is a folder with migration.toml; each stage writes its files beside it, and may be
     run again at any time. The source is only read; where it is followed, `load` makes what that
-    needs there: a slot and a publication in PostgreSQL, a log and triggers in SQLite.
+    needs there: a slot and a publication in PostgreSQL, a log and triggers in SQLite. `cutover`
+    makes triggers and two tables, and `finish` removes it all.
     """
 
 
@@ -456,6 +457,128 @@ def verify(
         )
     _show(as_json, verified, lambda: summarize_verify(verified))
     if not verified.is_right:
+        sys.exit(1)
+
+
+@migrate.command()
+@_move
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Seconds to wait for transactions of the source that have written.",
+)
+@click.option(
+    "--one-way", "is_one_way", is_flag=True, help="Although some rows would have no way back."
+)
+def cutover(
+    path: Path,
+    as_json: bool,
+    endpoint: str | None,
+    region: str,
+    dry_run: bool,
+    wait_seconds: float,
+    is_one_way: bool,
+) -> None:
+    """The target becomes authoritative; the source refuses writes from then on.
+
+    What was written up to then is at the target, and compared. `follow` goes backwards afterwards,
+    from the target's streams into the source, and `rollback` turns back. Writes cutover.json.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.moving.switching.cutover import cutover as run
+        from partita.migrate.report.terminal.switching import summarize_cutover
+
+        done = run(
+            folder,
+            endpoint,
+            region=region,
+            wait_seconds=wait_seconds,
+            is_one_way=is_one_way,
+            is_dry_run=dry_run,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, done, lambda: summarize_cutover(done))
+
+
+@migrate.command()
+@_move
+@click.option(
+    "--writers-stopped",
+    "is_stopped",
+    is_flag=True,
+    help="Nobody writes at the target, which cannot be made to refuse writes.",
+)
+def rollback(
+    path: Path,
+    as_json: bool,
+    endpoint: str | None,
+    region: str,
+    dry_run: bool,
+    is_stopped: bool,
+) -> None:
+    """The source becomes authoritative again, with all that was written at the target.
+
+    What cannot be in the source is said before anything changes; the exit code is 1 then. Writes
+    rollback.json.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.moving.switching.rollback import rollback as run
+        from partita.migrate.report.terminal.switching import summarize_rollback
+
+        done = run(
+            folder,
+            endpoint,
+            region=region,
+            is_stopped=is_stopped,
+            is_dry_run=dry_run,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, done, lambda: summarize_rollback(done))
+    if done.obstacles:
+        sys.exit(1)
+
+
+@migrate.command()
+@_move
+@click.option(
+    "--give-up",
+    "is_given_up",
+    is_flag=True,
+    help="End the move without a cutover; the source stays as it is.",
+)
+def finish(
+    path: Path,
+    as_json: bool,
+    endpoint: str | None,
+    region: str,
+    dry_run: bool,
+    is_given_up: bool,
+) -> None:
+    """The move is over: nothing of it is left in the source, and there is no way back.
+
+    Compares both sides a last time; the exit code is 1 when something differs. Writes finish.json
+    and finish.md.
+    """
+    with _stage_run(path) as (folder, progress):
+        from partita.migrate.moving.switching.finish import finish as run
+        from partita.migrate.report.terminal.switching import summarize_finish
+
+        done = run(
+            folder,
+            endpoint,
+            region=region,
+            is_given_up=is_given_up,
+            is_dry_run=dry_run,
+            ask=_password_prompt(),
+            progress=progress,
+        )
+    _show(as_json, done, lambda: summarize_finish(done))
+    if done.different or done.obstacles:
         sys.exit(1)
 
 

@@ -89,6 +89,14 @@ class Admission(Protocol):
         """What a decoded request needs."""
 
 
+class Denials(Protocol):
+    """What policies deny to everybody, where nobody is asked who they are."""
+
+    def check(self, request: HttpRequest, operation: str, body: Request) -> None: ...
+
+    def admission(self, request: HttpRequest, operation: str) -> Admission | None: ...
+
+
 class Companion(Protocol):
     """Who answers the requests of another service."""
 
@@ -193,6 +201,7 @@ class Dispatcher:
         self._hosts = hosts
         self._large_requests = large_requests
         self._sites = sites
+        self.denials: Denials | None = None
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
@@ -294,6 +303,8 @@ class Dispatcher:
         if body is None:
             raise SerializationException
         operation.validate(body)
+        if self.denials is not None and operation.write is not None:
+            self.denials.check(request, operation.name, body)
         return body
 
     def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
@@ -305,6 +316,8 @@ class Dispatcher:
         """The same for a request that is decoded elsewhere; what is asked for its rights there, if
         there is anything to ask for."""
         check_credentials(request)
+        if self.denials is not None and operation.write is not None:
+            return self.denials.admission(request, operation.name)
         return None
 
     def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:

@@ -19,11 +19,12 @@ from partita.database.operations.context import Request, WriteContext
 from partita.database.response_cache import ResponseCache
 from partita.database.storage.archive import MemoryArchive
 from partita.database.storage.branch import BranchEngine
-from partita.registry import ONLY_READS, READS, WRITES
+from partita.registry import ONLY_READS, READS, WRITES, rights
 from partita.server.dispatch import Dispatcher, Done
 from partita.server.http.messages import HttpRequest, HttpResponse
 from partita.server.metrics import Metrics
 from partita.server.monitoring.pages import PAGES
+from partita.server.security.denials import Denials
 from partita.testing import boto
 from partita.testing.clock import VirtualClock
 from partita.testing.faults import Faults, Handler
@@ -73,6 +74,7 @@ class Database:
             PAGES,
             response_caches=self._operations.response_caches,
         )
+        self._dispatcher.denials = Denials(self._operations.service, rights)
         self._operations.start()
         self._run_background_work()
 

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -72,9 +73,8 @@ class Sql:
     def run(self, script: str) -> None:
         """One transaction."""
         if self.server is None:
-            connection = sqlite3.connect(self.file, timeout=30)
-            connection.executescript(f"PRAGMA foreign_keys = ON; BEGIN; {script}; COMMIT;")
-            connection.close()
+            with closing(sqlite3.connect(self.file, timeout=30)) as connection:
+                connection.executescript(f"PRAGMA foreign_keys = ON; BEGIN; {script}; COMMIT;")
         else:
             self.server.execute(f"BEGIN; {script}; COMMIT", self.database)
 

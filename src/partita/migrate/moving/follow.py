@@ -18,6 +18,12 @@ from partita.migrate.moving.applying import Applier
 from partita.migrate.moving.loading.reports import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
+from partita.migrate.moving.switching.phases import (
+    BACKWARD,
+    check_forward,
+    check_unfinished,
+    phase_of,
+)
 from partita.migrate.moving.verifying.continuous import Continuous
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.sources import SourceError
@@ -46,6 +52,7 @@ class Followed(Struct, kw_only=True):
     different: int = 0
     """What --verify found meanwhile."""
     differences: list[str] = field(default_factory=list)
+    is_backwards: bool = False
 
 
 def follow(
@@ -63,6 +70,10 @@ def follow(
     """`is_once`: up to where the log ends now; else until interrupted. `is_verifying`: compare both
     sides meanwhile."""
     with open_move(folder, endpoint, region=region, write_units=write_units, ask=ask) as move:
+        if phase_of(move.state).name == BACKWARD:
+            from partita.migrate.moving.back.following import follow_back
+
+            return follow_back(move, is_once=is_once, is_dry_run=is_dry_run, progress=progress)
         follower = Follower(move, progress)
         if is_verifying:
             follower.continuous = Continuous(move)
@@ -82,6 +93,7 @@ class Follower:
                 f"{move.folder.path} is not fully loaded; run `partita migrate load` again, which"
                 " goes on where it stopped."
             )
+        check_unfinished(move.state)
         self.move = move
         self.progress = progress
         self.applier = Applier(move, move.state.fact(READ_UNTIL, int) or 0)
@@ -103,6 +115,7 @@ class Follower:
 
     def run(self, until: int | None = None, *, is_exact: bool = False) -> None:
         """Until a position is reached, where one is given. `is_exact`: and nothing behind it."""
+        check_forward(self.move.state)
         self._repeat()
         position, resume = self.move.position, self.move.resume
         if until is not None and position >= until:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from partita.migrate.moving.target import Target
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 
 BEGUN, LOADED, POSITION_FACT, RESUME = "begun", "loaded", "position", "resume"
+AGENT = "agent"
 """Facts of the state store."""
 
 
@@ -109,7 +111,7 @@ def open_move(
                 f" {state_path(folder).parent} and empty the tables to begin anew."
             )
         parts_of(inventory, begun.where)
-        target = Target(endpoint, region, write_units)
+        target = Target(endpoint, region, write_units, agent_of(state))
         stack.callback(target.close)
         log = log_of(origin, is_followed=begun.is_followed)
         move = Move(folder, inventory, design, origin, state, log, target, begun, lock)
@@ -121,6 +123,16 @@ def open_move(
         elif not (begun.files and name):
             target.check_tables(design.tables, must_be_empty=False)
         yield move
+
+
+def agent_of(state: StateStore) -> str:
+    """What this move calls itself towards the target, and nobody else does."""
+    known = state.fact(AGENT, str)
+    if known is None:
+        known = f"partita-migrate/{secrets.token_hex(12)}"
+        with state.transaction():
+            state.set_fact(AGENT, known)
+    return known
 
 
 def _model(folder: Folder) -> str:

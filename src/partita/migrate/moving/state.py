@@ -178,6 +178,10 @@ class StateStore:
         self._is_frozen = is_frozen
         self._cached.cache_clear()
 
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """For tables of others in the same file and the same transactions."""
+        return self._run(statement, values)
+
     # Facts: single values by name.
 
     def fact(self, name: str, kind: type[Value]) -> Value | None:

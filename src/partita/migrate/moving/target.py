@@ -104,19 +104,29 @@ class Pace:
 
 
 class Target:
-    def __init__(self, endpoint: str | None, region: str, write_units: float | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: str | None,
+        region: str,
+        write_units: float | None = None,
+        agent: str = "",
+    ) -> None:
         self.endpoint = endpoint or "Amazon DynamoDB"
         self.region = region
         self._loop = uvloop.new_event_loop()
-        self._client = Client(endpoint, region, connections=AT_ONCE, tries=1)
+        self.client = Client(endpoint, region, connections=AT_ONCE, tries=1, agent=agent)
         self.pace = Pace(write_units)
 
     def close(self) -> None:
-        self._loop.run_until_complete(self._client.close())
+        self._loop.run_until_complete(self.client.close())
         self._loop.close()
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         return self._loop.run_until_complete(self._patiently(operation, request))
+
+    def wait_for(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """What another part asks of the same endpoint with `client`."""
+        return self._loop.run_until_complete(call)
 
     async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         content = await self._send(operation, orjson.dumps(request))
@@ -128,7 +138,7 @@ class Target:
         pause, away_since = PAUSE_SECONDS, None
         while True:
             try:
-                return await self._client.send("dynamodb", operation, body)
+                return await self.client.send("dynamodb", operation, body)
             except ClientError as error:
                 if not error.is_passing:
                     raise

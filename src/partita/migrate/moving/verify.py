@@ -34,6 +34,7 @@ from partita.migrate.moving.positions import (
     stamped,
     tombstone,
 )
+from partita.migrate.moving.switching.phases import BACKWARD, phase_of
 from partita.migrate.moving.verifying import sums
 from partita.migrate.moving.verifying.sums import (
     SUMS,
@@ -110,6 +111,13 @@ def verify(
         return found
 
 
+def compare_sides(move: Move, progress: Progress = silent) -> Verified:
+    """As both are, where nothing is left to follow."""
+    verifier = _Verifier(move, False, None, progress)
+    verifier.run(is_following=False)
+    return verifier.found
+
+
 class _Verifier:
     def __init__(
         self, move: Move, is_repairing: bool, sample: int | None, progress: Progress
@@ -129,6 +137,12 @@ class _Verifier:
         self._sampled: dict[str, set[str]] = {}
 
     def run(self, *, is_following: bool) -> None:
+        if phase_of(self.move.state).name == BACKWARD:
+            if is_following:
+                from partita.migrate.moving.back.following import catch_up_back
+
+                catch_up_back(self.move)
+            is_following = False
         for _ in range(TRIES):
             with self.move.log.sessions() as open_session, open_session() as session:
                 if is_following and not isinstance(self.move.log, Unlogged):

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from partita.database.item.values import Item
@@ -59,11 +59,11 @@ class SQLiteLog(ChangeLog):
                     connection.execute(statement)
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _writing(self, timeout: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
         """All statements of the block together, or none."""
         try:
             with closing(
-                sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+                sqlite3.connect(self.path, timeout=timeout, isolation_level=None)
             ) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -93,7 +93,8 @@ class SQLiteLog(ChangeLog):
 
     def confirm(self, position: int) -> None:
         """What was followed need not stay in the log; its last line tells the next number."""
-        with self._writing() as connection:
+        # While a verification reads, a file may not take it: then the next time.
+        with suppress(PartitaError), self._writing(timeout=0) as connection:
             connection.execute(f"DELETE FROM {LOG} WHERE seq < ?", (position,))
 
     def remove(self) -> None:

@@ -60,6 +60,12 @@ def summarize_load(loaded: Load) -> Iterator[RenderableType]:
 def summarize_follow(followed: Followed) -> Iterator[RenderableType]:
     rate = followed.changes / followed.seconds if followed.seconds else 0.0
     behind = "" if followed.lag_bytes is None else f", {followed.lag_bytes:,} bytes"
+    if followed.is_backwards:
+        yield Text(
+            f"Backwards, for the target is authoritative: {followed.changes:,} changes read,"
+            f" {followed.writes:,} rows written; {followed.rejects:,} cannot be in the source."
+        )
+        return
     yield Text(
         f"{followed.changes:,} changes in {followed.transactions:,} transactions,"
         f" {followed.writes:,} items written, {rate:,.0f} changes/s;"

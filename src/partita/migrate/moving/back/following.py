@@ -1,0 +1,224 @@
+"""Following backwards: what was written at the target since the cutover, into the source.
+
+A round reads the next records of all streams, writes the rows that they ask for in one marked
+transaction, and then notes in the state store what the source has now and how far was read. After a
+kill in between the same records ask for the same rows again.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+from msgspec import Struct, field
+
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.moving.applying import Applier
+from partita.migrate.moving.back.markers import mark_of
+from partita.migrate.moving.back.records import Changed, Places, TableStream
+from partita.migrate.moving.back.rows import CannotReturn, Rows, Wish
+from partita.migrate.moving.back.store import BackStore, key_bytes
+from partita.migrate.moving.back.writing import RowWriter
+from partita.migrate.moving.fences import fence_of
+from partita.migrate.moving.fences.fence import Fence
+from partita.migrate.moving.fences.session import Session, open_session
+from partita.migrate.moving.follow import Followed
+from partita.migrate.moving.load import READ_UNTIL
+from partita.migrate.moving.logs.changes import Change, Transaction
+from partita.migrate.moving.moves import Move
+from partita.migrate.moving.positions import key_of, position_of
+from partita.migrate.progress import Progress, silent
+
+PLACES, SINCE = "back_places", "back_since"
+IDLE_SECONDS = 0.1
+QUIET_ROUNDS = 3
+"""Rounds without a record after which a stream that nobody writes to is at its end."""
+TRIES = 20
+RETRY_SECONDS = 0.5
+AWAY_SECONDS_MAX = 300
+
+
+class Since(Struct):
+    """From when on records are those of applications, and not of the move."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By table: the second of the target's clock up to which the move wrote unnoted."""
+    written: set[str] = field(default_factory=set)
+    """What it wrote after that, up to the cutover."""
+
+
+def note_of(table: str, key: bytes, position: int | None) -> str:
+    return f"{table} {key.decode()} {position}"
+
+
+def follow_back(move: Move, *, is_once: bool, is_dry_run: bool, progress: Progress) -> Followed:
+    """`follow` after a cutover."""
+    began = time.monotonic()
+    follower = BackFollower(move, fence_of(move.origin), progress)
+    if not is_dry_run:
+        with suppress(KeyboardInterrupt):
+            follower.run(is_once=is_once)
+    return Followed(
+        source=str(move.origin.address),
+        endpoint=move.target.endpoint,
+        changes=follower.changes,
+        writes=follower.written,
+        transactions=follower.rounds,
+        seconds=round(time.monotonic() - began, 3),
+        position=move.position,
+        lag_seconds=round(follower.lag_seconds, 3),
+        lag_bytes=None,
+        rejects=len(follower.obstacles()),
+        is_backwards=True,
+    )
+
+
+def catch_up_back(move: Move) -> None:
+    """All that is in the streams by now is in the source."""
+    BackFollower(move, fence_of(move.origin)).run(is_once=True)
+
+
+class BackFollower:
+    def __init__(self, move: Move, fence: Fence, progress: Progress = silent) -> None:
+        self.move = move
+        self.fence = fence
+        self.progress = progress
+        self.rows = Rows(move)
+        self.writer = RowWriter(move.origin, self.rows)
+        self.store = BackStore(move.state)
+        self.applier = Applier(move, move.state.fact(READ_UNTIL, int) or 0)
+        self.since = move.state.fact(SINCE, Since) or Since()
+        self.tables = {table.name: table for table in move.design.tables}
+        self.changes = 0
+        self.rounds = 0
+        self.written = 0
+        self.marks: set[str] = set()
+        """What the markers said that have come by."""
+        self.lag_seconds = 0.0
+        self._streams = self._opened()
+
+    def _opened(self) -> list[TableStream]:
+        places = self.move.state.fact(PLACES, dict[str, Places]) or {}
+        return [TableStream(self.move.target, name, one) for name, one in places.items()]
+
+    # Rounds.
+
+    def run(self, *, is_once: bool = False) -> None:
+        """Until it is stopped; `is_once`: until there is nothing more to read."""
+        quiet = 0
+        while quiet < QUIET_ROUNDS or not is_once:
+            count = self.round()
+            quiet = 0 if count else quiet + 1
+            if not count:
+                time.sleep(IDLE_SECONDS)
+
+    def round(self) -> int:
+        """How many records were read."""
+        changes = [one for stream in self._streams for one in stream.read()]
+        if not changes:
+            return 0
+        try:
+            self._carry([one for one in changes if not self._is_own(one)])
+            self.marks.update(filter(None, map(mark_of, changes)))
+        except BaseException:
+            # What was read is read again from where the state store is.
+            self._streams = self._opened()
+            raise
+        self.lag_seconds = max(time.time() - changes[-1].at, 0.0)
+        self.changes += len(changes)
+        self.rounds += 1
+        self.progress(f"Following back, {self.lag_seconds:.0f} s behind", self.changes, 0)
+        return len(changes)
+
+    def retry(self) -> list[tuple[Wish, str]]:
+        """Those that wait are tried once more; the answer is what still does."""
+        if self.store.waiting():
+            self._carry([])
+        return self.store.waiting()
+
+    def _is_own(self, one: Changed) -> bool:
+        """Whether the move wrote it: it changed the position, when only the move could."""
+        if mark_of(one) is not None:
+            return True
+        if one.new is None:
+            return False
+        position = position_of(one.new)
+        if position is None or (one.old is not None and position_of(one.old) == position):
+            return False
+        if one.at <= self.since.seconds.get(one.table, 0.0):
+            return True
+        key = key_bytes(self.tables[one.table], one.key)
+        return note_of(one.table, key, position) in self.since.written
+
+    # Rows.
+
+    def _carry(self, changes: list[Changed]) -> None:
+        with self.move.state.transaction():
+            wishes = {(wish.table, wish.key_text): wish for wish, _ in self.store.waiting()}
+            self.rows.pending = wishes
+            for one in changes:
+                self._ask(one, wishes)
+            done, waiting = self._write(list(wishes.values()))
+            self._note(changes, done)
+            self.store.set_waiting(waiting)
+            places = {stream.table: stream.places for stream in self._streams}
+            self.move.state.set_fact(PLACES, places)
+        self.written += len(done)
+
+    def _ask(self, one: Changed, wishes: dict[tuple[str, str], Wish]) -> None:
+        table = self.tables[one.table]
+        try:
+            for wish in self.rows.wishes(table, one.old, one.new):
+                # A later wish counts, and comes after what was wished for in between.
+                wishes.pop((wish.table, wish.key_text), None)
+                wishes[wish.table, wish.key_text] = wish
+            self.store.accept(one.table, one.key)
+        except CannotReturn as error:
+            self.store.refuse(one.table, one.key, one.new or {}, str(error))
+
+    def _write(self, wishes: list[Wish]) -> tuple[list[Wish], list[tuple[Wish, str]]]:
+        if not wishes:
+            return [], []
+        away_since = time.monotonic()
+        tried = 0
+        while True:
+            try:
+                with open_session(self.move.origin, lock_seconds=5) as session:
+                    return self._write_in(session, wishes)
+            except PartitaError:
+                tried += 1
+                if tried > TRIES or time.monotonic() - away_since > AWAY_SECONDS_MAX:
+                    raise
+                time.sleep(RETRY_SECONDS)
+
+    def _write_in(
+        self, session: Session, wishes: list[Wish]
+    ) -> tuple[list[Wish], list[tuple[Wish, str]]]:
+        with self.fence.passing(session):
+            return self.writer.write(session, wishes)
+
+    def _note(self, changes: list[Changed], done: list[Wish]) -> None:
+        """The state store has the source's rows, and knows which items are no longer the move's."""
+        applied = [Change(wish.table, wish.key, wish.row) for wish in done]
+        self.applier.apply(Transaction(self.move.position, "", time.time(), applied))
+        for table, item in self.applier.taken_writes():
+            self.store.touch(table.name, key_of(table, item), item)
+        for one in changes:
+            self.store.touch(one.table, one.key, None)
+
+    # What stands in the way.
+
+    def obstacles(self) -> list[str]:
+        """A sentence for each item or row that cannot be in the source."""
+        found = [f"{home} {_shown(key)}: {why}" for home, key, _, why in self.store.refused()]
+        found += [
+            f"{wish.table} {_shown(wish.key)}"
+            f"{', deleted at the target' if wish.row is None else ''}: {why}"
+            for wish, why in self.retry()
+        ]
+        return found
+
+
+def _shown(key: Item) -> str:
+    return ", ".join(str(next(iter(value.values()))) for value in key.values())

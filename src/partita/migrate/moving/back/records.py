@@ -1,0 +1,153 @@
+"""Records of the target's streams: shards in order, each behind the last record that was read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct, field
+
+from partita.client import ClientError
+from partita.client.dynamodb_streams import DynamoDBStream, Record
+from partita.client.kinesis import TRIM_HORIZON
+from partita.client.shards import ready_shards
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.moving.target import AWAY_SECONDS_MAX, PAUSE_SECONDS_MAX, Target
+
+FINISHED = "FINISHED"
+PAGE_RECORDS = 1000
+SHARDS_SECONDS = 2.0
+IMAGES = "NEW_AND_OLD_IMAGES"
+ENABLE_SECONDS_MAX = 300
+PAUSE_SECONDS = 0.2
+
+Result = TypeVar("Result")
+
+
+class Places(Struct):
+    """How far the stream of one table has been read."""
+
+    arn: str
+    shards: dict[str, str] = field(default_factory=dict)
+
+
+class Changed(NamedTuple):
+    """One change of one item."""
+
+    table: str
+    key: Item
+    old: Item | None
+    new: Item | None
+    at: float
+    """When, in seconds since 1970 by the target's clock."""
+
+
+class StreamTooOld(PartitaError):
+    """Changes were removed from a stream before they were read."""
+
+
+def stream_of(target: Target, table: str, *, is_made: bool) -> str:
+    """The ARN of a table's stream, which is switched on where it is not and `is_made`."""
+    end = time.monotonic() + ENABLE_SECONDS_MAX
+    while True:
+        described = target.call("DescribeTable", TableName=table)["Table"]
+        view = described.get("StreamSpecification", {})
+        is_on = view.get("StreamEnabled", False)
+        if is_on and view.get("StreamViewType") != IMAGES:
+            raise PartitaError(
+                f"The stream of {table} shows {view.get('StreamViewType')}, and the way back needs"
+                f" {IMAGES}; switch it off and let `cutover` switch it on."
+            )
+        if is_on and described.get("LatestStreamArn") and described["TableStatus"] == "ACTIVE":
+            return str(described["LatestStreamArn"])
+        if not is_made:
+            return ""
+        if time.monotonic() > end:
+            raise PartitaError(f"The stream of {table} does not become active; try again later.")
+        if not is_on and described["TableStatus"] == "ACTIVE":
+            target.call(
+                "UpdateTable",
+                TableName=table,
+                StreamSpecification={"StreamEnabled": True, "StreamViewType": IMAGES},
+            )
+        else:
+            time.sleep(PAUSE_SECONDS)
+
+
+class TableStream:
+    """`places` is what was read; `read` goes on behind it and moves it on."""
+
+    def __init__(self, target: Target, table: str, places: Places) -> None:
+        self.table = table
+        self.places = places
+        self._target = target
+        self._stream = DynamoDBStream(target.client, places.arn)
+        self._shards: list[Any] = []
+        self._listed_at = 0.0
+
+    def read(self) -> list[Changed]:
+        """The next changes of all shards that may be read; none when there are none yet."""
+        found: list[Changed] = []
+        if time.monotonic() - self._listed_at > SHARDS_SECONDS:
+            self._list()
+        finished = [one for one, place in self.places.shards.items() if place == FINISHED]
+        for shard in ready_shards(self._shards, finished):
+            place = self.places.shards.get(shard.shard_id, TRIM_HORIZON)
+            read = partial(self._stream.read, shard, place, PAGE_RECORDS)
+            page = _patiently(self._target, read)
+            if page is None or (place != TRIM_HORIZON and page.position == TRIM_HORIZON):
+                raise self._too_old()
+            found += [_changed(self.table, record) for record in page.records]
+            if page.is_last:
+                self.places.shards[shard.shard_id] = FINISHED
+                self._listed_at = 0.0
+            elif page.position != TRIM_HORIZON:
+                self.places.shards[shard.shard_id] = page.position
+        return found
+
+    def _list(self) -> None:
+        self._shards = _patiently(self._target, self._stream.shards)
+        self._listed_at = time.monotonic()
+        there = {shard.shard_id for shard in self._shards}
+        lost = [
+            one
+            for one, place in self.places.shards.items()
+            if place != FINISHED and one not in there
+        ]
+        if lost or not self._shards:
+            raise self._too_old()
+        for one in [one for one in self.places.shards if one not in there]:
+            del self.places.shards[one]
+
+    def _too_old(self) -> StreamTooOld:
+        return StreamTooOld(
+            f"The stream of {self.table} no longer has all that was written since it was last read:"
+            " a stream keeps 24 hours. The way back cannot be complete."
+        )
+
+
+def _patiently(target: Target, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """A target that restarts or throttles is waited for."""
+    pause, away_since = PAUSE_SECONDS, time.monotonic()
+    while True:
+        try:
+            return target.wait_for(call())
+        except ClientError as error:
+            if not error.is_passing or time.monotonic() - away_since > AWAY_SECONDS_MAX:
+                raise
+        time.sleep(pause)
+        pause = min(pause * 2, PAUSE_SECONDS_MAX)
+
+
+def _changed(table: str, record: Record) -> Changed:
+    told = record["dynamodb"]
+    return Changed(
+        table,
+        told["Keys"],
+        told.get("OldImage"),
+        told.get("NewImage"),
+        float(told.get("ApproximateCreationDateTime", 0)),
+    )

@@ -1,0 +1,239 @@
+"""Which row an item of the target is, and what a change of the item makes of it.
+
+Every column has one entity that says what it is on the way back: the first that holds it as an
+attribute of its own rows. Copies in other items, guards and kept aggregates are made of rows again,
+and say nothing themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from partita.database.item.values import Item
+from partita.migrate.model.design import Attribute, Entity, TableDesign, columns_of, type_attribute
+from partita.migrate.moving.back.values import normalized
+from partita.migrate.moving.moves import Move
+from partita.migrate.moving.positions import OWN, is_tombstone
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Column, Table, is_derived
+
+
+class Wish(NamedTuple):
+    """What a row is to become; without `row` it is to be gone."""
+
+    table: str
+    key: Item
+    """The columns of its primary key."""
+    row: Item | None
+    key_text: str = ""
+
+
+class CannotReturn(Exception):
+    """An item that no row can be."""
+
+
+class Rows:
+    def __init__(self, move: Move) -> None:
+        self.move = move
+        self.tables: dict[str, Table] = {table.name: table for table in move.origin.tables}
+        self.columns: dict[str, dict[str, Column]] = {
+            name: {column.name: column for column in table.columns if not is_derived(column)}
+            for name, table in self.tables.items()
+        }
+        self._owned: dict[int, dict[str, str]] = {}
+        """By the number of an entity: its columns, and the attributes that have them."""
+        self.homes: dict[str, int] = {}
+        """By table, the entity whose items come and go with its rows."""
+        for table in self.tables.values():
+            self._assign(table)
+        self.pending: dict[tuple[str, str], Wish] = {}
+        """What was asked for and is not written yet."""
+        self._types = {table.name: type_attribute(table) for table in move.design.tables}
+
+    def _assign(self, table: Table) -> None:
+        if not table.primary_key:
+            return
+        holders = {
+            number: _own_columns(entity)
+            for number, (_, entity) in enumerate(self.move.homes)
+            if entity.source == table.name and entity.rows == "each" and not entity.is_guard
+        }
+        whole = {
+            number: held
+            for number, held in holders.items()
+            if held.keys() >= set(table.primary_key)
+        }
+        if not whole:
+            return
+        left = set(self.columns[table.name])
+        home = max(whole, key=lambda number: (len(whole[number]), -number))
+        self.homes[table.name] = home
+        for number in sorted(whole, key=lambda one: one != home):
+            mine = {name: whole[number][name] for name in whole[number] if name in left}
+            self._owned[number] = mine
+            left -= mine.keys()
+
+    def without_way_back(self) -> list[str]:
+        """A sentence for each table whose rows cannot be made of items again."""
+        found = []
+        for name, table in self.tables.items():
+            if name not in self.homes:
+                inside = sorted({e.name for _, e in self.move.homes if _reads(e, name)})
+                where = f"; they are inside {', '.join(inside)}" if inside else ""
+                why = "have no items of their own" if table.primary_key else "have no primary key"
+                found.append(f"Rows of {name} {why}{where}.")
+        return found
+
+    # Items.
+
+    def entity_of(self, table: TableDesign, item: Item) -> int:
+        kind = self._types[table.name]
+        candidates = [
+            number for number, (home, _) in enumerate(self.move.homes) if home.name == table.name
+        ]
+        if kind is not None:
+            said = item.get(kind, {}).get("S")
+            for number in candidates:
+                if self.move.homes[number][1].name == said:
+                    return number
+            raise CannotReturn(f"its {kind} is {said!r}, which the design does not know")
+        for number in candidates:
+            entity = self.move.homes[number][1]
+            constants = [one for one in entity.attributes if one.constant is not None]
+            if all(item.get(one.name) == {one.type: one.constant} for one in constants):
+                return number
+        raise CannotReturn("the design has no items like it")
+
+    def wishes(self, table: TableDesign, old: Item | None, new: Item | None) -> Iterator[Wish]:
+        """What a change of an item asks of rows, the ones that go first."""
+        old = None if old is not None and is_tombstone(old) else old
+        new = None if new is not None and is_tombstone(new) else new
+        before = self._before(table, old)
+        after = self._wish(table, old, new) if new is not None else None
+        if before is not None and (
+            after is None or (before.table, before.key_text) != (after.table, after.key_text)
+        ):
+            yield before
+        if after is not None:
+            yield after
+
+    def _before(self, table: TableDesign, old: Item | None) -> Wish | None:
+        """The row of an item that is gone."""
+        if old is None:
+            return None
+        try:
+            number = self.entity_of(table, old)
+            entity = self.move.homes[number][1]
+            if self.homes.get(entity.source) != number:
+                return self._emptied(number, entity, old)
+            key = self._key(number, entity, old)
+        except CannotReturn:
+            # It could not be carried over while it was there either.
+            return None
+        return Wish(entity.source, key, None, self.move.state.key_text(entity.source, key))
+
+    def _emptied(self, number: int, entity: Entity, old: Item) -> Wish | None:
+        """An item beside the row's own took its columns with it."""
+        if not self._owned.get(number):
+            return None
+        key = self._key_of_own(entity, old)
+        text = self.move.state.key_text(entity.source, key)
+        known = self._known(entity.source, text)
+        if known is None:
+            return None
+        keys = self.tables[entity.source].primary_key
+        gone = self._owned[number].keys() - set(keys)
+        row = {name: value for name, value in known.items() if name not in gone}
+        return Wish(entity.source, key, row, text)
+
+    def _wish(self, table: TableDesign, old: Item | None, new: Item) -> Wish | None:
+        number = self.entity_of(table, new)
+        entity = self.move.homes[number][1]
+        self._check_attributes(entity, old, new)
+        if entity.is_guard or not self._owned.get(number):
+            return None
+        is_home = self.homes[entity.source] == number
+        key = self._key(number, entity, new) if is_home else self._key_of_own(entity, new)
+        text = self.move.state.key_text(entity.source, key)
+        known = self._known(entity.source, text)
+        if known is None and not is_home:
+            raise CannotReturn(f"{entity.source} has no row for it")
+        row = dict(known) if known is not None else {}
+        columns = self.columns[entity.source]
+        for name, attribute in self._owned[number].items():
+            row.pop(name, None)
+            value = new.get(attribute)
+            if value is not None and "NULL" not in value:
+                row[name] = normalized(columns[name], value)
+        row.update(key)
+        return Wish(entity.source, key, row, text)
+
+    def _known(self, table: str, text: str) -> Item | None:
+        if (table, text) in self.pending:
+            return self.pending[table, text].row
+        kept = self.move.state.find(table, text)
+        return kept.row if kept is not None else None
+
+    def key_in(self, entity: Entity, item: Item) -> str | None:
+        """The key of the row that an item is of, as the state store knows it."""
+        try:
+            key = self._key_of_own(entity, item)
+        except CannotReturn:
+            return None
+        return self.move.state.key_text(entity.source, key)
+
+    def _key(self, number: int, entity: Entity, item: Item) -> Item:
+        return self._key_from(entity, self._owned[number], item)
+
+    def _key_of_own(self, entity: Entity, item: Item) -> Item:
+        return self._key_from(entity, _own_columns(entity), item)
+
+    def _key_from(self, entity: Entity, held: dict[str, str], item: Item) -> Item:
+        columns = self.columns[entity.source]
+        key = {}
+        for name in self.tables[entity.source].primary_key:
+            value = item.get(held.get(name, ""))
+            if value is None:
+                raise CannotReturn(f"it has no {name}, the primary key of {entity.source}")
+            key[name] = normalized(columns[name], value)
+        return key
+
+    def _check_attributes(self, entity: Entity, old: Item | None, new: Item) -> None:
+        known = {attribute.name: attribute for attribute in entity.attributes}
+        strange = sorted(new.keys() - known.keys() - set(OWN))
+        strange = [name for name in strange if (old or {}).get(name) != new[name]]
+        if strange:
+            raise CannotReturn(f"the design has no attribute {strange[0]} of {entity.name}")
+        for name, attribute in known.items():
+            homeless = [ref.table for ref in _homeless(entity, attribute) if self._lacks(ref.table)]
+            if homeless and (old or {}).get(name) != new.get(name):
+                raise CannotReturn(
+                    f"its {name} is made of rows of {homeless[0]}, which have no items of their own"
+                )
+
+    def _lacks(self, table: str) -> bool:
+        return table in self.tables and table not in self.homes
+
+
+def _own_columns(entity: Entity) -> dict[str, str]:
+    """Columns of the entity's own rows, and the attributes that hold them as they are."""
+    found: dict[str, str] = {}
+    for attribute in entity.attributes:
+        if attribute.column is None or attribute.through or attribute.when:
+            continue
+        ref = Ref.parse(attribute.column)
+        if ref.table == entity.source:
+            found.setdefault(ref.column, attribute.name)
+    return found
+
+
+def _homeless(entity: Entity, attribute: Attribute) -> list[Ref]:
+    if attribute.template is not None or attribute.constant is not None or not attribute.through:
+        return []
+    return columns_of(entity, attribute)
+
+
+def _reads(entity: Entity, table: str) -> bool:
+    refs = (ref for attribute in entity.attributes for ref in columns_of(entity, attribute))
+    return any(ref.table == table for ref in refs)

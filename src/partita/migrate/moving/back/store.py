@@ -1,0 +1,92 @@
+"""What the way back keeps in the state store: rows that wait, items that cannot return, items to be
+stamped again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from partita.database.item.values import Item
+from partita.migrate.model.design import TableDesign
+from partita.migrate.moving.back.rows import Wish
+from partita.migrate.moving.positions import key_of
+from partita.migrate.moving.state import StateStore
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder(Item).decode
+
+
+def key_bytes(table: TableDesign, item: Item) -> bytes:
+    return _encode(key_of(table, item))
+
+
+class BackStore:
+    def __init__(self, state: StateStore) -> None:
+        self._run = state.execute
+        run = self._run
+        run(
+            "CREATE TABLE IF NOT EXISTS back_waiting (source TEXT, key TEXT, id BLOB, row BLOB,"
+            " why TEXT, PRIMARY KEY (source, key))"
+        )
+        run(
+            "CREATE TABLE IF NOT EXISTS back_refused (home TEXT, key BLOB, item BLOB, why TEXT,"
+            " PRIMARY KEY (home, key))"
+        )
+        run(
+            "CREATE TABLE IF NOT EXISTS back_items (home TEXT, key BLOB, item BLOB,"
+            " PRIMARY KEY (home, key))"
+        )
+
+    # Rows that wait for others.
+
+    def waiting(self) -> list[tuple[Wish, str]]:
+        found = self._run("SELECT source, key, id, row, why FROM back_waiting").fetchall()
+        return [
+            (Wish(source, _decode(key), _decode(row) if row else None, text), why)
+            for source, text, key, row, why in found
+        ]
+
+    def set_waiting(self, waiting: list[tuple[Wish, str]]) -> None:
+        self._run("DELETE FROM back_waiting")
+        for wish, why in waiting:
+            row = None if wish.row is None else _encode(wish.row)
+            self._run(
+                "INSERT OR REPLACE INTO back_waiting VALUES (?, ?, ?, ?, ?)",
+                (wish.table, wish.key_text, _encode(wish.key), row, why),
+            )
+
+    # Items that no row can be.
+
+    def refuse(self, table: str, key: Item, item: Item, why: str) -> None:
+        self._run(
+            "INSERT OR REPLACE INTO back_refused VALUES (?, ?, ?, ?)",
+            (table, _encode(key), _encode(item), why),
+        )
+
+    def accept(self, table: str, key: Item) -> None:
+        self._run("DELETE FROM back_refused WHERE home = ? AND key = ?", (table, _encode(key)))
+
+    def refused(self) -> list[tuple[str, Item, Item, str]]:
+        found = self._run("SELECT home, key, item, why FROM back_refused ORDER BY 1, 2").fetchall()
+        return [(home, _decode(key), _decode(item), why) for home, key, item, why in found]
+
+    # Items that are to be stamped again, as rows make them.
+
+    def touch(self, table: str, key: Item, item: Item | None) -> None:
+        """`item`: what rows make of it now, a tombstone where they make none; None when that has
+        not changed."""
+        if item is None:
+            self._run("INSERT OR IGNORE INTO back_items VALUES (?, ?, NULL)", (table, _encode(key)))
+            return
+        self._run(
+            "INSERT OR REPLACE INTO back_items VALUES (?, ?, ?)",
+            (table, _encode(key), _encode(item)),
+        )
+
+    def touched(self) -> list[tuple[str, Item, Item | None]]:
+        found = self._run("SELECT home, key, item FROM back_items ORDER BY 1, 2").fetchall()
+        return [(home, _decode(key), _decode(item) if item else None) for home, key, item in found]
+
+    def forget(self) -> None:
+        """The source is authoritative again."""
+        for name in ("back_waiting", "back_refused", "back_items"):
+            self._run(f"DELETE FROM {name}")

@@ -1,0 +1,140 @@
+"""Attribute values as values of columns: the mapping of `understanding.sources.values`, backwards.
+
+What was written is read again in the same transaction: a value that a column cannot hold exactly is
+never taken for carried over.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from partita.database.item import numbers
+from partita.database.item.values import AttributeValue
+from partita.migrate.understanding.schema.inventory import Column
+
+NUMBERS = ("integer", "decimal", "float")
+SPELLED = ("date", "time", "datetime", "json", "uuid", "enum", "geometry", "other")
+"""Kinds whose values the source may spell in its own way."""
+UTC_ENDINGS = ("+00:00", "Z")
+
+
+class NoSuchValue(ValueError):
+    """A column of this type holds nothing like that."""
+
+
+def normalized(column: Column, value: AttributeValue) -> AttributeValue:
+    """As a row has it: numbers that a key keeps as text are numbers."""
+    if column.kind in NUMBERS and "S" in value:
+        try:
+            return {"N": numbers.canonical(Decimal(value["S"]))}
+        except (InvalidOperation, ValueError):
+            return value
+    return value
+
+
+def column_value(family: str, column: Column, value: AttributeValue) -> Any:
+    """What the driver is given."""
+    ((kind, held),) = value.items()
+    if column.kind == "json":
+        return _document(kind, held, value)
+    if column.kind == "array" and kind == "L":
+        return _array(held)
+    if column.kind == "set":
+        return ",".join(held if kind == "SS" else [str(member.get("S", "")) for member in held])
+    if kind == "B":
+        return b64decode(held)
+    if kind == "BOOL":
+        return bool(held) if family == "postgresql" else int(held)
+    if kind == "N":
+        return _number(family, column, held)
+    if kind == "S":
+        return _text(family, column, held)
+    raise NoSuchValue(f"{column.name} of type {column.type} cannot hold a value of type {kind}")
+
+
+def _number(family: str, column: Column, held: str) -> Any:
+    number = Decimal(held)
+    if column.kind == "integer" or (column.kind == "boolean" and family != "postgresql"):
+        if number != number.to_integral_value():
+            raise NoSuchValue(f"{column.name} of type {column.type} cannot hold {held}")
+        return int(number)
+    if family == "sqlite":
+        is_whole = number == number.to_integral_value() and abs(number) < 2**63
+        return int(number) if is_whole else float(number)
+    if column.kind == "float" and family == "mysql":
+        return float(number)
+    return held
+
+
+def _text(family: str, column: Column, held: str) -> str:
+    if family == "mysql" and column.kind == "datetime":
+        for ending in UTC_ENDINGS:
+            held = held.removesuffix(ending)
+    return held
+
+
+def _document(kind: str, held: Any, value: AttributeValue) -> str:
+    """A text is a document as it is written, where it is one, and else one of its own."""
+    if kind == "S":
+        try:
+            json.loads(held)
+        except ValueError:
+            return json.dumps(held, ensure_ascii=False)
+        return json.dumps(held, ensure_ascii=False)
+    return _json(value)
+
+
+def _json(value: AttributeValue) -> str:
+    """Written by hand, for numbers keep all their digits."""
+    ((kind, held),) = value.items()
+    if kind == "M":
+        members = (f"{json.dumps(n, ensure_ascii=False)}: {_json(v)}" for n, v in held.items())
+        return "{" + ", ".join(members) + "}"
+    if kind == "L":
+        return "[" + ", ".join(map(_json, held)) + "]"
+    if kind == "N":
+        return str(held)
+    if kind == "NULL":
+        return "null"
+    if kind in ("SS", "NS", "BS"):
+        return json.dumps(list(held), ensure_ascii=False)
+    return json.dumps(held, ensure_ascii=False)
+
+
+def _array(members: list[AttributeValue]) -> str:
+    """As PostgreSQL writes one."""
+    return "{" + ",".join(map(_member, members)) + "}"
+
+
+def _member(value: AttributeValue) -> str:
+    ((kind, held),) = value.items()
+    if kind == "NULL":
+        return "NULL"
+    if kind == "L":
+        return _array(held)
+    if kind == "BOOL":
+        return "true" if held else "false"
+    if kind == "M":
+        held = _json(value)
+    return '"' + str(held).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def is_same(column: Column, asked: AttributeValue | None, found: AttributeValue | None) -> bool:
+    """Whether the source has what it was given."""
+    if asked == found:
+        return True
+    if asked is None or found is None:
+        return False
+    if "N" in asked and "N" in found:
+        if column.kind == "float":
+            return (
+                abs(Decimal(asked["N"]) - Decimal(found["N"])) <= abs(Decimal(asked["N"])) / 10**6
+            )
+        return Decimal(asked["N"]) == Decimal(found["N"])
+    if column.kind == "string" and "S" in asked and "S" in found:
+        # A CHAR(n) has no blanks at its end, or is filled up with them.
+        return bool(asked["S"].rstrip(" ") == found["S"].rstrip(" "))
+    return column.kind in SPELLED

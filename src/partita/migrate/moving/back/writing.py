@@ -1,0 +1,188 @@
+"""Rows into the source: each on its own, and again later where a constraint is in the way.
+
+Items are changed at the target in any order, and a transaction there is no longer whole here. A row
+whose parent is still to come, or that others still refer to, waits; so does one whose unique value
+another row is about to give up. What can never be written stays where it waits, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.moving.back.rows import Rows, Wish
+from partita.migrate.moving.back.values import NoSuchValue, column_value, is_same
+from partita.migrate.moving.fences.session import VALUE, Session
+from partita.migrate.moving.logs.origin import Origin
+from partita.migrate.understanding.schema.inventory import ForeignKey, Table
+
+CARRIED_ON = ("CASCADE", "SET NULL", "SET DEFAULT")
+
+
+class Held(PartitaError):
+    """A row that cannot be written as things are."""
+
+
+class RowWriter:
+    def __init__(self, origin: Origin, rows: Rows) -> None:
+        self.origin = origin
+        self.family = origin.family
+        self.rows = rows
+        self._children: dict[str, list[tuple[Table, ForeignKey]]] = {}
+        for table in origin.inventory.tables:
+            for key in table.foreign_keys:
+                self._children.setdefault(key.referenced_table, []).append((table, key))
+
+    def write(
+        self, session: Session, wishes: Sequence[Wish]
+    ) -> tuple[list[Wish], list[tuple[Wish, str]]]:
+        """Those that were written, as the source has them now, and those that wait, and why."""
+        done: list[Wish] = []
+        waiting: list[tuple[Wish, str]] = [(wish, "") for wish in wishes]
+        while waiting:
+            left: list[tuple[Wish, str]] = []
+            for wish, _ in waiting:
+                try:
+                    with session.savepoint():
+                        done.append(self._write(session, wish))
+                except (Held, NoSuchValue) as error:
+                    left.append((wish, str(error)))
+                except session.driver.Error as error:
+                    if session.is_away(error) or session.is_busy(error):
+                        raise
+                    left.append((wish, session.said(error)))
+            if len(left) == len(waiting):
+                return done, left
+            waiting = left
+        return done, []
+
+    def _write(self, session: Session, wish: Wish) -> Wish:
+        table = self.rows.tables[wish.table]
+        where, key = self._where(session, table, wish.key)
+        relation = session.relation(table)
+        there = session.run(f"SELECT 1 FROM {relation} WHERE {where}", *key)
+        if wish.row is None:
+            if there:
+                self._check_children(session, table, where, key)
+                session.change(f"DELETE FROM {relation} WHERE {where}", *key)
+            return wish
+        if there:
+            self._update(session, table, wish, where, key)
+        else:
+            self._insert(session, table, wish.row)
+        found = self._found(session, table, where, key)
+        self._check_same(table, wish, found)
+        return wish._replace(row=found)
+
+    def advance_sequences(self, session: Session) -> None:
+        """The next number that PostgreSQL gives is behind all that came from the target."""
+        if self.family != "postgresql":
+            return
+        for table in self.origin.tables:
+            relation = session.relation(table)
+            for name, column in self.rows.columns[table.name].items():
+                if column.is_auto_increment:
+                    quoted = session.quote(name)
+                    session.run(
+                        f"SELECT setval(s, m) FROM (SELECT pg_get_serial_sequence({VALUE},"
+                        f" {VALUE}) AS s, (SELECT max({quoted}) FROM {relation}) AS m) AS one"
+                        " WHERE s IS NOT NULL AND m > coalesce(pg_sequence_last_value(s), 0)",
+                        relation,
+                        name,
+                    )
+
+    def _where(self, session: Session, table: Table, key: Item) -> tuple[str, list[object]]:
+        columns = self.rows.columns[table.name]
+        names = table.primary_key
+        values = [column_value(self.family, columns[name], key[name]) for name in names]
+        return " AND ".join(f"{session.quote(name)} = {VALUE}" for name in names), values
+
+    def _update(
+        self, session: Session, table: Table, wish: Wish, where: str, key: Iterable[object]
+    ) -> None:
+        assert wish.row is not None
+        columns = self.rows.columns[table.name]
+        found = self._found(session, table, where, list(key))
+        names = [
+            name
+            for name, column in columns.items()
+            if name not in table.primary_key
+            # A time that the database would set by itself is set to what it was.
+            and (found.get(name) != wish.row.get(name) or column.kind == "datetime")
+        ]
+        if not names or all(found.get(name) == wish.row.get(name) for name in names):
+            return
+        sets = ", ".join(f"{session.quote(name)} = {VALUE}" for name in names)
+        values = [self._value(table, name, wish.row) for name in names]
+        session.change(f"UPDATE {session.relation(table)} SET {sets} WHERE {where}", *values, *key)
+
+    def _insert(self, session: Session, table: Table, row: Item) -> None:
+        names = [name for name in self.rows.columns[table.name] if name in row]
+        listed = ", ".join(map(session.quote, names))
+        marks = ", ".join([VALUE] * len(names))
+        over = " OVERRIDING SYSTEM VALUE" if self.family == "postgresql" else ""
+        values = [self._value(table, name, row) for name in names]
+        session.change(
+            f"INSERT INTO {session.relation(table)} ({listed}){over} VALUES ({marks})", *values
+        )
+        # A column that was left out may have a default, and the row says NULL.
+        empty = [
+            name
+            for name, column in self.rows.columns[table.name].items()
+            if name not in row and column.default is not None and column.is_nullable
+        ]
+        if empty:
+            where, key = self._where(session, table, row)
+            sets = ", ".join(f"{session.quote(name)} = NULL" for name in empty)
+            session.change(f"UPDATE {session.relation(table)} SET {sets} WHERE {where}", *key)
+
+    def _value(self, table: Table, name: str, row: Item) -> object:
+        if name not in row:
+            return None
+        return column_value(self.family, self.rows.columns[table.name][name], row[name])
+
+    def _found(self, session: Session, table: Table, where: str, key: Sequence[object]) -> Item:
+        """As the load would read it."""
+        asked = self.origin.readings[table.name]
+        names = ", ".join(reading.sql.replace("\\:", ":") for reading in asked)
+        found = session.run(f"SELECT {names} FROM {session.relation(table)} WHERE {where}", *key)
+        if not found:
+            raise Held(f"a row of {table.name} is not there after it was written")
+        values = {one.column.name: value for one, value in zip(asked, found[0], strict=True)}
+        return self.origin.row(table.name, values)
+
+    def _check_same(self, table: Table, wish: Wish, found: Item) -> None:
+        assert wish.row is not None
+        for name, column in self.rows.columns[table.name].items():
+            if not is_same(column, wish.row.get(name), found.get(name)):
+                raise Held(
+                    f"{name} of type {column.type} holds {_shown(found.get(name))} in place of"
+                    f" {_shown(wish.row.get(name))}"
+                )
+
+    def _check_children(
+        self, session: Session, table: Table, where: str, key: Sequence[object]
+    ) -> None:
+        """Rows that a foreign key would take along were not deleted at the target."""
+        for child, reference in self._children.get(table.name, ()):
+            if (reference.on_delete or "").upper() not in CARRIED_ON:
+                continue
+            pairs = zip(reference.columns, reference.referenced_columns, strict=True)
+            joined = " AND ".join(
+                f"c.{session.quote(own)} = p.{session.quote(theirs)}" for own, theirs in pairs
+            )
+            found = session.run(
+                f"SELECT 1 FROM {session.relation(child)} c JOIN (SELECT * FROM"
+                f" {session.relation(table)} WHERE {where}) p ON {joined} LIMIT 1",
+                *key,
+            )
+            if found:
+                raise Held(
+                    f"rows of {child.name} refer to it, which were not deleted at the target"
+                )
+
+
+def _shown(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

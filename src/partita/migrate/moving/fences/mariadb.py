@@ -1,0 +1,128 @@
+"""MariaDB's fence: triggers for each row, and what they do not see.
+
+Rows that a foreign key changes call no triggers, so the tables whose rows would cascade into moved
+ones are fenced too. TRUNCATE calls none either: it is refused for a table that a foreign key refers
+to, so each gets an empty one that does.
+"""
+
+from __future__ import annotations
+
+from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
+from partita.migrate.moving.fences.fence import Fence as AnyFence
+from partita.migrate.moving.fences.session import VALUE, Session
+
+EVENTS = ("INSERT", "UPDATE", "DELETE")
+KEEPER = "partita_kept_"
+CASCADES = """
+SELECT TABLE_NAME, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = DATABASE()
+AND (UPDATE_RULE IN ('CASCADE', 'SET NULL') OR DELETE_RULE IN ('CASCADE', 'SET NULL'))
+"""
+HOLDERS = f"""
+SELECT p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)
+FROM information_schema.INNODB_LOCK_WAITS w
+JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
+JOIN information_schema.INNODB_TRX t ON t.trx_id = w.blocking_trx_id
+JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+WHERE r.trx_mysql_thread_id = {VALUE}
+"""
+
+
+class Fence(AnyFence):
+    def install_triggers(self, session: Session) -> None:
+        known = set(self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_"))
+        for table in self._fenced(session):
+            for event in EVENTS:
+                name = _trigger(table, event)
+                if name not in known:
+                    session.run(
+                        f"CREATE TRIGGER {session.quote(name)} BEFORE {event} ON"
+                        f" {session.quote(table)} FOR EACH ROW {_BODY}"
+                    )
+
+    def _fenced(self, session: Session) -> list[str]:
+        """Moved tables, and those whose rows cascade into them."""
+        found = [table.name for table in self.origin.tables]
+        cascades = session.run(CASCADES)
+        for name in found:
+            found += [
+                str(parent) for child, parent in cascades if child == name and parent not in found
+            ]
+        return found
+
+    def _own(
+        self, session: Session, column: str, table: str, schema: str, prefix: str
+    ) -> list[str]:
+        rows = session.run(
+            f"SELECT {column} FROM information_schema.{table} WHERE {schema} = DATABASE()"
+            f" AND LEFT({column}, {len(prefix)}) = {VALUE}",
+            prefix,
+        )
+        return [str(name) for (name,) in rows]
+
+    def remove_triggers(self, session: Session) -> None:
+        for name in self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_"):
+            session.run(f"DROP TRIGGER IF EXISTS {session.quote(name)}")
+
+    def guard(self, session: Session) -> None:
+        for place, table in enumerate(self.origin.tables):
+            if not table.primary_key:
+                continue
+            keys = ", ".join(map(session.quote, table.primary_key))
+            relation = session.quote(table.name)
+            keeper = f"{KEEPER}{place}"
+            try:
+                session.run(
+                    f"CREATE TABLE IF NOT EXISTS {keeper} ENGINE=InnoDB AS SELECT {keys}"
+                    f" FROM {relation} LIMIT 0"
+                )
+                session.run(
+                    f"ALTER TABLE {keeper} ADD CONSTRAINT {keeper} FOREIGN KEY IF NOT EXISTS"
+                    f" ({keys}) REFERENCES {relation} ({keys})"
+                )
+            except session.driver.Error as error:
+                if session.is_away(error):
+                    raise
+                # A table that no foreign key can refer to: partitioned, or of another engine.
+                session.run(f"DROP TABLE IF EXISTS {keeper}")
+
+    def unguard(self, session: Session) -> None:
+        for name in self._own(session, "TABLE_NAME", "TABLES", "TABLE_SCHEMA", KEEPER):
+            session.run(f"DROP TABLE IF EXISTS {session.quote(name)}")
+
+    def number(self, session: Session) -> int:
+        return int(session.connection.thread_id())
+
+    def holders(self, session: Session, waiting: int) -> list[str]:
+        return [
+            f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
+            f" {str(command).lower()}{f': {query}' if query else ''}"
+            for number, user, host, command, since, query in session.run(HOLDERS, waiting)
+        ]
+
+
+def _trigger(table: str, event: str) -> str:
+    """At most 64 characters."""
+    import hashlib
+
+    name = f"{FENCE}_{event.lower()}_{table}"
+    if len(name) <= 64:
+        return name
+    return f"{name[:47]}_{hashlib.sha256(table.encode()).hexdigest()[:16]}"
+
+
+_BODY = f"""
+BEGIN
+    DECLARE fence_side VARCHAR(10);
+    SELECT side INTO fence_side FROM {FENCE} WHERE id = {GATE};
+    IF fence_side = '{OPEN}' THEN
+        SELECT side INTO fence_side FROM {FENCE} WHERE id = {LOCKED} LOCK IN SHARE MODE;
+    ELSE
+        SELECT side INTO fence_side FROM {FENCE} WHERE id = {LOCKED};
+        IF fence_side = '{OPEN}' THEN SET fence_side = '{CLOSED}'; END IF;
+    END IF;
+    IF fence_side NOT IN ('{OPEN}', '{PASSING}') THEN
+        SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{REFUSAL}';
+    END IF;
+END
+"""

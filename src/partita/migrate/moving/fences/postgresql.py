@@ -1,0 +1,73 @@
+"""PostgreSQL's fence: one trigger for each statement, TRUNCATE and cascades included."""
+
+from __future__ import annotations
+
+from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
+from partita.migrate.moving.fences.fence import Fence as AnyFence
+from partita.migrate.moving.fences.session import VALUE, Session
+
+TRIGGER = "partita_fence"
+FUNCTION = "partita_check_fence"
+HOLDERS = f"""
+SELECT a.pid, a.usename, a.application_name, a.client_addr, a.xact_start, a.state, left(a.query, 80)
+FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids({VALUE}))
+"""
+
+
+class Fence(AnyFence):
+    def install_triggers(self, session: Session) -> None:
+        ((schema,),) = session.run("SELECT current_schema()")
+        home = session.quote(schema)
+        # A stale snapshot may show the gate open: the lock is refused then, for the row has
+        # changed since.
+        session.run(
+            f"""
+            CREATE OR REPLACE FUNCTION {home}.{FUNCTION}() RETURNS trigger LANGUAGE plpgsql
+            SECURITY DEFINER SET search_path = {home}, pg_temp AS $$
+            DECLARE fence_side text;
+            BEGIN
+                SELECT side INTO fence_side FROM {home}.{FENCE} WHERE id = {GATE};
+                IF fence_side = '{OPEN}' THEN
+                    SELECT side INTO fence_side FROM {home}.{FENCE} WHERE id = {LOCKED} FOR SHARE;
+                ELSE
+                    SELECT side INTO fence_side FROM {home}.{FENCE} WHERE id = {LOCKED};
+                    IF fence_side = '{OPEN}' THEN fence_side := '{CLOSED}'; END IF;
+                END IF;
+                IF fence_side NOT IN ('{OPEN}', '{PASSING}') THEN
+                    RAISE EXCEPTION '{REFUSAL}' USING ERRCODE = 'read_only_sql_transaction';
+                END IF;
+                RETURN NULL;
+            END $$
+            """
+        )
+        known = {
+            int(number)
+            for (number,) in session.run(
+                f"SELECT tgrelid::bigint FROM pg_trigger WHERE tgname = {VALUE}", TRIGGER
+            )
+        }
+        for table in self.origin.tables:
+            relation = session.relation(table)
+            ((number,),) = session.run(f"SELECT to_regclass({VALUE})::oid::bigint", relation)
+            if number not in known:
+                session.run(
+                    f"CREATE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON"
+                    f" {relation} FOR EACH STATEMENT EXECUTE FUNCTION {home}.{FUNCTION}()"
+                )
+
+    def remove_triggers(self, session: Session) -> None:
+        for table in self.origin.tables:
+            session.run(f"DROP TRIGGER IF EXISTS {TRIGGER} ON {session.relation(table)}")
+        session.run(f"DROP FUNCTION IF EXISTS {FUNCTION}()")
+
+    def number(self, session: Session) -> int:
+        return int(session.connection.info.backend_pid)
+
+    def holders(self, session: Session, waiting: int) -> list[str]:
+        return [
+            f"session {pid} of {user}"
+            f"{f' ({name})' if name else ''}{f' at {address}' if address else ''},"
+            f" in a transaction since {since:%H:%M:%S}, {state}: {query}"
+            for pid, user, name, address, since, state, query in session.run(HOLDERS, waiting)
+            if since is not None
+        ]

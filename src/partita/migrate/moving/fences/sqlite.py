@@ -1,0 +1,36 @@
+"""SQLite's fence: there is one writer at a time, so that closing it waits for that one."""
+
+from __future__ import annotations
+
+from partita.migrate.moving.fences.fence import CLOSED, FENCE, LOCKED, REFUSAL
+from partita.migrate.moving.fences.fence import Fence as AnyFence
+from partita.migrate.moving.fences.session import Session
+
+EVENTS = ("INSERT", "UPDATE", "DELETE")
+
+
+class Fence(AnyFence):
+    def install_triggers(self, session: Session) -> None:
+        for table in self.origin.tables:
+            for event in EVENTS:
+                session.run(
+                    f"CREATE TRIGGER IF NOT EXISTS {self._trigger(session, table.name, event)}"
+                    f" BEFORE {event} ON {session.quote(table.name)} BEGIN"
+                    f" SELECT RAISE(ABORT, '{REFUSAL}') FROM {FENCE}"
+                    f" WHERE id = {LOCKED} AND side = '{CLOSED}'; END"
+                )
+
+    def remove_triggers(self, session: Session) -> None:
+        for table in self.origin.tables:
+            for event in EVENTS:
+                name = self._trigger(session, table.name, event)
+                session.run(f"DROP TRIGGER IF EXISTS {name}")
+
+    def _trigger(self, session: Session, table: str, event: str) -> str:
+        return session.quote(f"{FENCE}_{event.lower()}_{table}")
+
+    def number(self, session: Session) -> int:
+        return 0
+
+    def holders(self, session: Session, waiting: int) -> list[str]:
+        return []

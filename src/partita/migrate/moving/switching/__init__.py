@@ -1,0 +1,1 @@
+"""Which side is authoritative, and how that changes: cutover, rollback, finish."""

@@ -1,0 +1,153 @@
+"""The target refuses writes: a statement in the policy of each table denies them to everybody.
+
+The move itself is let through by what it calls itself, a name that nobody else knows. Partita and
+Amazon have such policies; elsewhere the writers have to be stopped by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from msgspec import Struct, field
+
+from partita.client import ClientError
+from partita.errors import PartitaError
+from partita.migrate.model.design import TableDesign
+from partita.migrate.moving.back.markers import marker_key
+from partita.migrate.moving.moves import Move, agent_of
+from partita.migrate.moving.target import Target
+
+CLOSED = "closed"
+SID = "PartitaMove"
+WRITES = (
+    "BatchWriteItem",
+    "DeleteItem",
+    "PartiQLDelete",
+    "PartiQLInsert",
+    "PartiQLUpdate",
+    "PutItem",
+    "UpdateItem",
+)
+REFUSED = "AccessDeniedException"
+NO_POLICY = "PolicyNotFoundException"
+PROBE_SECONDS = 0.2
+REFUSED_SECONDS_MAX = 120
+UNKNOWN_OPERATIONS = ("UnknownOperationException", "ValidationException", "UnknownOperation")
+
+
+class Closed(Struct):
+    """The policies that tables had before, by ARN; empty where there was none."""
+
+    policies: dict[str, str] = field(default_factory=dict)
+
+
+class TargetGate:
+    def __init__(self, move: Move, endpoint: str | None, region: str) -> None:
+        self.move = move
+        self.target = move.target
+        self._stranger = (endpoint, region)
+
+    @property
+    def is_closed(self) -> bool:
+        return self.move.state.fact(CLOSED, Closed) is not None
+
+    def close(self, *, is_forced: bool = False) -> None:
+        """Until every probe is refused. `is_forced`: the writers were stopped by hand."""
+        closed = self.move.state.fact(CLOSED, Closed) or Closed()
+        state = self.move.state
+        try:
+            for table in self.move.design.tables:
+                arn = self._arn(table)
+                if arn not in closed.policies:
+                    closed.policies[arn] = self._policy(arn)
+                with state.transaction():
+                    state.set_fact(CLOSED, closed)
+                document = _closing(closed.policies[arn], arn, agent_of(state))
+                self.target.call("PutResourcePolicy", ResourceArn=arn, Policy=document)
+        except ClientError as error:
+            if is_forced:
+                return
+            self._forget()
+            raise PartitaError(
+                f"{self.target.endpoint} cannot be made to refuse writes ({error}); stop all that"
+                " write there, and run this again with --writers-stopped. Nothing has changed."
+            ) from error
+        self._wait(is_refused=True, is_forced=is_forced)
+
+    def open(self) -> None:
+        """As it was before."""
+        closed = self.move.state.fact(CLOSED, Closed)
+        if closed is None:
+            return
+        for arn, policy in closed.policies.items():
+            if policy:
+                self.target.call("PutResourcePolicy", ResourceArn=arn, Policy=policy)
+                continue
+            try:
+                self.target.call("DeleteResourcePolicy", ResourceArn=arn)
+            except ClientError as error:
+                if error.code not in (NO_POLICY, *UNKNOWN_OPERATIONS):
+                    raise
+        self._wait(is_refused=False)
+        self._forget()
+
+    def _forget(self) -> None:
+        with self.move.state.transaction():
+            self.move.state.execute("DELETE FROM facts WHERE name = ?", (CLOSED,))
+
+    def _arn(self, table: TableDesign) -> str:
+        described = self.target.call("DescribeTable", TableName=table.name)
+        return str(described["Table"]["TableArn"])
+
+    def _policy(self, arn: str) -> str:
+        try:
+            return str(self.target.call("GetResourcePolicy", ResourceArn=arn)["Policy"])
+        except ClientError as error:
+            if error.code == NO_POLICY:
+                return ""
+            raise
+
+    def _wait(self, *, is_refused: bool, is_forced: bool = False) -> None:
+        """Policies take a while to count everywhere at Amazon."""
+        stranger = Target(*self._stranger)
+        end = time.monotonic() + REFUSED_SECONDS_MAX
+        try:
+            while any(_probe(stranger, t) != is_refused for t in self.move.design.tables):
+                if is_forced:
+                    return
+                if time.monotonic() > end:
+                    said = "still accepts" if is_refused else "still refuses"
+                    raise PartitaError(f"{self.target.endpoint} {said} writes; try again later.")
+                time.sleep(PROBE_SECONDS)
+        finally:
+            stranger.close()
+
+
+def _probe(stranger: Target, table: TableDesign) -> bool:
+    """Whether a write is refused; one that changes nothing."""
+    try:
+        stranger.call("DeleteItem", TableName=table.name, Key=marker_key(table))
+    except ClientError as error:
+        if error.code == REFUSED:
+            return True
+        raise
+    return False
+
+
+def _closing(policy: str, arn: str, agent: str) -> str:
+    document: dict[str, Any] = {"Version": "2012-10-17", "Statement": []}
+    document = json.loads(policy) if policy else document
+    statements = document["Statement"]
+    statements = statements if isinstance(statements, list) else [statements]
+    ours = {
+        "Sid": SID,
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": [f"dynamodb:{name}" for name in WRITES],
+        "Resource": arn,
+        "Condition": {"StringNotEquals": {"aws:UserAgent": agent}},
+    }
+    others = [one for one in statements if one.get("Sid") != SID]
+    return json.dumps({**document, "Statement": [*others, ours]})

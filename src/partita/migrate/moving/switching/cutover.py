@@ -1,0 +1,331 @@
+"""Stage `cutover`: the target becomes authoritative, and loses nothing on the way.
+
+1. What can be done before: triggers, streams, all that is left to follow.
+2. The fence is closed: the source refuses writes, and nobody has one that is not committed.
+3. The log is followed to its end, and what was written since is compared.
+4. The switch is turned. From here on the way back is followed.
+
+Until 4, a failure opens the fence again, and a kill leaves it closed: run the command again, or
+`rollback`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct, field
+
+from partita.client import ClientError
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import TableDesign
+from partita.migrate.moving.back.following import PLACES, SINCE, Since, note_of
+from partita.migrate.moving.back.markers import wait_for_marker
+from partita.migrate.moving.back.records import Places, TableStream, stream_of
+from partita.migrate.moving.back.rows import CannotReturn, Rows
+from partita.migrate.moving.back.store import BackStore, key_bytes
+from partita.migrate.moving.fences import fence_of
+from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
+from partita.migrate.moving.follow import Follower
+from partita.migrate.moving.items import item_digest
+from partita.migrate.moving.logs.changes import Transaction
+from partita.migrate.moving.logs.unlogged import Unlogged
+from partita.migrate.moving.moves import Move, open_move
+from partita.migrate.moving.positions import POSITION, is_tombstone, key_of, position_of
+from partita.migrate.moving.switching.closing import TargetGate
+from partita.migrate.moving.switching.phases import (
+    BACKWARD,
+    PHASE,
+    STREAMS_MADE,
+    Turn,
+    check_unfinished,
+    phase_of,
+)
+from partita.migrate.moving.verify import Verified
+from partita.migrate.progress import Progress, silent
+
+WAIT_SECONDS = 30.0
+TICK_SECONDS = 1.1
+"""After this a stream's clock, which counts seconds, has moved on."""
+BATCH_KEYS = 100
+CATCH_UP_ROUNDS = 10
+CATCH_UP_SECONDS = 0.2
+
+
+class CutOver(Struct, kw_only=True, omit_defaults=True):
+    source: str
+    endpoint: str
+    position: int
+    is_dry_run: bool = False
+    is_switched: bool = False
+    refused_seconds: float = 0.0
+    """For how long the source refused writes before the target was authoritative."""
+    seconds: float = 0.0
+    changes: int = 0
+    compared: int = 0
+    fenced: list[str] = field(default_factory=list)
+    streams: list[str] = field(default_factory=list)
+    one_way: list[str] = field(default_factory=list)
+    """Tables whose rows have no way back."""
+
+
+def cutover(
+    folder: Folder,
+    endpoint: str | None,
+    *,
+    region: str = "us-east-1",
+    wait_seconds: float = WAIT_SECONDS,
+    is_one_way: bool = False,
+    is_dry_run: bool = False,
+    ask: Callable[[str], str] | None = None,
+    progress: Progress = silent,
+) -> CutOver:
+    began = time.monotonic()
+    with open_move(folder, endpoint, region=region, ask=ask) as move:
+        check_unfinished(move.state)
+        stage = _Cutover(move, TargetGate(move, endpoint, region), progress)
+        stage.check(is_one_way=is_one_way)
+        if not is_dry_run:
+            stage.run(wait_seconds)
+        found = stage.found
+        found.is_dry_run = is_dry_run
+        found.position = move.position
+        found.seconds = round(time.monotonic() - began, 3)
+        if not is_dry_run:
+            folder.write_json("cutover.json", found)
+        return found
+
+
+class _Drain(Follower):
+    """Follows, and notes what it writes."""
+
+    def __init__(self, move: Move, since: Since, progress: Progress) -> None:
+        super().__init__(move, progress)
+        self.since = since
+        self.noted: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
+
+    def _finish_batch(self, batch: list[Transaction]) -> None:
+        for table, item in self.applier.writes.values():
+            self.noted[table.name, key_bytes(table, item)] = (table, item)
+            self.since.written.add(note_of(table.name, key_bytes(table, item), position_of(item)))
+        super()._finish_batch(batch)
+
+
+class _Cutover:
+    def __init__(self, move: Move, gate: TargetGate, progress: Progress) -> None:
+        self.move = move
+        self.gate = gate
+        self.progress = progress
+        self.fence: Fence = fence_of(move.origin)
+        self.rows = Rows(move)
+        self.since = Since()
+        self.verified = 0
+        self.found = CutOver(
+            source=str(move.origin.address), endpoint=move.target.endpoint, position=move.position
+        )
+
+    def check(self, *, is_one_way: bool) -> None:
+        """What can be known before anything changes."""
+        move = self.move
+        if isinstance(move.log, Unlogged):
+            raise PartitaError(
+                f"{move.folder.path} was loaded without noting where the log was, so that nothing"
+                " tells what was written since; load anew with --follow."
+            )
+        self.found.fenced = [table.name for table in move.origin.tables]
+        self.found.streams = [table.name for table in move.design.tables]
+        self.found.one_way = self.rows.without_way_back()
+        if phase_of(move.state).name == BACKWARD:
+            return
+        self.verified = _check_verified(move)
+        if self.found.one_way and not is_one_way:
+            raise PartitaError(
+                "Not all that is written at the target could come back: "
+                + " ".join(self.found.one_way)
+                + " Change the design, or go on with --one-way: a rollback is then refused when"
+                " such rows have changed."
+            )
+        rejects = move.state.rejects()
+        if rejects:
+            raise PartitaError(
+                f"{len(rejects)} rows make no item that the target takes, and would be missing"
+                f" there; correct them in the source first ({rejects[0][0]}: {rejects[0][3]})."
+            )
+
+    def run(self, wait_seconds: float) -> None:
+        if phase_of(self.move.state).name == BACKWARD:
+            # Killed behind the point of no return: what is left is said again.
+            self._open_target()
+            return
+        self.fence.install(wait_seconds)
+        drain = _Drain(self.move, self.since, self.progress)
+        streams = self._begin_streams()
+        drain.run(drain.log_end())
+        drain.noted.clear()
+        self._compare_since()
+        self._catch_up(drain)
+        began = time.monotonic()
+        self.fence.close(wait_seconds, self.progress)
+        try:
+            drain.run(drain.log_end())
+            self.found.changes = drain.applier.changes
+            self._compare(drain.noted.values())
+            self._commit(streams, began)
+        except BaseException:
+            if phase_of(self.move.state).name != BACKWARD:
+                self.fence.turn(SOURCE)
+            raise
+        self._open_target()
+        self.found.refused_seconds = round(time.monotonic() - began, 3)
+
+    def _begin_streams(self) -> list[TableStream]:
+        """Read up to here, where the move alone has written, and seen to work."""
+        known = self.move.state.fact(PLACES, dict[str, Places]) or {}
+        streams = []
+        for table in self.move.design.tables:
+            self._note_missing_stream(table)
+            arn = stream_of(self.move.target, table.name, is_made=True)
+            places = known.get(table.name)
+            if places is None or places.arn != arn:
+                places = Places(arn)
+            stream = TableStream(self.move.target, table.name, places)
+            at = wait_for_marker(self.move.target, table, stream)
+            self.since.seconds[table.name] = at
+            streams.append(stream)
+        self._marked = time.monotonic()
+        return streams
+
+    def _note_missing_stream(self, table: TableDesign) -> None:
+        state = self.move.state
+        if not stream_of(self.move.target, table.name, is_made=False):
+            made = {*(state.fact(STREAMS_MADE, list[str]) or []), table.name}
+            with state.transaction():
+                state.set_fact(STREAMS_MADE, sorted(made))
+
+    def _catch_up(self, drain: _Drain) -> None:
+        """Until there is so little left that nobody waits for it, and the stream's clock has gone
+        on from the marker."""
+        for _ in range(CATCH_UP_ROUNDS):
+            begun = time.monotonic()
+            drain.run(drain.log_end())
+            is_quick = time.monotonic() - begun < CATCH_UP_SECONDS
+            if is_quick and time.monotonic() - self._marked > TICK_SECONDS:
+                return
+            if is_quick:
+                time.sleep(CATCH_UP_SECONDS)
+
+    def _compare_since(self) -> None:
+        """Items that were written since the verification are what rows make."""
+        for table in self.move.design.tables:
+            for item in self._written_since(table, self.verified):
+                if is_tombstone(item):
+                    continue
+                made = None
+                with suppress(CannotReturn):
+                    number = self.rows.entity_of(table, item)
+                    source = self.move.homes[number][1].source
+                    key = self.rows.key_in(self.move.homes[number][1], item)
+                    kept = self.move.state.find(source, key) if key is not None else None
+                    if key is None:
+                        # A guard or an aggregate: the next full verification compares it.
+                        continue
+                    made = self.move.items.made(number, kept.row) if kept is not None else None
+                if made is None or item_digest(made) != item_digest(item):
+                    raise self._differs(table, item)
+                self.found.compared += 1
+
+    def _written_since(self, table: TableDesign, position: int) -> Iterator[Item]:
+        asked: dict[str, Any] = {
+            "TableName": table.name,
+            "ConsistentRead": True,
+            "FilterExpression": "attribute_not_exists(#p) OR #p > :p",
+            "ExpressionAttributeNames": {"#p": POSITION},
+            "ExpressionAttributeValues": {":p": {"N": str(position)}},
+        }
+        while True:
+            answer = self.move.target.call("Scan", **asked)
+            yield from answer.get("Items", [])
+            if "LastEvaluatedKey" not in answer:
+                return
+            asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _differs(self, table: TableDesign, item: Item) -> PartitaError:
+        return PartitaError(
+            f"An item of {table.name} is not what its row makes: {key_of(table, item)}; run"
+            " `partita migrate verify`. The source takes writes, and nothing has changed."
+        )
+
+    def _compare(self, written: Iterable[tuple[TableDesign, Item]]) -> None:
+        """What was written since the last verification is there."""
+        by_table: dict[str, list[tuple[TableDesign, Item]]] = {}
+        for table, item in written:
+            by_table.setdefault(table.name, []).append((table, item))
+        for name, some in by_table.items():
+            for start in range(0, len(some), BATCH_KEYS):
+                self._compare_batch(name, some[start : start + BATCH_KEYS])
+
+    def _compare_batch(self, name: str, some: list[tuple[TableDesign, Item]]) -> None:
+        wanted = {key_bytes(table, item): item for table, item in some}
+        asked = {name: {"Keys": [key_of(*one) for one in some], "ConsistentRead": True}}
+        while asked:
+            try:
+                answer = self.move.target.call("BatchGetItem", RequestItems=asked)
+            except ClientError as error:
+                raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
+            for item in answer.get("Responses", {}).get(name, []):
+                expected = wanted.pop(key_bytes(some[0][0], item), None)
+                if expected is None or item_digest(item) != item_digest(expected):
+                    raise self._differs(some[0][0], item)
+                self.found.compared += 1
+            asked = answer.get("UnprocessedKeys") or {}
+        missing = [item for item in wanted.values() if not is_tombstone(item)]
+        if missing:
+            raise PartitaError(
+                f"{name} lacks {key_of(some[0][0], missing[0])}; run `partita migrate verify`. The"
+                " source takes writes again, and nothing has changed."
+            )
+
+    def _commit(self, streams: list[TableStream], began: float) -> None:
+        state = self.move.state
+        phase = phase_of(state)
+        phase.name = BACKWARD
+        phase.turns.append(
+            Turn(
+                step="cutover",
+                at=time.time(),
+                refused_seconds=round(time.monotonic() - began, 3),
+                position=self.move.position,
+                changes=self.found.changes,
+            )
+        )
+        with state.transaction():
+            BackStore(state).forget()
+            state.set_fact(PLACES, {stream.table: stream.places for stream in streams})
+            state.set_fact(SINCE, self.since)
+            state.set_fact(PHASE, phase)
+
+    def _open_target(self) -> None:
+        """The target takes writes, and then applications are told."""
+        self.gate.open()
+        self.fence.turn(TARGET)
+        self.found.is_switched = True
+
+
+def _check_verified(move: Move) -> int:
+    """The position at which both sides were the same."""
+    folder = move.folder
+    advice = "run `partita migrate verify` first, without --sample."
+    if not folder.has("verify.json"):
+        raise PartitaError(f"{folder.path} was never verified as a whole; {advice}")
+    found = folder.read_json("verify.json", Verified)
+    if found.is_sample or not found.is_right:
+        what = "only a sample was compared" if found.is_sample else "differences were found"
+        raise PartitaError(f"{folder.path}: {what} the last time; {advice}")
+    turns = phase_of(move.state).turns
+    if turns and found.position < turns[-1].position:
+        raise PartitaError(f"{folder.path} was not verified since the rollback; {advice}")
+    return found.position

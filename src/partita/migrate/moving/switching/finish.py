@@ -1,0 +1,219 @@
+"""Stage `finish`: the move is over, and nothing of it is left in the source.
+
+What is still on its way back is carried over, both sides are compared a last time, tombstones and
+streams of the move go, and then slots, triggers and helper tables. After that there is no way back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from partita.client import ClientError
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder
+from partita.migrate.moving.back.following import PLACES, BackFollower
+from partita.migrate.moving.back.records import Places
+from partita.migrate.moving.fences import fence_of
+from partita.migrate.moving.moves import Move, open_move
+from partita.migrate.moving.positions import DELETED, is_tombstone, key_of
+from partita.migrate.moving.switching.closing import TargetGate
+from partita.migrate.moving.switching.phases import (
+    BACKWARD,
+    FINISHED,
+    PHASE,
+    STREAMS_MADE,
+    Turn,
+    phase_of,
+)
+from partita.migrate.moving.switching.watching import Watched, watched
+from partita.migrate.moving.verify import Verified, compare_sides
+from partita.migrate.progress import Progress, silent
+
+REPORT = "finish.md"
+
+
+class Finished(Struct, kw_only=True, omit_defaults=True):
+    source: str
+    endpoint: str
+    position: int
+    is_dry_run: bool = False
+    is_given_up: bool = False
+    seconds: float = 0.0
+    rows: int = 0
+    items: int = 0
+    tombstones: int = 0
+    """That were removed."""
+    different: int = 0
+    obstacles: list[str] = field(default_factory=list)
+    """What was written at the target and could not be in the source."""
+    removed: list[str] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    checks: list[tuple[str, bool]] = field(default_factory=list)
+    watched: Watched | None = None
+    monthly_cost: float | None = None
+
+
+def finish(
+    folder: Folder,
+    endpoint: str | None,
+    *,
+    region: str = "us-east-1",
+    is_given_up: bool = False,
+    is_dry_run: bool = False,
+    ask: Callable[[str], str] | None = None,
+    progress: Progress = silent,
+) -> Finished:
+    """`is_given_up`: the source stays authoritative, and the move is over without a cutover."""
+    began = time.monotonic()
+    with open_move(folder, endpoint, region=region, ask=ask) as move:
+        phase = phase_of(move.state)
+        found = Finished(
+            source=str(move.origin.address),
+            endpoint=move.target.endpoint,
+            position=move.position,
+            is_dry_run=is_dry_run,
+            is_given_up=is_given_up,
+            turns=phase.turns,
+            removed=_leftovers(move),
+        )
+        _check(phase.name, is_given_up=is_given_up)
+        if phase.name == FINISHED:
+            return folder.read_json("finish.json", Finished)
+        gate = TargetGate(move, endpoint, region)
+        if not is_dry_run:
+            if not is_given_up:
+                _compare(move, found, progress)
+            _remove(move, gate, found)
+        found.seconds = round(time.monotonic() - began, 3)
+        if not is_dry_run:
+            found.watched = watched(folder)
+            found.monthly_cost = _monthly_cost(folder)
+            folder.write_json("finish.json", found)
+            folder.write_text(REPORT, _page(found))
+            with move.state.transaction():
+                phase.name = FINISHED
+                move.state.set_fact(PHASE, phase)
+        return found
+
+
+def _check(name: str, *, is_given_up: bool) -> None:
+    if name == BACKWARD and is_given_up:
+        raise PartitaError(
+            "The target is authoritative: giving the move up would lose what was written there;"
+            " roll back first."
+        )
+    if name not in (BACKWARD, FINISHED) and not is_given_up:
+        raise PartitaError(
+            "The source is authoritative; cut over first, or give the move up with --give-up."
+        )
+
+
+def _leftovers(move: Move) -> list[str]:
+    made = ["the tables partita_fence and partita_switch, and triggers named partita_fence"]
+    made += {
+        "postgresql": ["the slot and the publication of the move"],
+        "sqlite": ["the table partita_log and its triggers"],
+    }.get(move.origin.family, [])
+    made += ["tombstones in the target"]
+    streams = move.state.fact(STREAMS_MADE, list[str]) or []
+    return made + [f"the stream of {name}, which cutover switched on" for name in streams]
+
+
+def _compare(move: Move, found: Finished, progress: Progress) -> None:
+    back = BackFollower(move, fence_of(move.origin), progress)
+    back.run(is_once=True)
+    found.obstacles = back.obstacles()
+    verified: Verified = compare_sides(move, progress)
+    found.rows, found.items = verified.rows, verified.items
+    found.different = verified.different
+    found.checks = [
+        ("Every row of the source is explained by an item, and each item by rows",
+         verified.different == 0),
+        ("Nothing that was written at the target is missing in the source", not found.obstacles),
+        ("Every row became an item", not move.state.rejects()),
+    ]  # fmt: skip
+
+
+def _remove(move: Move, gate: TargetGate, found: Finished) -> None:
+    """The target's part first: a kill in between leaves what can be removed again."""
+    gate.open()
+    for table in move.design.tables:
+        for item in chain.from_iterable(move.target.pages(table.name)):
+            if is_tombstone(item):
+                _delete(move, table.name, key_of(table, item))
+                found.tombstones += 1
+    for name in move.state.fact(STREAMS_MADE, list[str]) or []:
+        places = (move.state.fact(PLACES, dict[str, Places]) or {}).get(name)
+        described = move.target.call("DescribeTable", TableName=name)["Table"]
+        if places is not None and described.get("LatestStreamArn") == places.arn:
+            if described.get("StreamSpecification", {}).get("StreamEnabled"):
+                off = {"StreamEnabled": False}
+                move.target.call("UpdateTable", TableName=name, StreamSpecification=off)
+    move.log.remove()
+    fence_of(move.origin).remove()
+
+
+def _delete(move: Move, table: str, key: dict[str, Any]) -> None:
+    try:
+        move.target.call(
+            "DeleteItem",
+            TableName=table,
+            Key=key,
+            ConditionExpression="attribute_exists(#deleted)",
+            ExpressionAttributeNames={"#deleted": DELETED},
+        )
+    except ClientError as error:
+        if error.code != "ConditionalCheckFailedException":
+            raise PartitaError(f"{move.target.endpoint} refused: {error}") from error
+
+
+def _monthly_cost(folder: Folder) -> float | None:
+    """As `estimate` has it, where it was run."""
+    path: Path = folder.path / "estimate.json"
+    if not path.is_file():
+        return None
+    content = msgspec.json.decode(path.read_bytes())
+    designs = content.get("designs") if isinstance(content, dict) else None
+    if not designs:
+        return None
+    costs = [one.get("monthly") for one in designs if isinstance(one, dict)]
+    known = [float(cost) for cost in costs if isinstance(cost, int | float)]
+    return min(known, default=None)
+
+
+def _page(found: Finished) -> str:
+    lines = [f"# The move of {found.source} to {found.endpoint}", ""]
+    if found.is_given_up:
+        lines += ["Given up: the source stayed authoritative.", ""]
+    lines += [
+        f"- {found.rows:,} rows and {found.items:,} items compared,"
+        f" {found.different:,} differences",
+        f"- {found.tombstones:,} tombstones removed",
+    ]
+    lines += [
+        f"- {turn.step} at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(turn.at))} UTC:"
+        f" writes refused for {turn.refused_seconds:.1f} s"
+        for turn in found.turns
+    ]
+    if found.monthly_cost is not None:
+        lines += [f"- estimated cost a month: {found.monthly_cost:,.2f} USD"]
+    if found.watched is not None:
+        seen = found.watched
+        lines += [
+            f"- watched for {seen.days:.1f} days, {seen.samples:,} times: {seen.errors:,} errors,"
+            f" median latency {seen.latency_ms_median:.1f} ms, 99th percentile"
+            f" {seen.latency_ms_99th:.1f} ms, at most {seen.differences_max:,} differences"
+        ]
+    lines += ["", "## Checklist", ""]
+    lines += [f"- [{'x' if is_met else ' '}] {check}" for check, is_met in found.checks]
+    lines += ["", "## Removed", "", *(f"- {one}" for one in found.removed)]
+    if found.obstacles:
+        lines += ["", "## Not in the source", "", *(f"- {one}" for one in found.obstacles)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,53 @@
+"""Where a move is: which way changes are followed, and who may write where."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from partita.errors import PartitaError
+from partita.migrate.moving.state import StateStore
+
+PHASE = "phase"
+STREAMS_MADE = "streams_made"
+"""Tables whose streams a cutover has switched on."""
+FORWARD, BACKWARD, FINISHED = "forward", "backward", "finished"
+
+Step = Literal["cutover", "rollback"]
+
+
+class Turn(Struct, kw_only=True):
+    """One cutover or rollback that was carried out."""
+
+    step: Step
+    at: float
+    refused_seconds: float
+    position: int
+    changes: int = 0
+    rows: int = 0
+
+
+class Phase(Struct):
+    name: str = FORWARD
+    turns: list[Turn] = field(default_factory=list)
+
+
+def phase_of(state: StateStore) -> Phase:
+    return state.fact(PHASE, Phase) or Phase()
+
+
+def check_forward(state: StateStore) -> None:
+    """Raises where the source must not be followed: the target is authoritative, or all is over."""
+    name = phase_of(state).name
+    if name == BACKWARD:
+        raise PartitaError(
+            "The target is authoritative since the cutover, and the source is only followed again"
+            " after `partita migrate rollback`."
+        )
+    check_unfinished(state)
+
+
+def check_unfinished(state: StateStore) -> None:
+    if phase_of(state).name == FINISHED:
+        raise PartitaError("The move is finished; nothing is followed or switched any more.")

@@ -1,0 +1,275 @@
+"""Stage `rollback`: the source becomes authoritative again, with all that the target was told.
+
+1. What was written at the target is followed back as far as it goes. What cannot be a row is said,
+   and nothing has changed.
+2. The target refuses writes, and the rest is followed back. Should something of that be in the way,
+   the target takes writes again.
+3. Items that applications have written are written again as rows make them, with positions.
+4. The fence opens and the switch is turned, in one transaction. From here on the source is
+   followed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+import orjson
+from msgspec import Struct, field
+
+from partita.client import ClientError
+from partita.database.item.values import Item
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder
+from partita.migrate.moving.back.following import IDLE_SECONDS, BackFollower
+from partita.migrate.moving.back.markers import SEEN_SECONDS_MAX, marker_key, place_marker
+from partita.migrate.moving.back.rows import CannotReturn
+from partita.migrate.moving.fences import fence_of
+from partita.migrate.moving.fences.fence import SOURCE
+from partita.migrate.moving.fences.session import open_session
+from partita.migrate.moving.items import item_digest, key_hash
+from partita.migrate.moving.moves import (
+    POSITION_FACT,
+    RESUME,
+    Move,
+    open_move,
+)
+from partita.migrate.moving.positions import (
+    is_tombstone,
+    stamped,
+    tombstone,
+)
+from partita.migrate.moving.state import MOVE
+from partita.migrate.moving.switching.closing import TargetGate
+from partita.migrate.moving.switching.phases import (
+    BACKWARD,
+    FORWARD,
+    PHASE,
+    Turn,
+    check_unfinished,
+    phase_of,
+)
+from partita.migrate.moving.target import batches
+from partita.migrate.progress import Progress, silent
+
+REPLACED = "replaced.jsonl"
+SHOWN_MAX = 20
+
+
+class RolledBack(Struct, kw_only=True, omit_defaults=True):
+    source: str
+    endpoint: str
+    position: int
+    is_dry_run: bool = False
+    is_switched: bool = False
+    refused_seconds: float = 0.0
+    """For how long the target refused writes before the source was authoritative."""
+    seconds: float = 0.0
+    changes: int = 0
+    rows: int = 0
+    """That were written in the source."""
+    items: int = 0
+    """That applications had written, and that follow their rows again."""
+    replaced: int = 0
+    """Of those, the ones that said something else than their rows: copies that were not kept."""
+    replaced_file: str = ""
+    obstacles: list[str] = field(default_factory=list)
+
+
+def rollback(
+    folder: Folder,
+    endpoint: str | None,
+    *,
+    region: str = "us-east-1",
+    is_stopped: bool = False,
+    is_dry_run: bool = False,
+    ask: Callable[[str], str] | None = None,
+    progress: Progress = silent,
+) -> RolledBack:
+    """`is_stopped`: nobody writes at the target, where it cannot be made to refuse."""
+    began = time.monotonic()
+    with open_move(folder, endpoint, region=region, ask=ask) as move:
+        check_unfinished(move.state)
+        stage = _Rollback(move, TargetGate(move, endpoint, region), progress)
+        stage.run(is_stopped=is_stopped, is_dry_run=is_dry_run)
+        found = stage.found
+        found.is_dry_run = is_dry_run
+        found.position = move.position
+        found.seconds = round(time.monotonic() - began, 3)
+        if not is_dry_run:
+            folder.write_json("rollback.json", found)
+        return found
+
+
+class _Rollback:
+    def __init__(self, move: Move, gate: TargetGate, progress: Progress) -> None:
+        self.move = move
+        self.gate = gate
+        self.fence = fence_of(move.origin)
+        self.back = BackFollower(move, self.fence, progress)
+        self.tables = {table.name: table for table in move.design.tables}
+        self.found = RolledBack(
+            source=str(move.origin.address), endpoint=move.target.endpoint, position=move.position
+        )
+
+    def run(self, *, is_stopped: bool, is_dry_run: bool) -> None:
+        if phase_of(self.move.state).name != BACKWARD:
+            self._undo_begun(is_dry_run=is_dry_run)
+            return
+        self.back.run(is_once=True)
+        self._check(is_dry_run=is_dry_run)
+        if is_dry_run:
+            return
+        began = time.monotonic()
+        try:
+            self.gate.close(is_forced=is_stopped)
+            self._drain()
+            self._check(is_dry_run=False)
+        except BaseException:
+            self.gate.open()
+            raise
+        position, resume = self._log_end()
+        self._stamp(position)
+        self._commit(position, resume, began)
+        self.found.refused_seconds = round(time.monotonic() - began, 3)
+
+    def _undo_begun(self, *, is_dry_run: bool) -> None:
+        """A cutover that was killed before its switch left the fence closed."""
+        if not self.fence.is_closed:
+            if self.fence.is_installed and self.fence.side == SOURCE and self._has_turned():
+                self.found.is_switched = True
+                return
+            raise PartitaError(
+                "There was no cutover, and the source is authoritative; there is nothing to roll"
+                " back."
+            )
+        if not is_dry_run:
+            self.fence.turn(SOURCE)
+            self.found.is_switched = True
+
+    def _has_turned(self) -> bool:
+        """Run again after it was done, it says so."""
+        turns = phase_of(self.move.state).turns
+        return bool(turns) and turns[-1].step == "rollback"
+
+    def _check(self, *, is_dry_run: bool) -> None:
+        self.found.obstacles = self.back.obstacles()
+        self.found.changes, self.found.rows = self.back.changes, self.back.written
+        if self.found.obstacles and not is_dry_run:
+            shown = "; ".join(self.found.obstacles[:SHOWN_MAX])
+            more = len(self.found.obstacles) - SHOWN_MAX
+            rest = f"; and {more} more" if more > 0 else ""
+            raise PartitaError(
+                f"Not all that was written at the target can be in the source: {shown}{rest}."
+                " Correct it at the target. Nothing has changed: the target is authoritative."
+            )
+
+    def _drain(self) -> None:
+        """Nobody but the move can write now: what is in front of its markers is all there is."""
+        said = {name: place_marker(self.move.target, table) for name, table in self.tables.items()}
+        end = time.monotonic() + SEEN_SECONDS_MAX
+        while said and time.monotonic() < end:
+            if not self.back.round():
+                time.sleep(IDLE_SECONDS / 4)
+            for name in [n for n, mark in said.items() if mark in self.back.marks]:
+                del said[name]
+        if said:
+            raise PartitaError(
+                f"The stream of {next(iter(said))} does not come to its end within"
+                f" {SEEN_SECONDS_MAX:.0f} s; the target takes writes again, and nothing has"
+                " changed."
+            )
+        self.back.run(is_once=True)
+
+    def _log_end(self) -> tuple[int, str]:
+        """Where the source's log is while nobody writes there: behind all of the way back."""
+        if self.move.origin.family == "postgresql":
+            with self.move.origin.connect() as source:
+                return self.move.log.end(source), ""
+        with self.move.log.sessions() as sessions, sessions() as session:
+            return session.position, session.resume
+
+    # Items of applications become items of rows.
+
+    def _stamp(self, position: int) -> None:
+        replaced: list[bytes] = []
+        writes = []
+        for name, key, item in self.back.store.touched():
+            table = self.tables[name]
+            if key == marker_key(table):
+                continue
+            there = self._there(name, key)
+            made = item if item is not None else self._made(name, there)
+            self.found.items += 1
+            if made is None or is_tombstone(made):
+                made = tombstone(key, position)
+            if there is not None and not is_tombstone(there):
+                if is_tombstone(made) or item_digest(there) != item_digest(made):
+                    replaced.append(_line(name, there))
+            writes.append((table, stamped(made, position)))
+        self.found.replaced = len(replaced)
+        if replaced:
+            # Before they are replaced: what stood there is not lost.
+            path = f"{MOVE}/{REPLACED}"
+            kept = self.move.folder.path / path
+            before = kept.read_bytes() if kept.is_file() else b""
+            self.move.folder.write_bytes(path, before + b"".join(replaced))
+            self.found.replaced_file = path
+        encoded = ((table.name, orjson.dumps(item)) for table, item in writes)
+        self.move.target.put_all(batches(encoded))
+
+    def _there(self, name: str, key: Item) -> Item | None:
+        try:
+            answer = self.move.target.call("GetItem", TableName=name, Key=key, ConsistentRead=True)
+        except ClientError as error:
+            raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
+        found: Item | None = answer.get("Item")
+        return found
+
+    def _made(self, name: str, there: Item | None) -> Item | None:
+        """What rows make with the key of an item that is there."""
+        if there is None or is_tombstone(there):
+            return None
+        table = self.tables[name]
+        try:
+            number = self.back.rows.entity_of(table, there)
+        except CannotReturn:
+            return None
+        entity = self.move.homes[number][1]
+        key = self.back.rows.key_in(entity, there)
+        kept = self.move.state.find(entity.source, key) if key is not None else None
+        made = self.move.items.made(number, kept.row) if kept is not None else None
+        if made is None or key_hash(table, made) != key_hash(table, there):
+            return None
+        return made
+
+    def _commit(self, position: int, resume: str, began: float) -> None:
+        state = self.move.state
+        phase = phase_of(state)
+        phase.name = FORWARD
+        phase.turns.append(
+            Turn(
+                step="rollback",
+                at=time.time(),
+                refused_seconds=round(time.monotonic() - began, 3),
+                position=position,
+                changes=self.back.changes,
+                rows=self.back.written,
+            )
+        )
+        with open_session(self.move.origin) as session:
+            self.back.writer.advance_sequences(session)
+        with state.transaction():
+            self.back.store.forget()
+            state.set_fact(POSITION_FACT, position)
+            if resume:
+                state.set_fact(RESUME, resume)
+            state.set_fact(PHASE, phase)
+        # A kill here leaves the fence closed: `rollback` run again opens it.
+        self.fence.turn(SOURCE)
+        self.found.is_switched = True
+
+
+def _line(table: str, item: Item) -> bytes:
+    return msgspec.json.encode({"table": table, "item": item}) + b"\n"

@@ -1,0 +1,88 @@
+"""What is seen of a move while it is followed: lag, latency, errors and differences, over days."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+from msgspec import Struct
+
+from partita.client import ClientError
+from partita.migrate.folder import Folder
+from partita.migrate.moving.back.markers import marker_key
+from partita.migrate.moving.moves import Move
+from partita.migrate.moving.state import MOVE
+
+WATCH = "watch.jsonl"
+EVERY_SECONDS = 60.0
+DAY_SECONDS = 86_400
+
+
+class Sample(Struct, kw_only=True, omit_defaults=True):
+    at: float
+    lag_seconds: float
+    latency_ms: float | None = None
+    """Of a GetItem at the target; None when it failed."""
+    differences: int = 0
+    """Rows or items that could not be carried over."""
+
+
+class Watched(Struct, kw_only=True):
+    days: float
+    samples: int
+    errors: int
+    latency_ms_median: float
+    latency_ms_99th: float
+    lag_seconds_max: float
+    differences_max: int
+
+
+class Watch:
+    """`look` now and then; it takes a sample once a minute."""
+
+    def __init__(self, move: Move) -> None:
+        self.move = move
+        self._next = 0.0
+
+    def look(self, lag_seconds: float, differences: int) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + EVERY_SECONDS
+        sample = Sample(
+            at=time.time(),
+            lag_seconds=round(lag_seconds, 3),
+            latency_ms=self._latency_ms(),
+            differences=differences,
+        )
+        with (self.move.folder.path / MOVE / WATCH).open("ab") as file:
+            file.write(msgspec.json.encode(sample) + b"\n")
+
+    def _latency_ms(self) -> float | None:
+        table = self.move.design.tables[0]
+        began = time.perf_counter()
+        try:
+            self.move.target.call("GetItem", TableName=table.name, Key=marker_key(table))
+        except ClientError:
+            return None
+        return round((time.perf_counter() - began) * 1000, 3)
+
+
+def watched(folder: Folder) -> Watched | None:
+    """All samples in a few figures; None where there is none."""
+    path = folder.path / MOVE / WATCH
+    if not path.is_file():
+        return None
+    lines = path.read_bytes().splitlines()
+    samples = [msgspec.json.decode(line, type=Sample) for line in lines if line.endswith(b"}")]
+    if not samples:
+        return None
+    latencies = sorted(one.latency_ms for one in samples if one.latency_ms is not None) or [0.0]
+    return Watched(
+        days=round((samples[-1].at - samples[0].at) / DAY_SECONDS, 2),
+        samples=len(samples),
+        errors=sum(one.latency_ms is None for one in samples),
+        latency_ms_median=latencies[len(latencies) // 2],
+        latency_ms_99th=latencies[min(len(latencies) * 99 // 100, len(latencies) - 1)],
+        lag_seconds_max=max(one.lag_seconds for one in samples),
+        differences_max=max(one.differences for one in samples),
+    )

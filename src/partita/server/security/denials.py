@@ -1,0 +1,97 @@
+"""What policies of tables deny to everybody, on a server that does not ask who signs a request.
+
+Nobody is known there, so that nothing has to be allowed; a Deny that names everybody still counts.
+It is how a table is made to refuse writes for a while: with a condition that lets one writer pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from partita.database.operations.context import Service
+from partita.errors import AccessDeniedException
+from partita.server.http.messages import HttpRequest
+
+if TYPE_CHECKING:
+    from partita.server.security.rights.needs import Need, Rights
+
+
+class Denials:
+    """`rights` is called when the first table has a policy: most servers never have one."""
+
+    def __init__(self, service: Service, rights: Callable[[], Mapping[str, Rights]]) -> None:
+        self._service = service
+        self._rights = rights
+        self._version = -1
+        self._are_there = False
+
+    @property
+    def are_there(self) -> bool:
+        """Whether any table has a policy: worked out once after each change of a table."""
+        catalog = self._service.catalog
+        if catalog.version != self._version:
+            self._version = catalog.version
+            self._are_there = any(table.resource_policy is not None for table in catalog)
+        return self._are_there
+
+    def check(self, request: HttpRequest, operation: str, body: dict[str, Any]) -> None:
+        """Raises where a policy denies what a request asks for."""
+        if self.are_there:
+            needed = self._rights()[operation]
+            self.check_needs(request, needed(self._service, body))
+
+    def check_needs(self, request: HttpRequest, needs: Sequence[Need]) -> None:
+        from partita.server.security.policies import decision as policies
+        from partita.server.security.policies.documents import RESOURCE, parse_cached
+
+        account = self._service.account_id
+        anybody = policies.Principal(f"arn:aws:iam::{account}:root", account)
+        for need in needs:
+            if need.policy is None:
+                continue
+            policy = parse_cached(need.policy.document, need.resource, RESOURCE)
+            context = _Context(self._service, request, need)
+            asked = policies.Request(anybody, need.action, need.resource, context)
+            decided = policies.decide(policies.Policies(resource=(policy,)), asked)
+            if decided.outcome == policies.EXPLICIT_DENY:
+                raise AccessDeniedException(policies.denial(asked, decided))
+
+    def admission(self, request: HttpRequest, operation: str) -> LargeAdmission | None:
+        """What is asked for a request that is decoded elsewhere, if there is anything to ask."""
+        return LargeAdmission(self, request, operation) if self.are_there else None
+
+
+class LargeAdmission:
+    def __init__(self, denials: Denials, request: HttpRequest, operation: str) -> None:
+        self._denials = denials
+        self._request = HttpRequest(request.method, request.target, request.headers)
+        """Without its body, which is large."""
+        self._request.peer = request.peer
+        self._operation = operation
+
+    def check_needs(self, needs: Sequence[Any]) -> None:
+        from partita.server.security.rights.needs import Need
+
+        worked_out = [Need(one.action, one.resource, policy=one.policy) for one in needs]
+        self._denials.check_needs(self._request, worked_out)
+
+    def check_body(self, body: dict[str, Any]) -> None:
+        self._denials.check(self._request, self._operation, body)
+
+
+class _Context:
+    """The condition keys that a request has without a caller."""
+
+    def __init__(self, service: Service, request: HttpRequest, need: Need) -> None:
+        self._service = service
+        self._request = request
+        self._need = need
+
+    def get(self, key: str, /) -> Sequence[str] | None:
+        from partita.server.security.gate import GLOBAL_KEYS
+
+        of_request = GLOBAL_KEYS.get(key)
+        if of_request is not None:
+            return of_request(self._service, self._request)
+        return self._need.keys().get(key)

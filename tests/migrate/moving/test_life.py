@@ -1,0 +1,133 @@
+"""The whole life of a move: forth, back and forth again, and nothing is lost on either side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder
+from partita.migrate.model.files import read_design
+from partita.migrate.moving.follow import follow
+from partita.migrate.moving.positions import DELETED, POSITION
+from partita.migrate.moving.switching.cutover import cutover
+from partita.migrate.moving.switching.finish import finish
+from partita.migrate.moving.switching.rollback import rollback
+from partita.migrate.moving.verify import verify
+
+from .conftest import KINDS, MakeSource, Sql
+from .test_move import assert_same, items_of, live, moved, script
+
+
+class Application:
+    """Writes at the target, as a program of somebody's does."""
+
+    def __init__(self, folder: Folder, endpoint: str) -> None:
+        self.folder = folder
+        self.endpoint = endpoint
+        (self.table,) = read_design(folder).tables
+        self.client = boto3.client("dynamodb", endpoint_url=endpoint, region_name="us-east-1",
+                                   aws_access_key_id="x", aws_secret_access_key="x")  # fmt: skip
+
+    def key(self, item: dict[str, Any]) -> dict[str, Any]:
+        return {key.name: item[key.name] for key in self.table.keys}
+
+    def find(self, entity: str, number: int) -> dict[str, Any]:
+        (found,) = [
+            item
+            for item in live(self.folder, self.endpoint)
+            if {"S": entity} in item.values() and item.get("id") == {"N": str(number)}
+        ]
+        return found
+
+    def put(self, item: dict[str, Any]) -> None:
+        plain = {name: value for name, value in item.items() if name != POSITION}
+        self.client.put_item(TableName=self.table.name, Item=plain)
+
+    def set(self, item: dict[str, Any], name: str, value: dict[str, Any]) -> None:
+        self.client.update_item(
+            TableName=self.table.name, Key=self.key(item), UpdateExpression="SET #n = :v",
+            ExpressionAttributeNames={"#n": name}, ExpressionAttributeValues={":v": value},
+        )  # fmt: skip
+
+    def delete(self, item: dict[str, Any]) -> None:
+        self.client.delete_item(TableName=self.table.name, Key=self.key(item))
+
+    def copy(self, item: dict[str, Any], old: int, new: int) -> dict[str, Any]:
+        """The same with another number, in its keys too."""
+
+        def changed(value: dict[str, Any]) -> dict[str, Any]:
+            ((kind, text),) = value.items()
+            return {kind: str(text).replace(f"#{old}", f"#{new}")}
+
+        keys = {key.name: changed(item[key.name]) for key in self.table.keys}
+        return {**item, **keys, "id": {"N": str(new)}}
+
+
+def ready(make_source: MakeSource, target: str, kind: str) -> tuple[Sql, Folder, Application]:
+    source = make_source(kind, script())
+    folder = moved(source, target)
+    assert_same(verify(folder, target))
+    return source, folder, Application(folder, target)
+
+
+def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
+    if source.server is None:
+        import sqlite3
+
+        connection: Any = sqlite3.connect(source.file)
+    else:
+        connection = source.server.connect(source.database)
+    cursor = connection.cursor()
+    cursor.execute(statement)
+    found = [tuple(row) for row in cursor.fetchall()]
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forth_and_back_and_forth_again(make_source: MakeSource, target: str, kind: str) -> None:
+    source, folder, app = ready(make_source, target, kind)
+    source.run("UPDATE author SET name = 'Last' WHERE id = 1")
+    done = cutover(folder, target)
+    assert done.is_switched
+    with pytest.raises(Exception, match="this database was moved"):
+        source.run("UPDATE author SET name = 'Stray' WHERE id = 2")
+    with pytest.raises(Exception, match="this database was moved"):
+        source.run("DELETE FROM book WHERE id = 2")
+
+    app.set(app.find("author", 1), "name", {"S": "Written at the target"})
+    book = app.find("book", 3)
+    app.put({**book, "title": {"S": "Put"}, "price": {"N": "99.25"}})
+    app.delete(app.find("book", 4))
+    app.put(app.copy(book, 3, 300))
+    follow(folder, target, is_once=True)
+    assert rows_of(source, "SELECT name FROM author WHERE id = 1") == [("Written at the target",)]
+
+    app.set(app.find("book", 300), "title", {"S": "Later"})
+    back = rollback(folder, target)
+    assert back.is_switched
+    found = rows_of(source, "SELECT id, title FROM book WHERE id IN (3, 4, 300) ORDER BY id")
+    assert found == [(3, "Put"), (300, "Later")]
+    assert str(rows_of(source, "SELECT price FROM book WHERE id = 3")[0][0]) == "99.25"
+    with pytest.raises(ClientError, match="AccessDenied"):
+        app.set(app.find("book", 5), "title", {"S": "Stray"})
+    assert_same(verify(folder, target))
+
+    source.run("UPDATE book SET title = 'In the source again' WHERE id = 300")
+    source.run("DELETE FROM book WHERE id = 3")
+    assert_same(verify(folder, target))
+    assert cutover(folder, target).is_switched
+    assert app.find("book", 300)["title"] == {"S": "In the source again"}
+    app.set(app.find("book", 300), "price", {"N": "7.5"})
+    ended = finish(folder, target)
+    assert (ended.different, ended.obstacles) == (0, [])
+    assert not [item for item in items_of(folder, target) if DELETED in item]
+    ((price,),) = rows_of(source, "SELECT price FROM book WHERE id = 300")
+    assert float(price) == 7.5
+    source.run("UPDATE author SET name = 'free' WHERE id = 1")
+    with pytest.raises(PartitaError, match="finished"):
+        follow(folder, target, is_once=True)
