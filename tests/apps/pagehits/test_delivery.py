@@ -206,10 +206,10 @@ def invoke(pipeline: Pipeline, event: dict[str, Any]) -> dict[str, Any]:
 def test_lateness_must_be_as_long_as_delivery_takes(tmp_path: Path) -> None:
     path = tmp_path / "pagehits.toml"
     path.write_text(settings("topic", lateness_seconds=2))
-    with pytest.raises(PartitaError, match="lateness_seconds to at least 5.5"):
+    with pytest.raises(PartitaError, match=r"lateness_seconds to at least 5\.5"):
         load(path)
     path.write_text(settings("schedule", lateness_seconds=60))
-    with pytest.raises(PartitaError, match="lateness_seconds to at least 65.5"):
+    with pytest.raises(PartitaError, match=r"lateness_seconds to at least 65\.5"):
         load(path)
 
 
