@@ -55,10 +55,11 @@ class PacedWriter:
         if window is None or window.rows is None:
             return
         if self._settings.expiration_time(key.period, key.start) > self._clock():
+            rows = window.rows.rows()
             if self._settings.compression:
-                await put_compressed(self._client, self._settings, key, window.rows)
+                await put_compressed(self._client, self._settings, key, rows)
             else:
-                await self._deliver(key, window.rows, self._pace(len(window.rows), windows), stop)
+                await self._deliver(key, rows, self._pace(len(rows), windows), stop)
         if not stop.is_set():
             await self._closed_windows.mark_stored(key)
 
