@@ -80,8 +80,17 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class StandIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A function that does a workflow's tasks in place of a service that this server lacks."""
 
-    resource: Annotated[str, Meta(pattern=r"^[\w-]+:[\w:.-]+$")]
-    """Such as bedrock:invokeModel, or glue:startJobRun.sync"""
+    resource: Annotated[str, Meta(pattern=r"^[\w-]+:[\w:.-]*\*?$")]
+    """Such as aws-sdk:polly:synthesizeSpeech, or aws-sdk:rekognition:* for all of a service"""
+    function: str
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A function that is a job of a service which runs jobs, or a model of Bedrock."""
+
+    service: Literal["batch", "bedrock", "codebuild", "ecs", "glue"]
+    name: Annotated[str, Meta(min_length=1)]
+    """Of the job definition, model, project, task definition or job."""
     function: str
 
 
@@ -120,6 +129,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schedules: tuple[Schedule, ...] = ()
     sinks: tuple[Sink, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    jobs: tuple[Job, ...] = ()
     stand_ins: tuple[StandIn, ...] = ()
     workflows: Workflows = Workflows()
 

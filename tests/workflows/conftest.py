@@ -107,7 +107,27 @@ def double(event, context):
     return {"n": 2 * event["n"]}
 
 
+def nightly(event, context):
+    """A job: writes down what it was given, unless it is told to fail."""
+    given = event.get("Parameters") or event.get("Arguments") or event.get("Overrides") or {}
+    if given.get("fails"):
+        raise OutOfStock("no disk")
+    if given.get("file"):
+        with open(given["file"], "a") as file:
+            file.write("ran\\n")
+    return {"Logs": "all well"}
+
+
+def answer(event, context):
+    return {"completion": event["prompt"].upper()}
+
+
+def label(event, context):
+    return {"Labels": [{"Name": event["Image"]["Name"]}]}
+
+
 def hand_over(event, context):
+    event = event.get("Overrides", event)
     with open(event["file"], "w") as file:
         file.write(event["token"])
 '''
@@ -158,8 +178,46 @@ arn = "arn:aws:events:us-east-1:123456789012:event-bus/default"
 file = "bus"
 
 [[stand_ins]]
-resource = "glue:startJobRun.sync"
+resource = "athena:startQueryExecution.sync"
 function = "echo"
+
+[[stand_ins]]
+resource = "aws-sdk:rekognition:*"
+function = "label"
+
+[[stand_ins]]
+resource = "aws-sdk:rekognition:detectText"
+function = "echo"
+
+[[jobs]]
+service = "batch"
+name = "nightly"
+function = "nightly"
+
+[[jobs]]
+service = "glue"
+name = "nightly"
+function = "nightly"
+
+[[jobs]]
+service = "codebuild"
+name = "nightly"
+function = "nightly"
+
+[[jobs]]
+service = "ecs"
+name = "nightly"
+function = "nightly"
+
+[[jobs]]
+service = "ecs"
+name = "callback"
+function = "hand_over"
+
+[[jobs]]
+service = "bedrock"
+name = "tiny.model-v1:0"
+function = "answer"
 
 [[buckets]]
 name = "reports"
@@ -167,7 +225,7 @@ folder = "reports"
 """
 PLAIN = (
     *("echo", "add_one", "refuse", "end", "await_death", "count", "forbidden", "hand_over"),
-    *("random_text", "write_down", "double"),
+    *("random_text", "write_down", "double", "nightly", "answer", "label"),
 )
 
 Serve = Callable[..., processes.Server]

@@ -14,6 +14,7 @@ import pytest
 
 from ..processes import Server
 from .conftest import events, finished, function, states_client, types, write_functions
+from .test_state_machines import refused
 
 Run = Callable[..., Any]
 READ = "arn:aws:states:::s3:getObject"
@@ -246,3 +247,53 @@ def handle(event, context):
     called = [int(line) for line in calls.read_text().splitlines()]
     assert set(called) == set(range(12))
     assert len(called) <= 12 + 4, "what had ended ran again"
+
+
+def test_the_limits_of_a_map_run_change_while_it_runs(states: Any, create: Run) -> None:
+    machine = distributed(MaxConcurrency=1)
+    wait = {"Type": "Wait", "Seconds": 20, "End": True}
+    machine["States"]["Each"]["ItemProcessor"]["States"]["Double"] = wait
+    started = states.start_execution(
+        stateMachineArn=create(machine), input=json.dumps(numbers(*range(8)))
+    )
+    arn, deadline = started["executionArn"], time.monotonic() + 30
+    while not (listed := states.list_map_runs(executionArn=arn)["mapRuns"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    run = listed[0]["mapRunArn"]
+    assert states.describe_map_run(mapRunArn=run)["executionCounts"]["running"] <= 1
+    states.update_map_run(
+        mapRunArn=run, maxConcurrency=7, toleratedFailureCount=3, toleratedFailurePercentage=12.5
+    )
+    described = states.describe_map_run(mapRunArn=run)
+    assert (described["maxConcurrency"], described["toleratedFailureCount"]) == (7, 3)
+    assert described["toleratedFailurePercentage"] == 12.5
+    while states.describe_map_run(mapRunArn=run)["executionCounts"]["running"] < 6:
+        assert time.monotonic() < deadline, "it does not use the new limit"
+        time.sleep(0.02)
+    assert finished(states, arn)["status"] == "SUCCEEDED"
+    change = {"maxConcurrency": 1}
+    update = states.update_map_run
+    assert "SUCCEEDED" in refused(states, update, "ValidationException", mapRunArn=run, **change)
+    refused(states, update, "ResourceNotFound", mapRunArn=f"{run}0", **change)
+    wrong = {"toleratedFailurePercentage": 101.0}
+    refused(states, update, "ValidationException", mapRunArn=run, **wrong)
+
+
+def test_a_map_run_tolerates_more_failures_once_it_is_told_to(
+    states: Any, create: Run, folder: Path
+) -> None:
+    """The items fail only when the limit has changed."""
+    machine = distributed(MaxConcurrency=1)
+    states_of = machine["States"]["Each"]["ItemProcessor"]["States"]
+    states_of["Wait"] = {"Type": "Wait", "Seconds": 6, "Next": "Double"}
+    machine["States"]["Each"]["ItemProcessor"]["StartAt"] = "Wait"
+    started = states.start_execution(
+        stateMachineArn=create(machine), input=json.dumps(numbers(-1, -2, 3))
+    )
+    arn, deadline = started["executionArn"], time.monotonic() + 30
+    while not (listed := states.list_map_runs(executionArn=arn)["mapRuns"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    states.update_map_run(mapRunArn=listed[0]["mapRunArn"], toleratedFailureCount=2)
+    assert json.loads(finished(states, arn)["output"]) == numbers(6)

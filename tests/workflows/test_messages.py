@@ -207,8 +207,16 @@ def test_api_gateway_tasks_call_an_endpoint(output: Run, endpoint: str) -> None:
 
 
 def test_a_function_stands_in_for_a_service_that_is_not_built(output: Run) -> None:
-    machine = one_task(f"{STATES}glue:startJobRun.sync", Parameters={"JobName": "j"})
-    assert output(machine) == {"JobName": "j"}
+    machine = one_task(f"{STATES}athena:startQueryExecution.sync", Parameters={"QueryString": "q"})
+    assert output(machine) == {"QueryString": "q"}
+
+
+def test_a_function_stands_in_for_all_operations_of_a_service(output: Run) -> None:
+    image = {"Image": {"Name": "cat.jpg"}}
+    labels = one_task(f"{STATES}aws-sdk:rekognition:detectLabels", Parameters=image)
+    assert output(labels) == {"Labels": [{"Name": "cat.jpg"}]}
+    text = one_task(f"{STATES}aws-sdk:rekognition:detectText", Parameters=image)
+    assert output(text) == image, "one with a stand-in of its own"
 
 
 def test_tasks_call_operations_of_lambda_and_the_scheduler(output: Run, run: Run) -> None:

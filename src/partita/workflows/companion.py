@@ -27,6 +27,7 @@ from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.buckets import Buckets
 from partita.workflows.running.tasks.functions import Functions, RemoteFunctions
 from partita.workflows.running.tasks.integrations import STATES_NAMES, Abilities
+from partita.workflows.running.tasks.jobs import Jobs
 from partita.workflows.running.tasks.map_runs import Children
 from partita.workflows.running.tasks.runner import TaskRunner
 from partita.workflows.running.trials import Trials
@@ -55,6 +56,7 @@ class Workflows:
             activities,
             Sinks(settings.sinks, folder, self.client),
             Buckets(settings.buckets, folder),
+            Jobs(settings.jobs),
             stand_ins,
         )
         engine = Engine(store, tasks, system_clock, start.time_scale)

@@ -10,12 +10,15 @@ import socket
 import subprocess
 import sys
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import astuple
+
+from partita.apps.pagehits.storing.rows import unpack
 
 from ...processes import ENVIRONMENT, Server
 
@@ -140,7 +143,7 @@ class Pipeline:
             brand, _, code = item["name"]["S"].rpartition("#")
             start = int(item["start"]["N"])
             if "rows" in item:
-                kept = json.loads(zlib.decompress(item["rows"]["B"]))
+                kept = [astuple(row) for row in unpack(bytes(item["rows"]["B"])).rows()]
             else:
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(start))
                 shown = rows.get(f"{brand}#{code}#{stamp}") or rows.get(

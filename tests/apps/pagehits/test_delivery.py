@@ -31,11 +31,11 @@ from .pipeline import (
 )
 
 WEB, COUNTING = "processor,api", "delivery,counter,consumer"
-LATENESS_SECONDS = 8
+LATENESS_SECONDS = 6
 DELIVERY = """
 [delivery]
 route = "{route}"
-buffer_seconds = 1
+buffer_seconds = 0.5
 schedule_minutes = 1
 """
 KEY = re.compile(
@@ -206,10 +206,10 @@ def invoke(pipeline: Pipeline, event: dict[str, Any]) -> dict[str, Any]:
 def test_lateness_must_be_as_long_as_delivery_takes(tmp_path: Path) -> None:
     path = tmp_path / "pagehits.toml"
     path.write_text(settings("topic", lateness_seconds=2))
-    with pytest.raises(PartitaError, match="lateness_seconds to at least 6"):
+    with pytest.raises(PartitaError, match=r"lateness_seconds to at least 5\.5"):
         load(path)
     path.write_text(settings("schedule", lateness_seconds=60))
-    with pytest.raises(PartitaError, match="lateness_seconds to at least 66"):
+    with pytest.raises(PartitaError, match=r"lateness_seconds to at least 65\.5"):
         load(path)
 
 

@@ -27,6 +27,13 @@ def handler(event, context):
     with pathlib.Path({path!r}).open("a") as file:
         file.write(json.dumps(event) + "\\n")
 """
+URL, FUNCTION = 'endpoint = "PAGER"', 'function = "note"'
+ALARMS = (
+    ("behind", 'measure = "lag_seconds"\nabove = 3', URL),
+    ("late", 'measure = "late_windows"\nabove = 0', FUNCTION),
+    ("failing", 'measure = "failures_per_minute"\nabove = 0', URL),
+    ("spam", 'measure = "spam_share"\nabove = 0.5', FUNCTION),
+)
 told: list[dict[str, Any]] = []
 
 
@@ -45,24 +52,31 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     folder = tmp_path_factory.mktemp("watched")
     pager = ThreadingHTTPServer(("127.0.0.1", 0), Pager)
     Thread(target=pager.serve_forever, daemon=True).start()
-    settings = f"""{SHORT_PERIODS}
-[[alarms]]
-name = "behind"
-measure = "lag_seconds"
-above = 4
-endpoint = "http://127.0.0.1:{pager.server_port}/"
-
-[[alarms]]
-name = "behind too"
-measure = "lag_seconds"
-above = 4
-function = "note"
-"""
+    watching = SHORT_PERIODS.replace('mode = "off"', 'mode = "observe"')
+    settings = "alarm_check_seconds = 0.5\n" + watching
+    for name, limit, whom in ALARMS:
+        settings += f'[[alarms]]\nname = "{name}"\n{limit}\n{whom}\n'
+    settings = settings.replace("PAGER", f"http://127.0.0.1:{pager.server_port}/")
     with running(folder, settings, parts=(WEB, COUNTING)) as pipeline:
+        create_note(pipeline)
         put_assets(pipeline.client(), ASSETS)
         yield pipeline
     pager.shutdown()
     pager.server_close()
+
+
+def create_note(pipeline: Pipeline) -> None:
+    """The function that the alarms call."""
+    package = io.BytesIO()
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("note.py", NOTING.format(path=str(pipeline.folder / "noted")))
+    pipeline.client("lambda").create_function(
+        FunctionName="note",
+        Runtime="python3.12",
+        Handler="note.handler",
+        Role="arn:aws:iam::123456789012:role/any",
+        Code={"ZipFile": package.getvalue()},
+    )
 
 
 def figures(pipeline: Pipeline) -> dict[str, float]:
@@ -97,31 +111,43 @@ def test_prometheus_reads_them(watched: Pipeline) -> None:
 
 
 def test_an_alarm_calls_a_url_and_a_function_and_says_when_it_is_over(watched: Pipeline) -> None:
-    noted = watched.folder / "noted"
-    package = io.BytesIO()
-    with zipfile.ZipFile(package, "w") as archive:
-        archive.writestr("note.py", NOTING.format(path=str(noted)))
-    watched.client("lambda").create_function(
-        FunctionName="note",
-        Runtime="python3.12",
-        Handler="note.handler",
-        Role="arn:aws:iam::123456789012:role/any",
-        Code={"ZipFile": package.getvalue()},
-    )
-    wait_for(lambda: states() == ["OK"], 30)
+    wait_for(lambda: told_of("behind")[-1:] == ["OK"], 30)
     watched.running[COUNTING].kill()
-    wait_for(lambda: "ALARM" in states(), 30)
-    assert watched.get("/alarms")[2]["alarms"][0]["state"] == "ALARM"
-    wait_for(lambda: noted.exists() and '"ALARM"' in noted.read_text(), 30)
+    wait_for(lambda: told_of("behind")[-1] == "ALARM", 30)
+    wait_for(lambda: noted_of(watched, "late")[-1:] == ["ALARM"], 30)
+    shown = {one["alarm"]: one["state"] for one in watched.get("/alarms")[2]["alarms"]}
+    assert shown["behind"] == shown["late"] == "ALARM"
     watched.start(COUNTING)
-    wait_for(lambda: states() == ["OK", "ALARM", "OK"], 30)
-    change = told[1]
-    assert (change["alarm"], change["before"], change["measure"]) == ("behind", "OK", "lag_seconds")
-    assert change["value"] > 4
+    wait_for(lambda: told_of("behind")[-1] == noted_of(watched, "late")[-1] == "OK", 30)
+    change = next(one for one in told if (one["alarm"], one["state"]) == ("behind", "ALARM"))
+    assert (change["before"], change["measure"]) == ("OK", "lag_seconds")
+    assert change["value"] > 3
 
 
-def states() -> list[str]:
-    return [change["state"] for change in told]
+def test_alarms_tell_of_failures_and_of_spam(watched: Pipeline) -> None:
+    assert told_of("failing") == ["OK"]
+    watched.client().delete_table(TableName="pagehits")
+    visit = {"sectionId": 1, "paidType": "free", "agent": "curl/8.5"}
+    watched.post_until_taken([{**visit, "assetId": asset_id(n)} for n in range(40)])
+    wait_for(lambda: "ALARM" in noted_of(watched, "spam"), 30)
+    (change,) = (one for one in noted(watched) if (one["alarm"], one["state"]) == ("spam", "ALARM"))
+    assert change["measure"] == "spam_share" and change["value"] > 0.5
+    # Rows cannot be stored any more.
+    wait_for(lambda: told_of("failing") == ["OK", "ALARM"], 30)
+
+
+def told_of(alarm: str) -> list[str]:
+    return [change["state"] for change in told if change["alarm"] == alarm]
+
+
+def noted(pipeline: Pipeline) -> list[dict[str, Any]]:
+    path = pipeline.folder / "noted"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def noted_of(pipeline: Pipeline, alarm: str) -> list[str]:
+    """The states that the function was called with."""
+    return [change["state"] for change in noted(pipeline) if change["alarm"] == alarm]
 
 
 @pytest.mark.parametrize(

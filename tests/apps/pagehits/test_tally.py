@@ -22,10 +22,18 @@ from partita.apps.pagehits.counting.segments import (
     encode_ids,
 )
 from partita.apps.pagehits.counting.tally import Tally
+from partita.apps.pagehits.lists import most_popular
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
 from partita.apps.pagehits.spam.adjustments import Adjustment
 from partita.apps.pagehits.spam.adjustments import Row as Change
-from partita.apps.pagehits.storing.rows import Row, pack_most, rows_by_brand, unpack
+from partita.apps.pagehits.storing.rows import (
+    Columns,
+    Row,
+    pack,
+    pack_most,
+    rows_by_brand,
+    unpack,
+)
 from partita.apps.pagehits.windows import Facet, Window, Windows
 from partita.client.kinesis import KinesisRecord
 
@@ -242,7 +250,7 @@ def test_rows_that_do_not_fit_are_left_out_from_the_end() -> None:
     rows = [Row(7, n, made_up(chance), "article", 10_000 - n) for n in range(10_000)]
     packed = pack_most(rows, 350_000)
     assert len(packed) <= 350_000
-    kept = unpack(packed)
+    kept = unpack(packed).rows()
     assert 2_000 < len(kept) < 10_000
     assert kept == rows[: len(kept)]
 
@@ -276,3 +284,36 @@ def test_late_adjustments_of_one_row_are_added_up() -> None:
     tally.take(KinesisRecord("1", "key", Adjustment("x", rows).encode(), 1_200.0), 1_200.0)
     late = {each.window: each.hits for each in tally.manifest.late_adjustments}
     assert late == {Window(0, 1_000): 4, Window(0, 1_010): 2, Window(1, 990): 6, Window(2, 960): 6}
+
+
+def test_lists_are_those_of_a_plain_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the first rows of the windows decide, or all of them are added up."""
+    monkeypatch.setattr(most_popular, "RESULTS_MAX", 4)
+    monkeypatch.setattr(most_popular, "FIRST_ROWS", 5)
+    chance = random.Random(1)
+    for _ in range(300):
+        steep = chance.choice((0.5, 1.5, 4.0))
+        counted: list[tuple[str, Columns]] = []
+        totals: Counter[tuple[str, int]] = Counter()
+        best: dict[tuple[str, int], Row] = {}
+        for brand in chance.choices("ab", k=4):
+            rows = {
+                Row(chance.randrange(12), chance.randrange(3), "free", "article", 0)
+                for _ in range(chance.randrange(25))
+            }
+            counts = [int(chance.paretovariate(1 / steep)) % 10**6 + 1 for _ in rows]
+            made = [
+                msgspec.structs.replace(row, hits=n) for row, n in zip(rows, counts, strict=True)
+            ]
+            made.sort(key=lambda row: (-row.hits, row.asset_id))
+            counted.append((brand, unpack(pack(made))))
+            assert counted[-1][1].rows() == made
+            for row in made:
+                totals[brand, row.asset_id] += row.hits
+                known = best.get((brand, row.asset_id))
+                if known is None or known.hits < row.hits:
+                    best[brand, row.asset_id] = row
+        found = most_popular.ranked(counted)
+        order = sorted(totals, key=lambda asset: (-totals[asset], asset))[:4]
+        assert [(asset, hits) for asset, hits, _ in found] == [(a, totals[a]) for a in order]
+        assert [row for _, _, row in found] == [best[asset] for asset in order]

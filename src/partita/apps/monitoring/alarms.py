@@ -174,11 +174,13 @@ class Alarms:
         readings: Readings,
         clock: Clock = system_clock,
         invoke: Invoke | None = None,
+        check_seconds: float = CHECK_SECONDS,
     ) -> None:
         self._watched = [_Watched(alarm) for alarm in alarms]
         self._readings = readings
         self._clock = clock
         self._invoke = invoke
+        self._check_seconds = check_seconds
         self._sending: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -188,7 +190,7 @@ class Alarms:
                 await self.check()
             except Exception:
                 logger.exception("The alarms could not be checked")
-            await asyncio.sleep(CHECK_SECONDS)
+            await asyncio.sleep(self._check_seconds)
 
     async def check(self) -> None:
         readings = await self._readings()

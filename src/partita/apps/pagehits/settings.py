@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from partita.apps.monitoring.alarms import Alarm
+from partita.apps.monitoring.alarms import CHECK_SECONDS, Alarm
 from partita.apps.monitoring.alarms import check as check_alarms
 from partita.apps.pagehits.delivery.settings import DeliverySettings
 from partita.apps.pagehits.processing.signatures import SignatureSettings
@@ -115,9 +115,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cached_lists_max: Annotated[int, Meta(ge=1)] = 10_000
     urls: tuple[UrlRule, ...] = ()
     spam: SpamSettings = SpamSettings()
+    consumer: Literal["process", "function"] = "process"
+    """Whether the consumer runs in a process of the service, or as a function of the server."""
+    consumer_function: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "page-hit-consumer"
     delivery: DeliverySettings = DeliverySettings()
     signatures: SignatureSettings = SignatureSettings()
     alarms: tuple[Alarm, ...] = ()
+    alarm_check_seconds: Annotated[float, Meta(gt=0, le=3_600)] = CHECK_SECONDS
+    config: str = ""
+    """The file that these were read from, for the functions; filled in."""
 
     def period(self, name: str) -> Period | None:
         return next((period for period in self.periods if period.name == name), None)
@@ -146,10 +152,11 @@ def _placed(path: Path, settings: Settings) -> Settings:
     delivery, signatures = settings.delivery, settings.signatures
     if delivery.is_on:
         place = str(folder / delivery.folder)
-        delivery = replace(delivery, folder=place, config=str(path.resolve()))
+        delivery = replace(delivery, folder=place)
     if signatures.mode != "off":
         signatures = replace(signatures, keys=str(folder / signatures.keys))
-    return replace(settings, delivery=delivery, signatures=signatures)
+    config = str(path.resolve())
+    return replace(settings, delivery=delivery, signatures=signatures, config=config)
 
 
 def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:

@@ -256,6 +256,7 @@ _SCALARS: Final[dict[str, Check]] = {
     "boolean": _boolean,
     "blob": _blob,
     "double": _number,
+    "float": _number,
     "timestamp": _number,
 }
 

@@ -30,6 +30,12 @@ from partita.workflows.running.storage.records import (
 
 NOT_SUPPORTED = "This operation is not supported by this type of state machine"
 DATA_MEMBERS = ("input", "output", "parameters")
+CHANGES = {
+    "maxConcurrency": "concurrency",
+    "toleratedFailureCount": "tolerated_count",
+    "toleratedFailurePercentage": "tolerated_percentage",
+}
+"""What UpdateMapRun may change, by its members."""
 
 
 async def start_execution(service: Service, request: Request) -> Answer:
@@ -204,12 +210,24 @@ async def describe_map_run(service: Service, request: Request) -> Answer:
         "status": run.status,
         **_dates(run),
         "maxConcurrency": run.concurrency,
-        "toleratedFailurePercentage": run.tolerated_percentage,
-        "toleratedFailureCount": run.tolerated_count,
+        "toleratedFailurePercentage": run.tolerated_percentage or 0.0,
+        "toleratedFailureCount": run.tolerated_count or 0,
         "itemCounts": _counts(run.items),
         "executionCounts": _counts(run.executions),
         "redriveCount": 0,
     }
+
+
+async def update_map_run(service: Service, request: Request) -> Answer:
+    run = await _find_map_run(service, request["mapRunArn"])
+    if run.status != RUNNING:
+        raise ValidationException(
+            f"Only a map run that is running can be updated; the status of '{run.arn}' is "
+            f"{run.status}."
+        )
+    changes = {CHANGES[name]: value for name, value in request.items() if name in CHANGES}
+    await service.engine.map_runs.update(run, changes)
+    return {}
 
 
 async def _find_map_run(service: Service, arn: str) -> MapRun:
@@ -229,7 +247,7 @@ def _current(service: Service, run: MapRun, execution: Execution) -> MapRun:
         return run
     if execution.status != RUNNING:
         return structs.replace(run, status=ABORTED, stopped_at=execution.stopped_at)
-    return service.engine.map_runs.get(run.arn, run)
+    return service.engine.map_runs.live.get(run.arn, run)
 
 
 def _dates(run: MapRun) -> Answer:

@@ -57,6 +57,7 @@ OPERATIONS: dict[str, Operation] = {
     "TagResource": tags.tag_resource,
     "TestState": trials.test_state,
     "UntagResource": tags.untag_resource,
+    "UpdateMapRun": executions.update_map_run,
     "UpdateStateMachine": machines.update_state_machine,
     "UpdateStateMachineAlias": versions.update_state_machine_alias,
     "ValidateStateMachineDefinition": machines.validate_state_machine_definition,

@@ -81,7 +81,7 @@ class Engine:
     ) -> None:
         self._store = store
         self._tasks = tasks
-        self.map_runs = tasks.map_runs.live
+        self.map_runs = tasks.map_runs
         self._clock = clock
         self._time_scale = time_scale
         self._chance = chance or random.SystemRandom()

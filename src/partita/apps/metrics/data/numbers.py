@@ -10,6 +10,17 @@ from partita.limits import NUMBER_DIGITS_MAX, NUMBER_EXPONENT_MAX, NUMBER_EXPONE
 _ROUNDED = Context(prec=NUMBER_DIGITS_MAX, rounding=ROUND_HALF_EVEN, Emin=-999_999, Emax=999_999)
 
 
+def exact(text: str) -> Fraction:
+    """Of a number of DynamoDB. `Fraction` takes text too, in several times the time."""
+    whole, _, decimals = text.partition(".")
+    if not decimals.isdigit() and decimals:
+        return Fraction(text)
+    try:
+        return Fraction(int(whole + decimals), 10 ** len(decimals))
+    except ValueError:
+        return Fraction(text)
+
+
 def is_storable(number: Decimal) -> bool:
     """Whether DynamoDB keeps it as it is."""
     if not number.is_finite():

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from partita.apps.metrics.data.cache import Cache
 from partita.apps.metrics.data.evaluation import Series
-from partita.apps.metrics.data.numbers import text_of
+from partita.apps.metrics.data.numbers import exact, text_of
 from partita.apps.metrics.data.periods import Span, Value
 from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
 from partita.apps.metrics.dynamodb.items import Item
@@ -205,7 +205,7 @@ def _item(value: StoredValue) -> Item:
 
 def _value(item: Item) -> Value:
     weight = item.get("weight")
-    return Value(Fraction(item["value"]["N"]), ONE if weight is None else Fraction(weight["N"]))
+    return Value(exact(item["value"]["N"]), ONE if weight is None else exact(weight["N"]))
 
 
 def _unavailable(error: ClientError) -> Unavailable:

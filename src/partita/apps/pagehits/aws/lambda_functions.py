@@ -10,6 +10,7 @@ import asyncio
 import os
 from base64 import b64decode
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,10 +18,11 @@ from urllib.parse import urlencode
 
 from partita.apps.pagehits.delivery.arrivals import Arrivals
 from partita.apps.pagehits.lists.api import Api
+from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.settings import Settings, load
 from partita.apps.pagehits.storing.consumer import OK, deliver
-from partita.client import Client
+from partita.client import Client, ClientError
 from partita.server.http.web_messages import Request, Response
 
 Event = dict[str, Any]
@@ -50,8 +52,20 @@ def api(event: Event, context: object = None) -> dict[str, Any]:
 
 
 def consumer(event: Event, context: object = None) -> dict[str, Any]:
-    """Called as Kinesis Analytics calls a destination: each record is answered with a result."""
-    return _run(lambda client, settings: deliver(client, settings, event))
+    """Called as Kinesis Analytics calls a destination: each record is answered with a result. An
+    event that is a part of a window says so."""
+
+    async def store(client: Client, settings: Settings) -> dict[str, Any]:
+        figures = _part(_figures)
+        has_whole_windows = not event.get("isPartial")
+        answer = await deliver(
+            client, settings, event, has_whole_windows=has_whole_windows, figures=figures
+        )
+        with suppress(ClientError):
+            await figures.flush()
+        return answer
+
+    return _run(store)
 
 
 def stream_consumer(event: Event, context: object = None) -> dict[str, Any]:
@@ -69,6 +83,10 @@ def stream_consumer(event: Event, context: object = None) -> dict[str, Any]:
 def delivery(event: Event, context: object = None) -> dict[str, int]:
     """Called when visits have arrived: by a delivery stream, a bucket, a topic or a schedule."""
     return _run(lambda client, settings: _part(Arrivals).take(event))
+
+
+def _figures(client: Client, settings: Settings) -> Figures:
+    return Figures(client, settings.state_table)
 
 
 def forget() -> None:

@@ -35,8 +35,6 @@ class DeliverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     subscribers: tuple[Annotated[str, Meta(pattern=FUNCTION)], ...] = ()
     """Further functions that the topic calls."""
     schedule_minutes: Annotated[int, Meta(ge=1, le=60)] = 5
-    config: str = ""
-    """The file that these were read from, for the function; filled in."""
 
     @property
     def is_on(self) -> bool:

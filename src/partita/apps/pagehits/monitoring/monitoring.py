@@ -57,7 +57,9 @@ class Monitoring:
         self._progress = progress
         self._clock = clock
         self._recent: deque[tuple[float, Values]] = deque()
-        self.alarms = Alarms(settings.alarms, self.readings, clock, self._invoke)
+        self.alarms = Alarms(
+            settings.alarms, self.readings, clock, self._invoke, settings.alarm_check_seconds
+        )
 
     def add_routes(self, web: Web, access: Access) -> None:
         web.add("GET", "/metrics", access.internal(self.prometheus))
@@ -106,12 +108,17 @@ class Monitoring:
 
     def late_windows(self) -> int:
         lag = self.lag_seconds()
-        return 0 if lag < OVERDUE_SECONDS else 1 + int(lag // self._settings.periods[0].seconds)
+        seconds = self._settings.periods[0].seconds
+        return 0 if lag < min(OVERDUE_SECONDS, 2 * seconds) else 1 + int(lag // seconds)
 
     async def readings(self) -> dict[str, float]:
         """Rates and shares are of the last minute; a share of nothing is missing."""
         now, progress = self._clock(), self._progress()
-        totals = await self._figures.totals()
+        try:
+            totals = await self._figures.totals()
+        except ClientError:
+            # The lag is known even when the database is down; the rest is as it was.
+            totals = self._recent[-1][1] if self._recent else {}
         self._recent.append((now, totals | {name: float(n) for name, n in progress.counts.items()}))
         while self._recent[0][0] < now - RECENT_SECONDS:
             self._recent.popleft()

@@ -15,7 +15,6 @@ from typing import Any
 from partita.apps.pagehits.authorization import Access
 from partita.apps.pagehits.counting.counter import Counter
 from partita.apps.pagehits.delivery.delivery_stream import DeliveryStream
-from partita.apps.pagehits.delivery.registration import register
 from partita.apps.pagehits.lists.api import Api
 from partita.apps.pagehits.lists.dashboard import add_dashboard
 from partita.apps.pagehits.lists.titles import Titles
@@ -24,10 +23,11 @@ from partita.apps.pagehits.monitoring.monitoring import Monitoring
 from partita.apps.pagehits.processing.access_logs import import_files
 from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.processing.script import add_script
-from partita.apps.pagehits.service import schema
+from partita.apps.pagehits.service import functions, schema
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.quarantine import Quarantine
 from partita.apps.pagehits.spam.routes import add_quarantine_routes
+from partita.apps.pagehits.storing.delivering import by_function, in_process
 from partita.apps.pagehits.storing.paced_writer import PacedWriter
 from partita.client import Client, ClientError
 from partita.server.http.web import Request, Response, Web, json_response
@@ -81,9 +81,13 @@ async def run_parts(
     if COUNTER in parts:
         works.append(Counter(client, settings).run)
     if CONSUMER in parts:
-        works.append(PacedWriter(client, settings, figures=figures).run)
+        deliver = in_process(client, settings, figures=figures)
+        if settings.consumer == "function":
+            await functions.register_consumer(client, settings)
+            deliver = by_function(client, settings)
+        works.append(PacedWriter(client, settings, deliver).run)
     if DELIVERY in parts and settings.delivery.is_on:
-        await register(client, settings)
+        await functions.register_delivery(client, settings)
         works.append(DeliveryStream(client, settings, figures=figures).run)
     if API in parts or PROCESSOR in parts:
         quarantine = Quarantine.of(client, settings.spam, settings.stream)

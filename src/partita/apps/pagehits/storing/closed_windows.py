@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from partita.apps.pagehits.concurrency import run_all
 from partita.apps.pagehits.settings import Period, Settings
-from partita.apps.pagehits.storing.rows import Closed, Row, pack_most, unpack
+from partita.apps.pagehits.storing.rows import Closed, Columns, pack_most, unpack
 from partita.client import Client
 
 UNSTORED = "unstored"
@@ -42,7 +42,7 @@ class ClosedWindow(NamedTuple):
     key: Key
     hits: int
     filtered: dict[str, int]
-    rows: list[Row] | None
+    rows: Columns | None
     """None once they are in the table of page hits."""
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
-from partita.apps.pagehits.storing.consumer import OK, deliver, records_of
+from partita.apps.pagehits.storing.consumer import OK, records_of
+from partita.apps.pagehits.storing.delivering import Deliver
 from partita.apps.pagehits.storing.page_hits import put_compressed
 from partita.apps.pagehits.storing.rows import Row
 from partita.client import Client
@@ -31,13 +31,13 @@ class PacedWriter:
         self,
         client: Client,
         settings: Settings,
+        deliver: Deliver,
         clock: Clock = system_clock,
-        figures: Figures | None = None,
     ) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
-        self._figures = figures
+        self._deliver_some = deliver
         self._closed_windows = ClosedWindows(client, settings)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -55,10 +55,11 @@ class PacedWriter:
         if window is None or window.rows is None:
             return
         if self._settings.expiration_time(key.period, key.start) > self._clock():
+            rows = window.rows.rows()
             if self._settings.compression:
-                await put_compressed(self._client, self._settings, key, window.rows)
+                await put_compressed(self._client, self._settings, key, rows)
             else:
-                await self._deliver(key, window.rows, self._pace(len(window.rows), windows), stop)
+                await self._deliver(key, rows, self._pace(len(rows), windows), stop)
         if not stop.is_set():
             await self._closed_windows.mark_stored(key)
 
@@ -76,14 +77,7 @@ class PacedWriter:
             some, records = records[: int(allowed)], records[int(allowed) :]
             allowed -= len(some)
             if some:
-                answer = await deliver(
-                    self._client,
-                    self._settings,
-                    {"records": some},
-                    has_whole_windows=False,
-                    clock=self._clock,
-                    figures=self._figures,
-                )
+                answer = await self._deliver_some(some)
                 failed = {
                     result["recordId"] for result in answer["records"] if result["result"] != OK
                 }

@@ -16,7 +16,7 @@ from typing import Any
 
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import Key
-from partita.apps.pagehits.storing.rows import Row, pack, unpack
+from partita.apps.pagehits.storing.rows import Columns, Row, columns_of, pack, unpack
 from partita.client import Client, ClientError
 
 HITS_DIGITS = 8
@@ -109,16 +109,17 @@ async def query_items(client: Client, settings: Settings, key: Key) -> list[Item
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
-async def query_rows(client: Client, settings: Settings, key: Key) -> list[Row]:
+async def query_rows(client: Client, settings: Settings, key: Key) -> Columns:
     rows: list[Row] = []
     for item in await query_items(client, settings, key):
         rows += rows_of(item)
-    return rows
+    # Keys sort like numbers up to eight digits only.
+    return columns_of(sorted(rows, key=lambda row: -row.hits))
 
 
 def rows_of(item: Item) -> list[Row]:
     if item["rangeKey"]["S"] == COMPRESSED:
-        return unpack(b64decode(item["rows"]["B"]))
+        return unpack(b64decode(item["rows"]["B"])).rows()
     hits, asset_id = item["rangeKey"]["S"].split("#")[:2]
     return [
         Row(

@@ -114,7 +114,7 @@ RIGHTS: Final[dict[str, Rights]] = {
                 *("ListStateMachineVersions", "PublishStateMachineVersion", "StartExecution"),
                 *("StartSyncExecution", "UpdateStateMachine"),
             ),
-            ("mapRunArn",): ("DescribeMapRun",),
+            ("mapRunArn",): ("DescribeMapRun", "UpdateMapRun"),
             ("stateMachineArn", "mapRunArn"): ("ListExecutions",),
             ("stateMachineAliasArn",): (
                 *("DeleteStateMachineAlias", "DescribeStateMachineAlias"),

@@ -10,7 +10,7 @@ MAP_RUN = "map run"
 """Stands for the resource of a distributed Map state, which is no task to its author."""
 
 _SERVICE = re.compile(
-    r"arn:[\w-]+:states:[\w-]*:\d*:(?P<type>[\w-]+(?::[\w-]+)?):(?P<action>[\w.:-]+)"
+    r"arn:(?:[\w-]+|\$\{\w+\}):states:[\w-]*:\d*:(?P<type>[\w-]+(?::[\w-]+)?):(?P<action>[\w.:-]+)"
 )
 _ACTIVITY = re.compile(r"arn:[\w-]+:states:[\w-]+:\d+:activity:[^:]+")
 

@@ -163,7 +163,7 @@ def _prepare_map(trial: Trial, line: Line, state: State) -> None:
         threshold = data_flow.scalar_of(state, name, scope)
         if threshold is not None:
             scope.note(name[0].lower() + name[1:], threshold)
-    trial.tolerate(map_items.tolerated(state, scope, len(items)))
+    trial.tolerate(map_items.threshold(state, scope).of(len(items)))
 
 
 _PREPARE: dict[str, Callable[[Trial, Line, State], None]] = {

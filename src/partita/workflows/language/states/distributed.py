@@ -93,8 +93,8 @@ def inputs_of(state: State, task: StartTask, found: list[Json] | dict[str, Json]
     return map_items.inputs_of(state, _scope(task), found)
 
 
-def tolerated(state: State, task: StartTask, total: int) -> int:
-    return map_items.tolerated(state, _scope(task), total) or 0
+def threshold(state: State, task: StartTask) -> map_items.Threshold:
+    return map_items.threshold(state, _scope(task))
 
 
 def _scope(task: StartTask) -> Scope:

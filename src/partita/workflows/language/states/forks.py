@@ -35,7 +35,7 @@ def execute_map(walk: Walk, line: Line, state: State) -> None:
     scope = data_flow.selected(state, walk.scope(line))
     items = map_items.items_of(state, scope)
     concurrency = data_flow.number_of(state, "MaxConcurrency", scope) or INLINE_MAP_CONCURRENCY_MAX
-    tolerated = map_items.tolerated(state, scope, len(items))
+    tolerated = map_items.threshold(state, scope).of(len(items))
     walk.record_event(line, "MapStateStarted", {"length": len(items)})
     line.fork = Fork(
         total=len(items),

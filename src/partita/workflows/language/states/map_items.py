@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from partita.workflows.language.definition import State
 from partita.workflows.language.errors import (
@@ -132,17 +132,27 @@ def _batch_input(batcher: State, scope: Scope) -> Json:
     return fill_template(template, scope)
 
 
-def tolerated(state: State, scope: Scope, total: int) -> int | None:
-    """How many items may fail; the smaller when a count and a percentage are given."""
-    count = data_flow.number_of(state, "ToleratedFailureCount", scope)
+class Threshold(NamedTuple):
+    """How many items may fail: a number, a percentage of all, both, or nothing."""
+
+    number: int | None
+    percentage: float | None
+
+    def of(self, total: int) -> int | None:
+        """The smaller one when both are given."""
+        bounds = [] if self.number is None else [self.number]
+        if self.percentage is not None:
+            bounds.append(int(total * self.percentage // 100))
+        return min(bounds, default=None)
+
+
+def threshold(state: State, scope: Scope) -> Threshold:
+    number = data_flow.number_of(state, "ToleratedFailureCount", scope)
     percentage = data_flow.scalar_of(state, "ToleratedFailurePercentage", scope)
-    bounds = [] if count is None else [count]
-    if percentage is not None:
-        if not is_number(percentage) or not 0 <= percentage <= 100:
-            name = "ToleratedFailurePercentage"
-            raise data_flow.wrong_value(state, name, "a number from 0 to 100", percentage)
-        bounds.append(int(total * percentage // 100))
-    return min(bounds, default=None)
+    if percentage is not None and not (is_number(percentage) and 0 <= percentage <= 100):
+        name = "ToleratedFailurePercentage"
+        raise data_flow.wrong_value(state, name, "a number from 0 to 100", percentage)
+    return Threshold(number, percentage)
 
 
 def too_many_failures() -> StateError:

@@ -107,15 +107,16 @@ class MapRunCounts(msgspec.Struct, kw_only=True):
 
 
 class MapRun(msgspec.Struct, kw_only=True):
-    """A map run as DescribeMapRun shows it."""
+    """A map run as DescribeMapRun shows it; UpdateMapRun changes its limits."""
 
     arn: str
     execution_arn: str
     machine: str
     started_at: float
     concurrency: int
-    tolerated_count: int
-    tolerated_percentage: float
+    """0 for as many as the server allows."""
+    tolerated_count: int | None
+    tolerated_percentage: float | None
     executions: MapRunCounts
     items: MapRunCounts
     status: str = RUNNING

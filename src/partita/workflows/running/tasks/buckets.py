@@ -101,6 +101,19 @@ def head_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def get_object_attributes(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
+    """Those that are asked for."""
+    buckets.read(request["Bucket"], request["Key"])
+    described = buckets.described(request["Bucket"], request["Key"])
+    known = {
+        "ETag": described["ETag"].strip('"'),
+        "ObjectSize": described["Size"],
+        "StorageClass": described["StorageClass"],
+    }
+    asked = {name: known[name] for name in request["ObjectAttributes"] if name in known}
+    return {"LastModified": described["LastModified"], **asked}
+
+
 def put_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
     body = request.get("Body", "")
     content = (body if isinstance(body, str) else json_text(body)).encode()
@@ -151,6 +164,7 @@ OPERATIONS = {
     "deleteObject": delete_object,
     "deleteObjects": delete_objects,
     "getObject": get_object,
+    "getObjectAttributes": get_object_attributes,
     "headObject": head_object,
     "listObjectsV2": list_objects,
     "putObject": put_object,
@@ -162,6 +176,7 @@ ACTIONS = {
     "deleteObject": "s3:DeleteObject",
     "deleteObjects": "s3:DeleteObject",
     "getObject": "s3:GetObject",
+    "getObjectAttributes": "s3:GetObjectAttributes",
     "headObject": "s3:GetObject",
     "listObjectsV2": "s3:ListBucket",
 }

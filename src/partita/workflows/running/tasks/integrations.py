@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from partita.server.protocol import model
 from partita.workflows.language import Diagnostic, InvalidDefinition, StateMachine
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import EXPRESS
+from partita.workflows.running.tasks import jobs
 from partita.workflows.running.tasks.buckets import OPERATIONS as S3_OPERATIONS
 
 LAMBDA, ACTIVITY, INVOKE, START = "lambda", "activity", "lambda:invoke", "states:startExecution"
@@ -26,8 +28,10 @@ SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
 REST = ("lambda", "scheduler")
-_STATES = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:")
-_SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
+_PARTITION = r"arn:(?:aws[\w-]*|\$\{\w+\}):states:"
+"""A template may leave the partition to CloudFormation."""
+_STATES = re.compile(_PARTITION + r"[\w-]*:\d*:")
+_SERVICE = re.compile(_PARTITION + r"[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
 
 
 STATES_NAMES = "States."
@@ -107,10 +111,17 @@ def integration_of(resource: str) -> Integration | None:
 def stand_in(resource: str, functions: Mapping[str, str]) -> Integration | None:
     """The function that does a task in place of a service; it answers for a job as well."""
     match = _STATES.match(resource)
-    name = None if match is None else functions.get(resource[match.end() :])
+    name = None if match is None else _named(functions, resource[match.end() :])
     if name is None:
         return None
     return Integration(STAND_IN, name, TOKEN if resource.endswith(TOKEN) else "")
+
+
+def _named(functions: Mapping[str, str], resource: str) -> str | None:
+    """A resource of its own goes before those of a whole service, the longer before the shorter."""
+    patterns = sorted(functions, key=lambda pattern: ("*" in pattern, -len(pattern)))
+    found = next((pattern for pattern in patterns if fnmatchcase(resource, pattern)), None)
+    return None if found is None else functions[found]
 
 
 def is_activity(resource: str) -> bool:
@@ -123,6 +134,9 @@ _PATTERNS = {
     **dict.fromkeys(MESSAGES, ("", TOKEN)),
     HTTP: ("",),
     API: ("", TOKEN),
+    **dict.fromkeys(jobs.KINDS, ("", SYNC)),
+    "ecs:runTask": ("", SYNC, TOKEN),
+    jobs.MODEL: ("",),
 }
 
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from partita.client import Client, ClientError
 from partita.clock import system_clock
 from partita.workflows.language import StartTask, TaskStarted, TaskSucceeded
-from partita.workflows.language.definition import State, processor_of
+from partita.workflows.language.definition import processor_of
 from partita.workflows.language.errors import RUNTIME, StateError
 from partita.workflows.language.states import distributed
-from partita.workflows.language.states.map_items import too_many_failures
+from partita.workflows.language.states.map_items import Threshold, too_many_failures
 from partita.workflows.language.values import Json, json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import (
@@ -40,6 +40,8 @@ from partita.workflows.running.tasks.buckets import Buckets
 
 CONCURRENCY_MAX = 100
 """Of one map run, whatever it asks for."""
+CHANGEABLE = ("concurrency", "tolerated_count", "tolerated_percentage")
+"""What UpdateMapRun may change."""
 DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 ITEM_READER_FAILED = "States.ItemReaderFailed"
 RESULT_WRITER_FAILED = "States.ResultWriterFailed"
@@ -63,10 +65,31 @@ def _count(run: MapRun, size: int, name: str, by: int) -> None:
     setattr(run.items, name, getattr(run.items, name) + by * size)
 
 
-def _percentage(state: State) -> float:
-    """As it is written; one that is worked out counts among the tolerated ones."""
-    written = state.fields.get("ToleratedFailurePercentage", 0)
-    return float(written) if isinstance(written, int | float) else 0.0
+class Turns:
+    """Lets as many executions of a map run be under way as it allows at the moment."""
+
+    def __init__(self, run: MapRun) -> None:
+        self._run = run
+        self._taken = 0
+        self._changed = asyncio.Condition()
+
+    async def __aenter__(self) -> None:
+        async with self._changed:
+            await self._changed.wait_for(self._is_free)
+            self._taken += 1
+
+    async def __aexit__(self, *failure: object) -> None:
+        self._taken -= 1
+        async with self._changed:
+            self._changed.notify()
+
+    async def look_again(self) -> None:
+        """When the limit has changed."""
+        async with self._changed:
+            self._changed.notify_all()
+
+    def _is_free(self) -> bool:
+        return self._taken < min(self._run.concurrency or CONCURRENCY_MAX, CONCURRENCY_MAX)
 
 
 class Children:
@@ -88,6 +111,7 @@ class MapRuns:
         self._store = store
         self.live: dict[str, MapRun] = {}
         """Those that are under way, by their ARNs."""
+        self._turns: dict[str, Turns] = {}
         self.children: Children | None = None
 
     async def run(
@@ -103,7 +127,7 @@ class MapRuns:
         except StateError as error:
             raise StateError(ITEM_READER_FAILED, error.cause) from error
         inputs = distributed.inputs_of(state, task, found)
-        tolerated = distributed.tolerated(state, task, len(inputs))
+        tolerated = distributed.threshold(state, task)
         definition = json_text(distributed.definition_of(machine, state))
         config = processor_of(state.fields)[1]["ProcessorConfig"]
         child = Machine(
@@ -123,14 +147,16 @@ class MapRuns:
             machine=parent.machine,
             started_at=task.scheduled_at,
             concurrency=task.input["concurrency"] or 0,
-            tolerated_count=tolerated,
-            tolerated_percentage=_percentage(state),
+            tolerated_count=tolerated.number,
+            tolerated_percentage=tolerated.percentage,
             executions=MapRunCounts(total=len(inputs)),
             items=MapRunCounts(total=sum(sizes)),
         )
+        await self._keep_changes(run)
+        self._turns[run.arn] = Turns(run)
         await self._note(run, parent)
         try:
-            ended = await self._run_all(task, child, inputs, tolerated, run, sizes)
+            ended = await self._run_all(task, child, inputs, run, sizes)
             result = self._result(task, ended)
             run.status = SUCCEEDED
         except StateError:
@@ -138,11 +164,27 @@ class MapRuns:
             raise
         finally:
             # It is still running when a server stops, or an execution is stopped.
-            del self.live[run.arn]
+            del self.live[run.arn], self._turns[run.arn]
             if run.status != RUNNING:
                 run.stopped_at = system_clock()
                 await self._note(run, parent)
         report(TaskSucceeded(task.id, result))
+
+    async def update(self, run: MapRun, changes: dict[str, Any]) -> None:
+        """Change the limits of a run that is under way, or will be when the engine is back."""
+        run = self.live.get(run.arn, run)
+        for name, value in changes.items():
+            setattr(run, name, value)
+        await self._store.put_map_run(run)
+        if run.arn in self._turns:
+            await self._turns[run.arn].look_again()
+
+    async def _keep_changes(self, run: MapRun) -> None:
+        """Of a run that was under way before a restart."""
+        before = await self._store.map_run(run.execution_arn, run.arn)
+        if before is not None:
+            for name in CHANGEABLE:
+                setattr(run, name, getattr(before, name))
 
     async def _note(self, run: MapRun, parent: Execution) -> None:
         """Express executions are not stored, and neither is what belongs to them."""
@@ -154,17 +196,13 @@ class MapRuns:
         task: StartTask,
         machine: Machine,
         inputs: list[Json],
-        tolerated: int,
         map_run: MapRun,
         sizes: list[int],
     ) -> list[Child]:
-        wanted = task.input["concurrency"] or CONCURRENCY_MAX
-        turns = asyncio.Semaphore(min(wanted, CONCURRENCY_MAX))
+        turns = self._turns[map_run.arn]
         ended: list[Child] = []
-        failed = 0
 
         async def run(number: int) -> None:
-            nonlocal failed
             async with turns:
                 name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{task.input['mapRunArn']} {number}"))
                 assert self.children is not None
@@ -176,10 +214,8 @@ class MapRuns:
                 is_well = execution.status == SUCCEEDED
                 _count(map_run, sizes[number], "running", -1)
                 _count(map_run, sizes[number], "succeeded" if is_well else "failed", 1)
-                if not is_well:
-                    failed += 1
-                    if failed > tolerated:
-                        raise too_many_failures()
+                if map_run.executions.failed > _tolerated(map_run):
+                    raise too_many_failures()
 
         running = [asyncio.create_task(run(number)) for number in range(len(inputs))]
         try:
@@ -311,6 +347,11 @@ class MapRuns:
         key = f"{prefix}/manifest.json"
         self._buckets.write(bucket, key, json_text(manifest).encode())
         return {"MapRunArn": arn, "ResultWriterDetails": {"Bucket": bucket, "Key": key}}
+
+
+def _tolerated(run: MapRun) -> int:
+    threshold = Threshold(run.tolerated_count, run.tolerated_percentage)
+    return threshold.of(run.executions.total) or 0
 
 
 def _limit(config: dict[str, Any]) -> int | None:

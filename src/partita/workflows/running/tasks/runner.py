@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from partita.client import Client, ClientError
+from partita.clock import system_clock
 from partita.errors import StepFunctionsError
 from partita.functions.sinks import Sinks
 from partita.server.rest import request_for
@@ -29,7 +30,7 @@ from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running import arns
 from partita.workflows.running.storage.records import SUCCEEDED, Execution
 from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks import buckets, http_calls, integrations, messages
+from partita.workflows.running.tasks import buckets, http_calls, integrations, jobs, messages
 from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.attribute_values import completed
 from partita.workflows.running.tasks.buckets import Buckets
@@ -41,6 +42,7 @@ from partita.workflows.running.tasks.integrations import (
     integration_of,
     stand_in,
 )
+from partita.workflows.running.tasks.jobs import Jobs
 from partita.workflows.running.tasks.map_runs import MapRuns
 from partita.workflows.running.tasks.member_names import from_wire, to_wire
 
@@ -80,6 +82,7 @@ class TaskRunner:
         activities: Activities,
         sinks: Sinks,
         buckets: Buckets,
+        jobs: Jobs,
         stand_ins: Mapping[str, str],
     ) -> None:
         self._client = client
@@ -88,6 +91,7 @@ class TaskRunner:
         self._activities = activities
         self._sinks = sinks
         self._buckets = buckets
+        self._jobs = jobs
         self._stand_ins = stand_ins
         self.map_runs = MapRuns(client, buckets, store)
         self.executions: Executions | None = None
@@ -120,7 +124,7 @@ class TaskRunner:
         else:
             output = task.submitted
         if integration.pattern != integrations.TOKEN:
-            report(await self._awaited(integration, task, output))
+            report(await self._awaited(integration, task, output, execution_arn, role))
 
     async def _offer(self, name: str, task: StartTask, note: Note) -> None:
         if task.is_started:
@@ -151,6 +155,10 @@ class TaskRunner:
             for action, resource in buckets.needs(integration.name, task.input):
                 await self._check(role, action, resource, "S3")
             return buckets.run(self._buckets, integration.name, task.input)
+        if integration.kind in jobs.KINDS:
+            return await self._submit(integration, task, execution_arn, role)
+        if integration.kind == jobs.MODEL:
+            return await self._ask_model(task.input, role)
         if integration.kind == integrations.HTTP:
             machine = _machine_of(execution_arn)
             await self._check(role, "states:InvokeHTTPEndpoint", machine, "States.Http")
@@ -248,8 +256,48 @@ class TaskRunner:
             **_metadata(),
         }
 
-    async def _awaited(self, integration: Integration, task: StartTask, output: Any) -> Happening:
-        """The outcome of an execution that the task started."""
+    async def _submit(
+        self, integration: Integration, task: StartTask, execution_arn: str, role: str
+    ) -> dict[str, Any]:
+        """A job that a task waits for runs when it is known to be submitted."""
+        kind = jobs.KINDS[integration.kind]
+        await self._check(role, kind.action, "*", kind.missing.partition(".")[0])
+        function = self._jobs.function(integration.kind, task.input)
+        if integration.pattern != SYNC:
+            await self._functions.call(function, task.input, is_event=True, role=role)
+        submitted = kind.submitted(task.input, jobs.job_id(execution_arn, task.id))
+        return {**submitted, **_metadata()}
+
+    async def _job_ended(
+        self, integration: Integration, task: StartTask, execution_arn: str, role: str
+    ) -> Happening:
+        """The outcome of a job. One that was under way when a server ended runs again."""
+        began, result, reason = system_clock(), None, ""
+        try:
+            function = self._jobs.function(integration.kind, task.input)
+            result, _ = await self._functions.call(function, task.input, role=role)
+        except StateError as error:
+            reason = f"{error.error}: {error.cause}"
+        id = jobs.job_id(execution_arn, task.id)
+        outcome = jobs.Outcome(id, began, system_clock(), not reason, reason)
+        described = jobs.description(integration.kind, task.input, outcome, result)
+        if outcome.is_well:
+            return TaskSucceeded(task.id, described)
+        return TaskFailed(task.id, TASK_FAILED, json_text(described))
+
+    async def _ask_model(self, parameters: dict[str, Any], role: str) -> dict[str, Any]:
+        """A model gets the body of the request, and returns that of the answer."""
+        await self._check(role, jobs.MODEL_ACTION, "*", "Bedrock")
+        function = self._jobs.function(jobs.MODEL, parameters)
+        body, _ = await self._functions.call(function, parameters.get("Body", {}), role=role)
+        return {"Body": body, "ContentType": "application/json"}
+
+    async def _awaited(
+        self, integration: Integration, task: StartTask, output: Any, execution_arn: str, role: str
+    ) -> Happening:
+        """The outcome of an execution or a job that the task started."""
+        if integration.kind in jobs.KINDS:
+            return await self._job_ended(integration, task, execution_arn, role)
         assert self.executions is not None
         execution = await self.executions.finished(output["ExecutionArn"])
         described = _described(execution, is_parsed=integration.pattern == integrations.SYNC_2)

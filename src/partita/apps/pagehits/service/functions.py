@@ -1,4 +1,4 @@
-"""Creates the counter's function and its schedule on the database's server.
+"""Creates the service's functions, and the schedule of one, on the database's server.
 
 A function of that name which is not ours is left as it is: the settings of the server may name one
 (`examples/pagehits-functions`), and on AWS it is deployed.
@@ -16,26 +16,31 @@ import orjson
 from partita.apps.pagehits.settings import Settings
 from partita.client import Client, ClientError
 
-CODE = "from partita.apps.pagehits.aws.lambda_functions import delivery as handler\n"
+CODE = "from partita.apps.pagehits.aws.lambda_functions import {part} as handler\n"
 HANDLER = "function.handler"
 ROLE = "arn:aws:iam::123456789012:role/pagehits"
 TIMEOUT_SECONDS = 60
 FUNCTIONS = "/2015-03-31/functions"
 
 
-async def register(client: Client, settings: Settings) -> None:
+async def register_delivery(client: Client, settings: Settings) -> None:
     """May be repeated; settings that have changed take effect."""
-    await _register_function(client, settings)
+    await _register(client, settings, settings.delivery.function, "delivery")
     if settings.delivery.route == "schedule":
         await _register_schedule(client, settings)
 
 
-async def _register_function(client: Client, settings: Settings) -> None:
-    name = settings.delivery.function
+async def register_consumer(client: Client, settings: Settings) -> None:
+    """May be repeated, as well."""
+    await _register(client, settings, settings.consumer_function, "consumer")
+
+
+async def _register(client: Client, settings: Settings, name: str, part: str) -> None:
+    environment = {"PAGEHITS_CONFIG": settings.config} if settings.config else {}
     configuration = {
         "Handler": HANDLER,
         "Timeout": TIMEOUT_SECONDS,
-        "Environment": {"Variables": {"PAGEHITS_CONFIG": settings.delivery.config}},
+        "Environment": {"Variables": environment},
     }
     found = await _found(client, "lambda", f"{FUNCTIONS}/{name}")
     if found is None:
@@ -43,7 +48,7 @@ async def _register_function(client: Client, settings: Settings) -> None:
             "FunctionName": name,
             "Runtime": "python3.12",
             "Role": ROLE,
-            "Code": {"ZipFile": _package()},
+            "Code": {"ZipFile": _package(part)},
         }
         body = orjson.dumps(created | configuration)
         await client.request("lambda", "POST", FUNCTIONS, body)
@@ -76,8 +81,8 @@ async def _found(client: Client, service: str, path: str) -> dict[str, Any] | No
     return found
 
 
-def _package() -> str:
+def _package(part: str) -> str:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr("function.py", CODE)
+        archive.writestr("function.py", CODE.format(part=part))
     return b64encode(content.getvalue()).decode()
