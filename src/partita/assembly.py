@@ -242,6 +242,8 @@ def serve(
             sites=sites,
         )
         handle: Handle = dispatcher.handle
+        if storage is None and database.service.ledger.is_on:
+            database.service.ledger.notice = dispatcher.notable.count_units()
         if access is not None:
             recorder = None if data is None else _recorder(data / AUDIT, audit_data)
             handle = _protected(dispatcher, database, access, recorder, limits)

@@ -56,6 +56,11 @@ class SignIn(msgspec.Struct, frozen=True):
     SessionToken: str = ""
 
 
+class Explained(msgspec.Struct, frozen=True):
+    Statement: str
+    Parameters: list[msgspec.Raw] = []
+
+
 class Console:
     def __init__(
         self,
@@ -84,6 +89,9 @@ class Console:
             ("GET", "heat", self._heat),
             ("GET", "partitions/{table}", self._page_of("/partitions")),
             ("GET", "insights/{table}", self._page_of("/insights")),
+            ("GET", "requests", self._page("/requests")),
+            ("POST", "explain", self._explain),
+            ("GET", "mappings", self._mappings),
             ("POST", "{service}/{operation}", self._pass_on),
         ):
             self.web.add(method, f"/console/api/{path}", self._of_own_page(answering))
@@ -189,20 +197,58 @@ class Console:
         except PartitaError as error:
             return _refusal(404, "NotMonitored", str(error))
 
+    async def _mappings(self, request: Request, asker: Asker) -> Response:
+        """All event source mappings: who is called with the records of streams."""
+        found: list[object] = []
+        marker = ""
+        try:
+            while True:
+                page = orjson.loads(await self._endpoint.mappings(marker, asker))
+                found += page["EventSourceMappings"]
+                marker = page.get("NextMarker") or ""
+                if not marker:
+                    break
+        except ClientError as error:
+            return _refusal(error.status or UNREACHABLE, error.code, error.message)
+        except (KeyError, TypeError, ValueError):
+            return _refusal(404, "NotMonitored", "The endpoint has no event source mappings.")
+        return json_response({"EventSourceMappings": found}, headers=NOT_KEPT)
+
     def _page_of(self, path: str) -> Answering:
         """What a Partita tells about one table."""
 
         async def answer(request: Request, asker: Asker) -> Response:
-            table = request.parameters["table"]
-            try:
-                found = orjson.loads(await self._endpoint.page(path, asker, table=table))
-            except ValueError:
-                return _refusal(404, "NotMonitored", f"The endpoint does not have {path}.")
-            except PartitaError as error:
-                return _refusal(404, "NotMonitored", str(error))
-            return json_response(found, headers=NOT_KEPT)
+            return await self._shown(path, asker, table=request.parameters["table"])
 
         return answer
+
+    def _page(self, path: str) -> Answering:
+        """What it tells about itself."""
+
+        async def answer(request: Request, asker: Asker) -> Response:
+            return await self._shown(path, asker)
+
+        return answer
+
+    async def _explain(self, request: Request, asker: Asker) -> Response:
+        """The plan of a statement, as the server would carry it out."""
+        try:
+            given = msgspec.json.decode(request.body, type=Explained)
+        except msgspec.MsgspecError:
+            return _refusal(400, "Incomplete", "Give a Statement, and a list of Parameters.")
+        query = {"statement": given.Statement}
+        if given.Parameters:
+            query["parameters"] = msgspec.json.encode(given.Parameters).decode()
+        return await self._shown("/explain", asker, **query)
+
+    async def _shown(self, path: str, asker: Asker, **query: str) -> Response:
+        try:
+            found = orjson.loads(await self._endpoint.page(path, asker, **query))
+        except ValueError:
+            return _refusal(404, "NotMonitored", f"The endpoint does not have {path}.")
+        except PartitaError as error:
+            return _refusal(404, "NotMonitored", str(error))
+        return json_response(found, headers=NOT_KEPT)
 
 
 def _is_plain(credentials: Credentials) -> bool:
