@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .person import Person, wait_for
+from .test_shell import audit
 
 
 def test_heat_shows_operations_units_and_partitions_with_their_hottest_key(
@@ -71,6 +72,7 @@ def test_single_requests_are_ranked_by_what_they_take_and_cost(
     assert slowest == sorted(slowest, reverse=True) and slowest[0] > 0
     assert "xxx" not in person.text()
     person.photographs(pictures / "requests.png")
+    audit(person)
 
 
 def test_a_partition_splits_before_your_eyes(

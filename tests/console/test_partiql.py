@@ -14,6 +14,7 @@ import pytest
 from tests.processes import Server
 
 from .person import CONTROL, Person
+from .test_shell import audit
 
 
 def test_a_statement_says_how_it_is_answered_and_shows_its_items(
@@ -42,6 +43,7 @@ def test_a_statement_says_how_it_is_answered_and_shows_its_items(
     person.sees("0.5 units", "#summary")
     assert all(f"N {'1' * 38}" in row for row in person.cells())
     person.photographs(pictures / "partiql.png")
+    audit(person)
     person.clicks("History")
     person.sees("AND sk > ?", "[role=dialog]")
     person.presses("Escape")

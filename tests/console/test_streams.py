@@ -10,6 +10,7 @@ from tests.functions.packages import create
 from tests.processes import Server
 
 from .person import Person, wait_for
+from .test_shell import audit
 
 
 def test_changes_appear_with_what_they_changed(
@@ -89,7 +90,9 @@ def test_functions_that_read_a_stream_say_how_far_behind_they_are_and_that_they_
 
     wait_for(lambda: len(rows()) == 2, "both functions")
     wait_for(lambda: rows()["failing"][2] == "PROBLEM: Function call failed", "the failure")
-    wait_for(lambda: rows()["failing"][3].startswith("3, "), "what the failing one has not read")
+    wait_for(
+        lambda: rows()["failing"][3].startswith("3 records, "), "what the failing one has not read"
+    )
     wait_for(lambda: rows()["counting"][3] == "nothing", "that the other has read all")
     assert rows()["counting"][2] == "OK"
     assert rows()["counting"][4] == "given up after 3 retries"
@@ -97,6 +100,7 @@ def test_functions_that_read_a_stream_say_how_far_behind_they_are_and_that_they_
     person.clicks("Shards: 4")
     assert [row[1] for row in person.cells("#shards")] == ["open"] * 4
     person.photographs(pictures / "consumers.png")
+    audit(person)
     for one in functions.list_event_source_mappings()["EventSourceMappings"]:
         functions.delete_event_source_mapping(UUID=one["UUID"])
 
@@ -124,5 +128,5 @@ def test_workers_that_share_a_kinesis_stream_are_shown_with_their_leases_and_lag
     wait_for(lambda: person.cells("#leases"), "the lease")
     shard, worker, checkpoint, behind = person.cells("#leases")[0]
     assert (shard, worker) == (sent[0]["ShardId"], "worker-1")
-    assert checkpoint == sent[1]["SequenceNumber"] and behind.startswith("3, ")
+    assert checkpoint == sent[1]["SequenceNumber"] and behind.startswith("3 records, ")
     assert f"leases={leases}" in person.browser.evaluate("location.hash")

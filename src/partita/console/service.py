@@ -23,6 +23,7 @@ from partita.console.endpoints import Asker, Endpoint, OwnServer
 from partita.console.files import HEADERS, Files
 from partita.console.heat import sample
 from partita.console.modes import READ_ONLY
+from partita.console.moves import Move, Moves, Start
 from partita.console.reads import only_reads
 from partita.console.sessions import Session, Sessions, cookie
 from partita.errors import PartitaError
@@ -69,6 +70,7 @@ class Console:
         hosts: Hosts | None = None,
         region: str = REGION,
         signing: OwnServer | None = None,
+        moves: Moves | None = None,
     ) -> None:
         """`hosts` are those of the server that the console is part of, if it is; `signing` is that
         server, where everybody must sign in."""
@@ -78,6 +80,7 @@ class Console:
         self._mode = mode
         self._region = region
         self._signing = signing
+        self._moves = moves
         self._sessions = Sessions()
         self._everybody = Session(None, "", 0.0)
         files = Files()
@@ -92,6 +95,11 @@ class Console:
             ("GET", "requests", self._page("/requests")),
             ("POST", "explain", self._explain),
             ("GET", "mappings", self._mappings),
+            ("GET", "moves", self._moves_page),
+            ("GET", "moves/{name}", self._move),
+            ("GET", "moves/{name}/designs", self._designs),
+            ("POST", "moves/{name}/start", self._start_move),
+            ("POST", "moves/{name}/stop", self._stop_move),
             ("POST", "{service}/{operation}", self._pass_on),
         ):
             self.web.add(method, f"/console/api/{path}", self._of_own_page(answering))
@@ -196,6 +204,54 @@ class Console:
             )
         except PartitaError as error:
             return _refusal(404, "NotMonitored", str(error))
+
+    # Moves from SQL, where the console was given some.
+
+    async def _moves_page(self, request: Request, asker: Asker) -> Response:
+        names = [] if self._moves is None else self._moves.names()
+        return json_response({"Moves": names}, headers=NOT_KEPT)
+
+    async def _move(self, request: Request, asker: Asker) -> Response:
+        try:
+            move = self._found_move(request)
+            told = await move.status()
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        run = None if move.run is None else move.run.shown()
+        return json_response({**told, "run": run, "lag": move.lag}, headers=NOT_KEPT)
+
+    async def _designs(self, request: Request, asker: Asker) -> Response:
+        try:
+            found = await self._found_move(request).designs()
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        return json_response({"designs": found}, headers=NOT_KEPT)
+
+    async def _start_move(self, request: Request, asker: Asker) -> Response:
+        if self._mode == READ_ONLY:
+            return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
+        try:
+            await self._found_move(request).start(msgspec.json.decode(request.body, type=Start))
+        except msgspec.MsgspecError:
+            return _refusal(400, "Incomplete", "Give a Command, and a list of Options.")
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        return json_response({}, headers=NOT_KEPT)
+
+    async def _stop_move(self, request: Request, asker: Asker) -> Response:
+        if self._mode == READ_ONLY:
+            return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
+        try:
+            self._found_move(request).stop()
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        return json_response({}, headers=NOT_KEPT)
+
+    def _found_move(self, request: Request) -> Move:
+        name = request.parameters["name"]
+        if self._moves is None:
+            raise PartitaError(f"There is no move {name}.")
+        return self._moves.find(name)
 
     async def _mappings(self, request: Request, asker: Asker) -> Response:
         """All event source mappings: who is called with the records of streams."""

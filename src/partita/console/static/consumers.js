@@ -52,7 +52,7 @@ async function behind(stream, ShardId, position) {
 }
 
 const together = (lags) => ({ records: lags.reduce((sum, lag) => sum + (lag.records || 0), 0), isMore: lags.some((lag) => lag.isMore), seconds: Math.max(0, ...lags.map((lag) => lag.seconds || 0)), lost: lags.length > 0 && lags.every((lag) => lag.lost) });
-const told = ({ records, isMore, seconds, lost }) => (lost ? "its place is gone" : records ? `${count(records)}${isMore ? " and more" : ""}, ${age(seconds)}` : "nothing");
+const told = ({ records, isMore, seconds, lost }) => (lost ? "its place is gone" : records ? `${count(records)}${isMore ? " and more" : ""} ${records === 1 ? "record" : "records"}, since ${age(seconds)}` : "nothing");
 const age = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`);
 
 async function mappingsOf(stream) {
