@@ -103,6 +103,7 @@ MODULES = (
     "server/http/messages.py",
     "server/http/reading.py",
     "server/metrics.py",
+    "server/notable.py",
     "server/responses.py",
     "server/security/authentication/signatures.py",
     "server/security/identities/callers.py",

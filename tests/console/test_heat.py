@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .person import Person, wait_for
+from .test_shell import audit
 
 
 def test_heat_shows_operations_units_and_partitions_with_their_hottest_key(
@@ -44,5 +45,48 @@ def test_contributors_are_switched_on_and_ranked(
     person.sees("cold", ".ranking")
     ranked = person.text(".ranking li:first-child")
     assert "hot" in ranked and "30" in ranked
-    person.sees("Most units:")
     person.photographs(pictures / "contributors.png")
+
+
+def test_single_requests_are_ranked_by_what_they_take_and_cost(
+    person: Person, client: Any, table: Callable[..., str], pictures: Path
+) -> None:
+    name = table("pk", "sk")
+    for n in range(30):
+        item = {"pk": {"S": "a"}, "sk": {"S": f"{n:02}"}, "secret": {"S": "x" * 30_000}}
+        client.put_item(TableName=name, Item=item)
+    scanned = client.scan(
+        TableName=name,
+        FilterExpression="secret = :none",
+        ExpressionAttributeValues={":none": {"S": "nobody"}},
+        ReturnConsumedCapacity="TOTAL",
+    )
+    client.get_item(TableName=name, Key={"pk": {"S": "a"}, "sk": {"S": "07"}})
+    person.open("#/heat")
+    wait_for(lambda: person.cells("#costliest"), "requests")
+    when, operation, where, what, _, units, status = person.cells("#costliest")[0]
+    assert when and (operation, where, what) == ("Scan", name, "secret = :none")
+    assert float(units) == scanned["ConsumedCapacity"]["CapacityUnits"] > 100
+    assert status == "200"
+    slowest = [float(row[4]) for row in person.cells("#slowest")]
+    assert slowest == sorted(slowest, reverse=True) and slowest[0] > 0
+    assert "xxx" not in person.text()
+    person.photographs(pictures / "requests.png")
+    audit(person)
+
+
+def test_a_partition_splits_before_your_eyes(
+    person: Person, client: Any, table: Callable[..., str], pictures: Path
+) -> None:
+    units = {"ReadCapacityUnits": 100, "WriteCapacityUnits": 100}
+    name = table(BillingMode="PROVISIONED", ProvisionedThroughput=units)
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}})
+    person.open(f"#/heat?table={name}")
+    person.sees("1 partition", ".resource")
+    more = {"ReadCapacityUnits": 9000, "WriteCapacityUnits": 100}
+    client.update_table(TableName=name, ProvisionedThroughput=more)
+    wait_for(lambda: client.put_item(TableName=name, Item={"pk": {"S": "a"}}))
+    person.sees("4 partitions", ".resource")
+    person.sees("split into", ".splits")
+    assert "split" in person.text(".partition.fresh")
+    person.photographs(pictures / "split.png")

@@ -15,7 +15,19 @@ from .person import CONTROL, STILL, Person, wait_for
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FIRST_VIEW_BYTES_MAX = 300 * 1024
-PAGES = ("tables", "explore", "partiql", "build", "model", "heat", "streams", "workflows", "time")
+READY = {
+    "tables": "Recovery to a moment",
+    "explore": "20 items",
+    "partiql": "Statement",
+    "build": "Run PutItem",
+    "model": "Nothing is modeled yet",
+    "heat": "Slow and expensive requests",
+    "streams": "Streams",
+    "workflows": "Workflows",
+    "time": "Table",
+    "move": "No migration is shown here",
+}
+"""What a page shows when it is there."""
 
 
 @pytest.fixture
@@ -80,30 +92,19 @@ def test_everything_is_reached_by_keyboard(person: Person, client: Any, filled: 
     wait_for(lambda: not person.browser.evaluate("!!document.querySelector('.palette')"))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", READY)
 def test_pages_fit_a_phone_and_have_no_serious_accessibility_findings(
     person: Person, filled: str, page: str, pictures: Path
 ) -> None:
     place = f"#/{page}/{filled}" if page in ("tables", "explore") else f"#/{page}"
-    ready = {
-        "tables": "Indexes",
-        "explore": "20 items",
-        "partiql": "Statement",
-        "heat": "Capacity",
-        "streams": "Streams",
-        "build": "Run PutItem",
-        "model": "Nothing is modeled yet",
-        "workflows": "Workflows",
-        "time": "Table",
-    }
     for scheme in ("light", "dark"):
         person.browser.prefer(scheme)
         person.open(place)
-        person.sees(ready[page])
+        person.sees(READY[page])
         assert serious_findings(person.browser) == []
     person.photographs(pictures / f"{page}-dark.png")
     person.open(place, width=380)
-    person.sees(ready[page])
+    person.sees(READY[page])
     assert person.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     person.photographs(pictures / f"{page}-phone.png")
     person.browser.prefer("light")
@@ -117,6 +118,56 @@ def test_the_editor_has_no_serious_accessibility_findings(person: Person, filled
     person.open("#/tables?create=1")
     person.sees("Partition key")
     assert serious_findings(person.browser) == []
+
+
+def audit(person: Person) -> None:
+    """No serious finding on what is shown now, in the dark and in the light."""
+    for scheme in ("dark", "light"):
+        person.browser.prefer(scheme)
+        assert serious_findings(person.browser) == []
+
+
+STOPS = """
+[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+  .filter((one) => !one.disabled && one.tabIndex >= 0
+    && one.checkVisibility({ visibilityProperty: true }))
+"""
+WATCH = """
+window.stops = new Map();
+addEventListener("focusin", (event) => {
+  const style = getComputedStyle(event.target);
+  window.stops.set(event.target, style.outlineStyle !== "none" || style.boxShadow !== "none");
+});
+0
+"""
+
+
+def test_tab_leads_to_everything_on_every_page_and_shows_where_it_is(
+    person: Person, filled: str
+) -> None:
+    person.open()
+    person.sees("Create table")
+    person.browser.evaluate(WATCH)
+    for page, text in READY.items():
+        if page in ("tables", "explore"):
+            command = f"{filled}: settings" if page == "tables" else filled
+        else:
+            command = {"build": "Builder", "model": "Modeler"}.get(page, page)
+        person.presses("k", modifiers=CONTROL)
+        wait_for(lambda: person.focus() == "Command", "the palette")
+        person.types(command)
+        wait_for(lambda: person.text("#choices"), command)
+        person.presses("Enter")
+        person.no_longer_sees("explore", "#choices")
+        person.sees(text)
+        person.browser.evaluate("window.stops.clear(); document.activeElement.blur()")
+        wanted = person.browser.evaluate(f"{STOPS}.length")
+        for _ in range(wanted + 5):
+            person.presses("Tab")
+        missed = f"{STOPS}.filter((one) => !window.stops.has(one)).map((one) => one.outerHTML)"
+        assert person.browser.evaluate(missed) == [], page
+        hidden = "[...window.stops].filter(([, seen]) => !seen).map(([one]) => one.outerHTML)"
+        assert person.browser.evaluate(hidden) == [], page
 
 
 def serious_findings(browser: Browser) -> list[Any]:

@@ -76,6 +76,8 @@ async def _run(
         rest=LedCompanion(peers, LAMBDA),
         sites=sites,
     )
+    if options.storage is None and database.service.ledger.is_on:
+        database.service.ledger.notice = dispatcher.notable.count_units()
     handle = protection.guard(dispatcher, database)
     if options.storage is not None:
         handle = peers.guard(served.guard(handle))

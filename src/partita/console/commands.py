@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
 
@@ -32,13 +33,23 @@ AMAZON = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/?"
     help="0 takes a free port.",
 )
 @click.option("--read-only", is_flag=True, help="Let nobody change anything from the pages.")
-def console(endpoint: str, region: str, host: str, port: int, read_only: bool) -> None:
+@click.option(
+    "--move",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder of `partita migrate`, to watch and steer its move to the endpoint.",
+)
+def console(
+    endpoint: str, region: str, host: str, port: int, read_only: bool, folders: tuple[Path, ...]
+) -> None:
     """Show any DynamoDB in a browser.
 
     Credentials are taken from the environment, as the AWS CLI takes them, and stay in this process.
     """
     from partita.client import Client
     from partita.console.endpoints import Elsewhere
+    from partita.console.moves import Moves
     from partita.console.service import Console
     from partita.server.http import lifecycle
 
@@ -56,10 +67,17 @@ def console(endpoint: str, region: str, host: str, port: int, read_only: bool) -
             if amazon is None
             else Client(region=amazon[1], tries=1)
         )
-        shown = Console(Elsewhere(client, endpoint), mode, region=amazon[1] if amazon else region)
+        moves = Moves(folders, None if amazon else endpoint)
+        shown = Console(
+            Elsewhere(client, endpoint),
+            mode,
+            region=amazon[1] if amazon else region,
+            moves=moves,
+        )
         try:
             await shown.web.serve(host, port, ready)
         finally:
+            await moves.close()
             await client.close()
 
     lifecycle.run(run)

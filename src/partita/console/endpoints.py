@@ -12,8 +12,10 @@ from functools import partial
 from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
+import orjson
+
 from partita import __version__
-from partita.client import Client, Credentials
+from partita.client import Client, ClientError, Credentials
 from partita.client.client import CALL_SECONDS_MAX, REGION
 from partita.client.failures import Unreachable, refusal
 from partita.client.services import SERVICES, Service
@@ -25,6 +27,8 @@ from partita.server.monitoring.fetching import fetch
 
 STS = Service("", "application/x-www-form-urlencoded", "", "sts")
 IDENTITY = b"Action=GetCallerIdentity&Version=2011-06-15"
+FUNCTIONS_TABLE = "partita-functions"
+NO_MAPPINGS = b'{"EventSourceMappings":[]}'
 AGENT = f"Partita-Console/{__version__}"
 
 
@@ -46,6 +50,9 @@ class Endpoint(Protocol):
     async def page(self, path: str, asker: Asker, **query: str) -> bytes:
         """One of the pages of a Partita; PartitaError when it has none, or shows it to others."""
 
+    async def mappings(self, marker: str, asker: Asker) -> bytes:
+        """A page of the event source mappings; ClientError where there are none."""
+
 
 class Elsewhere:
     """Asked over the network, with the credentials of this process."""
@@ -59,6 +66,10 @@ class Elsewhere:
 
     async def page(self, path: str, asker: Asker, **query: str) -> bytes:
         return await asyncio.to_thread(partial(fetch, self.url, path, **query))
+
+    async def mappings(self, marker: str, asker: Asker) -> bytes:
+        answer = await self._client.request("lambda", "GET", _mappings_path(marker))
+        return answer.content
 
 
 class OwnServer:
@@ -84,6 +95,21 @@ class OwnServer:
         response = await self._answer(SERVICES["partita"], "GET", target, {}, b"", asker)
         if response.status >= 300:
             raise PartitaError(refusal(response.status, response.body).message)
+        return response.body
+
+    async def mappings(self, marker: str, asker: Asker) -> bytes:
+        """Without their table there are none, and nobody has to be started to say so."""
+        try:
+            described = orjson.dumps({"TableName": FUNCTIONS_TABLE})
+            await self.send("dynamodb", "DescribeTable", described, asker)
+        except ClientError as error:
+            if error.code != "ResourceNotFoundException":
+                raise
+            return NO_MAPPINGS
+        path = _mappings_path(marker)
+        response = await self._answer(SERVICES["lambda"], "GET", path, {}, b"", asker)
+        if response.status >= 300:
+            raise refusal(response.status, response.body)
         return response.body
 
     async def identify(self, asker: Asker) -> str:
@@ -133,3 +159,8 @@ class OwnServer:
             return await asyncio.wait_for(answered, CALL_SECONDS_MAX)
         except TimeoutError as error:
             raise Unreachable(self.url, "it took too long") from error
+
+
+def _mappings_path(marker: str) -> str:
+    query = f"?{urlencode({'Marker': marker})}" if marker else ""
+    return f"/2015-03-31/event-source-mappings/{query}"

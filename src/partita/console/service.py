@@ -23,6 +23,7 @@ from partita.console.endpoints import Asker, Endpoint, OwnServer
 from partita.console.files import HEADERS, Files
 from partita.console.heat import sample
 from partita.console.modes import READ_ONLY
+from partita.console.moves import Move, Moves, Start
 from partita.console.reads import only_reads
 from partita.console.sessions import Session, Sessions, cookie
 from partita.errors import PartitaError
@@ -56,6 +57,11 @@ class SignIn(msgspec.Struct, frozen=True):
     SessionToken: str = ""
 
 
+class Explained(msgspec.Struct, frozen=True):
+    Statement: str
+    Parameters: list[msgspec.Raw] = []
+
+
 class Console:
     def __init__(
         self,
@@ -64,6 +70,7 @@ class Console:
         hosts: Hosts | None = None,
         region: str = REGION,
         signing: OwnServer | None = None,
+        moves: Moves | None = None,
     ) -> None:
         """`hosts` are those of the server that the console is part of, if it is; `signing` is that
         server, where everybody must sign in."""
@@ -73,6 +80,7 @@ class Console:
         self._mode = mode
         self._region = region
         self._signing = signing
+        self._moves = moves
         self._sessions = Sessions()
         self._everybody = Session(None, "", 0.0)
         files = Files()
@@ -84,6 +92,14 @@ class Console:
             ("GET", "heat", self._heat),
             ("GET", "partitions/{table}", self._page_of("/partitions")),
             ("GET", "insights/{table}", self._page_of("/insights")),
+            ("GET", "requests", self._page("/requests")),
+            ("POST", "explain", self._explain),
+            ("GET", "mappings", self._mappings),
+            ("GET", "moves", self._moves_page),
+            ("GET", "moves/{name}", self._move),
+            ("GET", "moves/{name}/designs", self._designs),
+            ("POST", "moves/{name}/start", self._start_move),
+            ("POST", "moves/{name}/stop", self._stop_move),
             ("POST", "{service}/{operation}", self._pass_on),
         ):
             self.web.add(method, f"/console/api/{path}", self._of_own_page(answering))
@@ -189,20 +205,106 @@ class Console:
         except PartitaError as error:
             return _refusal(404, "NotMonitored", str(error))
 
+    # Moves from SQL, where the console was given some.
+
+    async def _moves_page(self, request: Request, asker: Asker) -> Response:
+        names = [] if self._moves is None else self._moves.names()
+        return json_response({"Moves": names}, headers=NOT_KEPT)
+
+    async def _move(self, request: Request, asker: Asker) -> Response:
+        try:
+            move = self._found_move(request)
+            told = await move.status()
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        run = None if move.run is None else move.run.shown()
+        return json_response({**told, "run": run, "lag": move.lag}, headers=NOT_KEPT)
+
+    async def _designs(self, request: Request, asker: Asker) -> Response:
+        try:
+            found = await self._found_move(request).designs()
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        return json_response({"designs": found}, headers=NOT_KEPT)
+
+    async def _start_move(self, request: Request, asker: Asker) -> Response:
+        if self._mode == READ_ONLY:
+            return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
+        try:
+            await self._found_move(request).start(msgspec.json.decode(request.body, type=Start))
+        except msgspec.MsgspecError:
+            return _refusal(400, "Incomplete", "Give a Command, and a list of Options.")
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        return json_response({}, headers=NOT_KEPT)
+
+    async def _stop_move(self, request: Request, asker: Asker) -> Response:
+        if self._mode == READ_ONLY:
+            return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
+        try:
+            self._found_move(request).stop()
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+        return json_response({}, headers=NOT_KEPT)
+
+    def _found_move(self, request: Request) -> Move:
+        name = request.parameters["name"]
+        if self._moves is None:
+            raise PartitaError(f"There is no move {name}.")
+        return self._moves.find(name)
+
+    async def _mappings(self, request: Request, asker: Asker) -> Response:
+        """All event source mappings: who is called with the records of streams."""
+        found: list[object] = []
+        marker = ""
+        try:
+            while True:
+                page = orjson.loads(await self._endpoint.mappings(marker, asker))
+                found += page["EventSourceMappings"]
+                marker = page.get("NextMarker") or ""
+                if not marker:
+                    break
+        except ClientError as error:
+            return _refusal(error.status or UNREACHABLE, error.code, error.message)
+        except (KeyError, TypeError, ValueError):
+            return _refusal(404, "NotMonitored", "The endpoint has no event source mappings.")
+        return json_response({"EventSourceMappings": found}, headers=NOT_KEPT)
+
     def _page_of(self, path: str) -> Answering:
         """What a Partita tells about one table."""
 
         async def answer(request: Request, asker: Asker) -> Response:
-            table = request.parameters["table"]
-            try:
-                found = orjson.loads(await self._endpoint.page(path, asker, table=table))
-            except ValueError:
-                return _refusal(404, "NotMonitored", f"The endpoint does not have {path}.")
-            except PartitaError as error:
-                return _refusal(404, "NotMonitored", str(error))
-            return json_response(found, headers=NOT_KEPT)
+            return await self._shown(path, asker, table=request.parameters["table"])
 
         return answer
+
+    def _page(self, path: str) -> Answering:
+        """What it tells about itself."""
+
+        async def answer(request: Request, asker: Asker) -> Response:
+            return await self._shown(path, asker)
+
+        return answer
+
+    async def _explain(self, request: Request, asker: Asker) -> Response:
+        """The plan of a statement, as the server would carry it out."""
+        try:
+            given = msgspec.json.decode(request.body, type=Explained)
+        except msgspec.MsgspecError:
+            return _refusal(400, "Incomplete", "Give a Statement, and a list of Parameters.")
+        query = {"statement": given.Statement}
+        if given.Parameters:
+            query["parameters"] = msgspec.json.encode(given.Parameters).decode()
+        return await self._shown("/explain", asker, **query)
+
+    async def _shown(self, path: str, asker: Asker, **query: str) -> Response:
+        try:
+            found = orjson.loads(await self._endpoint.page(path, asker, **query))
+        except ValueError:
+            return _refusal(404, "NotMonitored", f"The endpoint does not have {path}.")
+        except PartitaError as error:
+            return _refusal(404, "NotMonitored", str(error))
+        return json_response(found, headers=NOT_KEPT)
 
 
 def _is_plain(credentials: Credentials) -> bool:

@@ -5,6 +5,7 @@ Stages are imported when they are called: SQLAlchemy, sqlglot and rich are slow 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,10 @@ PACKAGES = (
     "tomli_w",
 )
 """The packages of `partita[migrate]`."""
+
+
+PROGRESS = "PARTITA_PROGRESS"
+"""An environment variable: "lines" asks for lines instead of bars."""
 
 
 @click.group()
@@ -582,6 +587,22 @@ def finish(
         sys.exit(1)
 
 
+@migrate.command()
+@_stage
+@click.option("--designs", "with_designs", is_flag=True, help="With the designs, for --json.")
+def status(path: Path, as_json: bool, with_designs: bool) -> None:
+    """How far a migration is, from the files of its folder alone."""
+    with _stage_run(path) as (folder, _):
+        from partita.migrate.moving.status import status as run
+        from partita.migrate.report.designs import designs
+        from partita.migrate.report.terminal.moving import summarize_status
+
+        told = run(folder)
+        found = designs(folder) if with_designs else []
+    shown = {"status": told, "designs": found, "commands": sorted(migrate.commands)}
+    _show(as_json, shown, lambda: summarize_status(told))
+
+
 def _password_prompt() -> Callable[[str], str] | None:
     """A prompt for the password, where there is a person to answer it."""
     if not sys.stdin.isatty():
@@ -605,9 +626,17 @@ def _stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
         ) from error
 
 
+def _progress_line(description: str, done: int, total: int) -> None:
+    """For a program that watches."""
+    click.echo(f"{done}\t{total}\t{description}", err=True)
+
+
 @contextmanager
 def _progress_bars() -> Iterator[Progress]:
     """On a terminal; where output is kept they would only be in the way."""
+    if os.environ.get(PROGRESS) == "lines":
+        yield _progress_line
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,

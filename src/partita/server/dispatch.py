@@ -34,6 +34,7 @@ from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, Handle, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
+from partita.server.notable import NO_COST, Cost, Notable
 from partita.server.protocol import codec
 from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
@@ -195,6 +196,7 @@ class Dispatcher:
         size are decided at once. `sites` answer what is asked below their first segment of a path,
         in types of their own: none of an operation's."""
         self.metrics = Metrics(response_caches)
+        self.notable = Notable()
         self._database = database
         self._companions = companions
         self._rest = rest
@@ -221,6 +223,7 @@ class Dispatcher:
             b"/ping": lambda: HttpResponse(200, HEALTHY, b"text/plain"),
             b"/health": lambda: HttpResponse(200, b'{"status":"ok"}', JSON),
             b"/metrics": lambda: HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE),
+            b"/requests": lambda: HttpResponse(200, self.notable.page(), JSON),
         }
         self._database_pages = {path.encode(): page for path, page in pages.items()}
 
@@ -245,6 +248,7 @@ class Dispatcher:
             reply(UNKNOWN_PATH)
             return
         operation = self._operations.get(asked)
+        cost = NO_COST
         try:
             if operation is not None and operation.cache is not None:
                 cached = operation.cache.get(request.body)
@@ -269,7 +273,9 @@ class Dispatcher:
                 if plain is not None:
                     self.admit_cached(request, operation)
                     response = HttpResponse(200, plain, content_type or JSON)
-                    self.metrics.observe(operation.name, 200, perf_counter() - started)
+                    seconds = perf_counter() - started
+                    self.metrics.observe(operation.name, 200, seconds)
+                    self.notable.finish(operation.name, 200, seconds, NO_COST, request.body)
                     reply(response)
                     return
             body = codec.decode(request.body) if request.body else None
@@ -278,8 +284,11 @@ class Dispatcher:
                 return
             body = self.admit(request, operation, body)
             decoding_budget.bytes_left = operation.decoded_bytes_max
+            cost = self.notable.begin()
             if operation.write and not (operation.only_reads and operation.only_reads(body)):
-                done = self._answer_later(operation.name, content_type or JSON, started, reply)
+                done = self._answer_later(
+                    operation.name, content_type or JSON, started, reply, cost, request.body
+                )
                 self._database.write(operation.write, body, done)
                 return
             assert operation.read is not None
@@ -292,7 +301,9 @@ class Dispatcher:
         except Exception as error:
             response = error_response(error, content_type or JSON)
         name = operation.name if operation else UNKNOWN_NAME
-        self.metrics.observe(name, response.status, perf_counter() - started)
+        seconds = perf_counter() - started
+        self.metrics.observe(name, response.status, seconds)
+        self.notable.finish(name, response.status, seconds, cost, request.body)
         reply(response)
 
     # Who is let in: here, everybody who has signed a request with whatever key.
@@ -343,7 +354,8 @@ class Dispatcher:
         """Without an admission, the request has been admitted already."""
         assert self._large_requests is not None
         body = request.body
-        done = self._answer_later(operation.name, content_type or JSON, started, reply)
+        cost = self.notable.begin()
+        done = self._answer_later(operation.name, content_type or JSON, started, reply, cost, body)
 
         def decide_here() -> None:
             try:
@@ -405,13 +417,23 @@ class Dispatcher:
         else:
             companion.forward(rest_operation(request), request.body, answer)
 
-    def _answer_later(self, name: str, content_type: bytes, started: float, reply: Reply) -> Done:
+    def _answer_later(
+        self,
+        name: str,
+        content_type: bytes,
+        started: float,
+        reply: Reply,
+        cost: Cost,
+        body: bytes,
+    ) -> Done:
         def done(result: bytes | BaseException) -> None:
             if isinstance(result, bytes):
                 response = HttpResponse(200, result, content_type)
             else:
                 response = error_response(result, content_type)
-            self.metrics.observe(name, response.status, perf_counter() - started)
+            seconds = perf_counter() - started
+            self.metrics.observe(name, response.status, seconds)
+            self.notable.finish(name, response.status, seconds, cost, body)
             reply(response)
 
         return done

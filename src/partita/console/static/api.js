@@ -101,6 +101,8 @@ async function ask(method, path, request, signal) {
 export const call = (operation, request, signal, service = "dynamodb") =>
   ask("POST", `${service}/${operation}`, request, signal);
 export const look = (path, signal) => ask("GET", path, undefined, signal);
+export const tell = (path, request) => ask("POST", path, request);
+export const explain = (Statement, Parameters, signal) => ask("POST", "explain", { Statement, Parameters }, signal);
 
 export async function start() {
   try {

@@ -14,6 +14,7 @@ const PAGES = [
   ["streams", "Streams"],
   ["workflows", "Workflows"],
   ["time", "Time"],
+  ["move", "Move"],
 ];
 const GUARDED = [["access", "Access"]];
 const pages = () => (session.SignsIn ? [...PAGES, ...GUARDED] : PAGES);

@@ -36,7 +36,8 @@ export function readModel(text) {
   return model;
 }
 
-export function written(model) {
+// Proof and price are of this page, not of Workbench's file.
+export function written({ partita, ...model }) {
   return `${JSON.stringify({ ...model, ModelMetadata: { ...model.ModelMetadata, DateLastModified: dated() } }, null, 2)}\n`;
 }
 

@@ -7,7 +7,7 @@ off, the ledger only counts, and only for tables that need it (`is_on`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from partita.clock import Clock
@@ -66,6 +66,8 @@ class Ledger:
         self.is_enforced = mode == ENFORCE
         self.tables: dict[int, TableAccounts] = {}
         """By the table's number."""
+        self.notice: Callable[[float], None] | None = None
+        """Is told the units of everything that is served."""
 
     def keep_only(self, numbers: Iterable[int]) -> None:
         """Forget the accounts of tables that are gone."""
@@ -84,7 +86,7 @@ class Ledger:
             refusal = _refuse(unpaid)
             if self.mode == ENFORCE:
                 return refusal
-        _record(charges, now)
+        self._serve(charges, now)
         return None
 
     def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[Refusal | None]:
@@ -97,8 +99,13 @@ class Ledger:
                 if self.mode == ENFORCE:
                     return refusals
         for charges in groups:
-            _record(charges, now)
+            self._serve(charges, now)
         return [None] * len(groups)
+
+    def _serve(self, charges: Sequence[Charge], now: float) -> None:
+        _record(charges, now)
+        if self.notice is not None:
+            self.notice(sum(charge.units for charge in charges))
 
 
 def _pay(charges: Sequence[Charge], now: float) -> Charge | None:

@@ -6,6 +6,7 @@ Each is a function of a read context and of the query behind the page's path.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -19,12 +20,15 @@ from partita.database.operations.answers import encode
 from partita.database.operations.charges import accounts_of
 from partita.database.operations.context import ReadContext, ReadHandler, Request
 from partita.database.operations.control_plane.contributor_insights import rule_names
+from partita.database.operations.partiql.plans import explain
 from partita.database.storage.engine import prefix_end
 from partita.database.tables import layout
 from partita.database.tables.schema import Index, Table
 from partita.database.tables.statistics import read_statistics
 from partita.database.tables.stored import unpack_sizes
 from partita.errors import ValidationException
+from partita.server.protocol import codec
+from partita.server.protocol.validation import Validator, compile_validators
 
 CONTRIBUTORS_SHOWN = 10
 HOT_KEYS_SHOWN = 3
@@ -75,7 +79,26 @@ def insights(context: ReadContext, query: Request) -> bytes:
     return encode({"Resources": shown})
 
 
+def plan(context: ReadContext, query: Request) -> bytes:
+    """How a statement would be answered, and what it would cost."""
+    statement, parameters = query.get("statement"), query.get("parameters")
+    if not statement:
+        raise ValidationException("Give a statement: ?statement=SELECT ...")
+    request: Request = {"Statement": statement}
+    if parameters:
+        whole = b'{"Parameters":%b}' % parameters.encode()
+        request["Parameters"] = codec.decode(whole)["Parameters"]
+    _validate_statement()(request)
+    return explain(context, request)
+
+
+@cache
+def _validate_statement() -> Validator:
+    return compile_validators(("ExecuteStatement",))["ExecuteStatement"]
+
+
 PAGES: dict[str, ReadHandler] = {
+    "/explain": plan,
     "/insights": insights,
     "/metrics": metrics,
     "/partitions": partitions,

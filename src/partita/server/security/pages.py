@@ -25,6 +25,8 @@ ACTIONS: Final = {
     b"/metrics": "GetMetrics",
     b"/partitions": "GetPartitions",
     b"/insights": "GetInsights",
+    b"/requests": "GetRequests",
+    b"/explain": "ExplainStatement",
 }
 OTHER: Final = "GetPage"
 SIGNING_NAME: Final = "partita"

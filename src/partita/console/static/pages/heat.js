@@ -1,7 +1,9 @@
 // Heat: what `partita top` shows, and the partitions of a table, every two seconds.
 
-import { Field, Problem, Select, count, html, link, size, useEffect, useRef, useState } from "../parts.js";
+import { Field, Problem, Select, count, html, link, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, look, session } from "../api.js";
+import { Partitions } from "../partitions.js";
+import { Requests } from "../requests.js";
 
 const EVERY_MS = 2000;
 const POINTS = 60;
@@ -84,19 +86,14 @@ export default function Heat({ query }) {
       </section>
       <section class="card" aria-label="Partitions"><h2>Partitions</h2>
         <div class="row narrow"><${Field} label="Table"><${Select} value=${table} onChange=${(name) => { location.hash = link("heat", [], { table: name }); }} options=${[["", "Choose a table"], ...tables]} /><//></div>
-        ${partitions && partitions.Resources.map((one) => html`<div key=${one.IndexName || ""}><p><strong>${one.IndexName ? `Index ${one.IndexName}` : one.TableName}</strong> <span class="quiet">${count(one.Partitions.length)} partitions</span></p><div class="heatmap">
-          ${one.Partitions.map((each) => html`<div class="partition" key=${each.FirstHash} style=${{ background: `color-mix(in srgb, var(--danger-soft) ${Math.min(100, Math.round(each.Load * 100))}%, var(--surface))` }}><strong>${Math.round(each.Load * 100)} %</strong> <span class="quiet">${size(each.SizeBytes)}</span>
-            ${each.HottestKeys.map((key) => html`<div class="mono">${String(key.Key)} ${Math.round(key.Share * 100)} %</div>`)}</div>`)}</div></div>`)}
+        ${partitions && partitions.Resources.map((one) => html`<${Partitions} key=${`${table} ${one.IndexName || ""}`} resource=${one} />`)}
         ${partitions && !partitions.Resources.length && html`<p class="quiet">${partitions.Capacity === "off" ? "Partitions are not measured: start the server with --capacity observe or enforce." : "This table has not been used yet."}</p>`}
       </section>
       ${table && html`<${Contributors} key=${table} table=${table} />`}
-      <section class="card" aria-label="Slow and expensive"><h2>Slow and expensive</h2>
-        ${shown.operations.some((one) => one.rate > 0) ? html`<p>Slowest on average: ${ranked(shown.operations, (one) => one.mean, (one) => `${fixed(one.mean, 2)} ms`)}</p><p>Most time taken: ${ranked(shown.operations, (one) => one.mean && one.mean * one.rate, (one) => `${fixed((one.mean * one.rate) / 10, 1)} % of a second`)}</p>` : html`<p class="quiet">Nothing was asked in the last two seconds.</p>`}
-        ${shown.owners.some(used) ? html`<p>Most units: ${ranked(shown.owners, used, (one) => `${fixed(used(one))} a second`)}</p>` : null}</section>`}`;
+      <${Requests} />`}`;
 }
 
 const used = (one) => (one.read?.used || 0) + (one.write?.used || 0);
-const ranked = (list, by, told) => [...list].filter((one) => by(one) > 0).sort((a, b) => by(b) - by(a)).slice(0, 3).map((one) => `${one.name} (${told(one)})`).join(", ");
 
 // The keys that are asked for most, as Contributor Insights counts them.
 function Contributors({ table }) {

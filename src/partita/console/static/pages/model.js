@@ -1,7 +1,8 @@
 // Modeler and visualizer: models of NoSQL Workbench in and out, drawn, changed, made real.
 
 import { Call, Field, Input, Over, Problem, Select, html, items as counted, link, save, say, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, session } from "../api.js";
+import { allTables, call, look, session } from "../api.js";
+import { Designs, ProofAndPrice } from "../designs.js";
 import { checkedItem, shown, typeOf } from "../values.js";
 import { collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOfFacet, tableOf, written } from "../model.js";
 
@@ -20,6 +21,8 @@ export default function Modeler({ parts, query }) {
   const [error, setError] = useState(null);
   const [over, setOver] = useState(null);
   const file = useRef(null);
+  const [moves, setMoves] = useState([]);
+  useEffect(() => { look("moves").then(({ Moves }) => setMoves(Moves), () => {}); }, []);
   const change = (next) => {
     setPast([...past.slice(-49), model]);
     setModel(next);
@@ -40,6 +43,7 @@ export default function Modeler({ parts, query }) {
       <button onClick=${() => change(newModel())}>New</button>
       <button onClick=${() => file.current.click()}>Open file</button><input type="file" accept=".json" class="hidden-label" tabindex="-1" aria-label="Model file" ref=${file} onChange=${open} />
       <button onClick=${() => setOver("take")}>From this server</button>
+      ${moves.map((one) => html`<a class="button" key=${one} href=${link("model", [], { move: one })}>Designs of ${one}</a>`)}
       <button onClick=${() => save(`${model.ModelName}.json`, written(model))}>Export</button>
       ${session.Mode === "on" && html`<button class="primary" disabled=${!model.DataModel.length} onClick=${() => setOver("commit")}>Commit to this server</button>`}</div></div>
     <${Problem} error=${error} />
@@ -47,8 +51,10 @@ export default function Modeler({ parts, query }) {
       ${model.ModelMetadata?.Description && html`<details class="more" open><summary>What the design says of itself</summary>${model.ModelMetadata.Description.split("\n").map((line, n) => html`<p key=${n}>${line}</p>`)}</details>`}
       <div class="bar" style=${{ marginTop: "10px" }}>${model.DataModel.map((one) => html`<a key=${one.TableName} class=${`button ${one === table ? "chosen" : ""}`} href=${link("model", [one.TableName])} aria-current=${one === table ? "page" : undefined}>${one.TableName}</a>`)}
         <button onClick=${() => { let n = model.DataModel.length + 1; while (model.DataModel.some((one) => one.TableName === `Table${n}`)) n += 1; change({ ...model, DataModel: [...model.DataModel, newTable(`Table${n}`)] }); location.hash = link("model", [`Table${n}`]); }}>Add table</button></div></div>
+    ${model.partita && html`<${ProofAndPrice} about=${model.partita} />`}
     ${table ? html`<${Table} key=${at < 0 ? 0 : at} table=${table} onChange=${setTable} query=${query} onDelete=${() => change({ ...model, DataModel: model.DataModel.filter((one) => one !== table) })} />`
     : html`<div class="card empty"><h2>Nothing is modeled yet</h2><p>Open a file of NoSQL Workbench or of <code>partita migrate model --workbench</code>, take tables of this server, or add one.</p></div>`}
+    ${query.get("move") && html`<${Designs} move=${query.get("move")} onClose=${() => { location.hash = link("model"); }} onOpen=${(opened) => { change(opened); location.hash = link("model"); }} />`}
     ${over === "commit" && html`<${Commit} model=${model} onClose=${() => setOver(null)} />`}
     ${over === "take" && html`<${Take} onClose=${() => setOver(null)} onTake=${(taken) => { change({ ...model, DataModel: [...model.DataModel.filter((one) => one.TableName !== taken.TableName), taken] }); location.hash = link("model", [taken.TableName]); }} />`}`;
 }
@@ -77,7 +83,7 @@ function Aggregate({ items, keys, only, label }) {
     <tbody>${groups.map((rows, group) => rows.map((item, n) => html`<tr key=${`${group} ${n}`} class=${n === 0 ? "first" : ""}>
       ${n === 0 && html`<th scope="rowgroup" rowspan=${rows.length} class="mono">${shown(item[keys[0]], 60)}</th>`}
       ${keys[1] && html`<td class="mono key">${shown(item[keys[1]], 60)}</td>`}
-      ${others(item).map(([name, value]) => html`<td key=${name}><span class="attribute-name">${name}</span><span class="mono" title=${typeOf(value)}>${shown(value, 40)}</span></td>`)}</tr>`))}</tbody></table></div>
+      ${others(item).map(([name, value]) => html`<td key=${name}><span class="attribute-name">${name}</span><span class="mono" title=${typeOf(value)}>${shown(value, 40)}</span></td>`)}${others(item).length < most && html`<td colspan=${most - others(item).length}></td>`}</tr>`))}</tbody></table></div>
     <p class="quiet" id="rows">${counted(items.length)} in ${groups.length} item ${groups.length === 1 ? "collection" : "collections"}${items.length > ROWS_MAX ? `; the first ${ROWS_MAX} are drawn` : ""}</p>`;
 }
 

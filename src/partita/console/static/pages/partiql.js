@@ -2,6 +2,7 @@
 
 import { Call, Field, Over, Problem, count, html, items as counted, link, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
+import { Plan, usePlan } from "../plan.js";
 import { checked, shown, typeOf, TYPES } from "../values.js";
 
 const HISTORY = "partiql-history";
@@ -14,21 +15,6 @@ const history = () => { try { return JSON.parse(localStorage.getItem(HISTORY)) |
 function remember(statement) {
   const kept = [statement, ...history().filter((one) => one !== statement)].slice(0, HISTORY_MAX);
   try { localStorage.setItem(HISTORY, JSON.stringify(kept)); } catch { /* A full or forbidden store: there is no history then. */ }
-}
-
-// How a SELECT is answered: by the keys that its WHERE clause pins down, which is the rule of the service.
-export function plan(statement, table) {
-  const from = /^\s*select\s+.*?\sfrom\s+"?([\w.-]+)"?(?:\s*\.\s*"?([\w.-]+)"?)?(?:\s+where\s+(.*))?$/is.exec(statement);
-  if (!from || !table || table.TableName !== from[1]) return null;
-  const index = [...(table.GlobalSecondaryIndexes || []), ...(table.LocalSecondaryIndexes || [])].find((one) => one.IndexName === from[2]);
-  if (from[2] && !index) return { kind: "wrong", text: `There is no index ${from[2]} of ${from[1]}.` };
-  const [hash, range] = (index || table).KeySchema.map((key) => key.AttributeName);
-  const where = (from[3] || "").replace(/'(?:[^']|'')*'/g, "'…'");
-  const pinned = (name, operators) => new RegExp(`(?:^|[\\s("])"?${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}"?\\s*(?:${operators})`, "i").test(where);
-  const place = index ? `index ${from[2]}` : `table ${from[1]}`;
-  if (/\bor\b/i.test(where) || !pinned(hash, "=|in\\b")) return { kind: "scan", text: `Scan of the whole ${place}: WHERE does not pin down ${hash}. Every item is read and paid for.` };
-  if (!range || !pinned(range, "=")) return { kind: "query", text: `Query of ${place} by ${hash}${range && pinned(range, "<|>|between") ? ` and a range of ${range}` : ""}: one item collection is read.` };
-  return { kind: "key", text: `Read by key from ${place}: ${hash} and ${range}.` };
 }
 
 const tableIn = (statement) => /\b(?:from|into|update)\s+"?([\w.-]+)"?/i.exec(statement)?.[1];
@@ -99,7 +85,7 @@ export default function PartiQL({ query }) {
       else if (event.key === "Escape") setSuggesting(-1);
     } else if (event.key === " " && event.ctrlKey) { event.preventDefault(); setSuggesting(0); }
   };
-  const explained = plan(statement.trim(), table);
+  const explained = usePlan(request, table);
   const found = answer?.Items || [];
   const columns = [...new Set(found.flatMap((item) => Object.keys(item)))].slice(0, 30);
   return html`
@@ -109,7 +95,7 @@ export default function PartiQL({ query }) {
       <p class="quiet" id="editor-keys">Ctrl Enter runs it. Ctrl Space completes tables, indexes and attributes.</p>
       ${suggesting >= 0 && suggestions.length > 0 && html`<div class="bar suggestions" role="group" aria-label="Completions">${suggestions.map((one, at) => html`<button type="button" key=${one} class=${`small ${at === suggesting ? "chosen" : ""}`} onClick=${() => accept(one)}><code>${one}</code></button>`)}</div>`}
       <label class="field"><span>Parameters for ?, a list in DynamoDB's JSON</span><input class="mono" value=${parameters} onInput=${(event) => setParameters(event.target.value)} placeholder=${'[{"S": "ann"}]'} spellcheck=${false} autocomplete="off" /></label>
-      ${explained && html`<p class=${explained.kind === "scan" || explained.kind === "wrong" ? "note" : "quiet"} id="plan" style=${{ marginTop: "10px" }}>${explained.text}</p>`}
+      <${Plan} plan=${explained} />
       <${Problem} error=${wrong} />
       <div class="bar" style=${{ marginTop: "10px" }}><button class="primary" disabled=${!request?.Statement || busy}>Run</button>${busy && html`<button type="button" onClick=${() => running.current?.abort()}>Cancel</button>`}<a href=${link("partiql", [], { statement })}>Link to this statement</a></div>
       ${request?.Statement && html`<${Call} operation="ExecuteStatement" request=${request} />`}

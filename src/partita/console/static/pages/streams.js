@@ -2,6 +2,7 @@
 
 import { Call, Problem, count, html, link, useEffect, useRef, useState } from "../parts.js";
 import { call } from "../api.js";
+import { Consumers } from "../consumers.js";
 import { bytesOf, hexOf, same, shown } from "../values.js";
 
 const EVERY_MS = 1000;
@@ -12,8 +13,8 @@ const ask = (operation, request) => call(operation, request, undefined, "dynamod
 
 const askKinesis = (operation, request) => call(operation, request, undefined, "kinesis");
 
-export default function Streams({ parts }) {
-  if (parts[0] === "kinesis" && parts[1]) return html`<${Kinesis} key=${parts[1]} name=${parts[1]} />`;
+export default function Streams({ parts, query }) {
+  if (parts[0] === "kinesis" && parts[1]) return html`<${Kinesis} key=${parts[1]} name=${parts[1]} leases=${query.get("leases") || ""} />`;
   return parts[0] ? html`<${Tail} key=${parts[0]} table=${parts[0]} />` : html`<${All} />`;
 }
 
@@ -53,7 +54,9 @@ async function allKinesis() {
 }
 
 // The records of a Kinesis stream as they come, with how far each shard is behind.
-function Kinesis({ name }) {
+function Kinesis({ name, leases }) {
+  const [arn, setArn] = useState("");
+  useEffect(() => { askKinesis("DescribeStreamSummary", { StreamName: name }).then((found) => setArn(found.StreamDescriptionSummary.StreamARN), () => {}); }, [name]);
   const [records, setRecords] = useState([]);
   const [shards, setShards] = useState([]);
   const [error, setError] = useState(null);
@@ -103,6 +106,7 @@ function Kinesis({ name }) {
   return html`<div class="head"><h1>${name}</h1><span class="badge">Kinesis</span><div class="actions"><button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button></div></div>
     <${Problem} error=${error} />
     ${shards.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table id="shards"><thead><tr><th scope="col">Shard</th><th scope="col">Status</th><th scope="col" class="number">This page is behind by</th></tr></thead><tbody>${shards.map((one) => html`<tr key=${one.ShardId}><td class="mono">${one.ShardId}</td><td>${one.isClosed ? "closed" : "open"}</td><td class="number">${one.lag === undefined ? "" : `${count(one.lag)} ms`}</td></tr>`)}</tbody></table></div>`}
+    ${arn && html`<${Consumers} stream=${{ arn, name, isKinesis: true }} shards=${shards} leases=${leases} onLeases=${(table) => { location.hash = link("streams", ["kinesis", name], { leases: table }); }} />`}
     ${!records.length && html`<div class="card empty"><h2>No records yet</h2><p>They appear here as they come.</p></div>`}
     <div id="records" style=${{ marginTop: "14px" }}>${records.map((one) => html`<article class="card" key=${`${one.ShardId} ${one.SequenceNumber}`} aria-label="Record"><div class="bar"><strong class="mono">${one.PartitionKey}</strong><span class="spacer"></span><span class="quiet">${new Date(one.ApproximateArrivalTimestamp * 1000).toLocaleTimeString()} · <span class="mono">${one.ShardId}</span></span></div><pre class="code" tabindex="0" aria-label=${`Data of ${one.PartitionKey}`}>${readable(one.Data)}</pre></article>`)}</div>`;
 }
@@ -118,6 +122,7 @@ function readable(base64) {
 
 function Tail({ table }) {
   const [stream, setStream] = useState(null);
+  const [shards, setShards] = useState([]);
   const [records, setRecords] = useState([]);
   const [error, setError] = useState(null);
   const [paused, setPaused] = useState(false);
@@ -128,15 +133,16 @@ function Tail({ table }) {
   // One look at all shards, those that are new among them; a closed one is read to its end once.
   const read = async (arn) => {
     const { iterators, places, done } = state.current;
-    const shards = [];
+    const listed = [];
     let start;
     do {
       const { StreamDescription: described } = await ask("DescribeStream", { StreamArn: arn, ...(start ? { ExclusiveStartShardId: start } : {}) });
       setStream(described);
-      shards.push(...described.Shards);
+      listed.push(...described.Shards);
       start = described.LastEvaluatedShardId;
     } while (start);
-    for (const { ShardId } of shards) {
+    setShards(listed);
+    for (const { ShardId } of listed) {
       if (done.has(ShardId)) continue;
       if (!iterators.has(ShardId)) {
         const place = places.has(ShardId) ? { ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: places.get(ShardId) } : { ShardIteratorType: "TRIM_HORIZON" };
@@ -170,12 +176,19 @@ function Tail({ table }) {
     }, setError);
     return () => { gone = true; clearTimeout(timer); };
   }, [table]);
-  return html`<div class="head"><h1>${table}</h1>${stream && html`<span class="badge good">${stream.StreamViewType}</span><span class="quiet">${count(stream.Shards.length)} ${stream.Shards.length === 1 ? "shard" : "shards"}</span>`}
+  return html`<div class="head"><h1>${table}</h1>${stream && html`<span class="badge good">${stream.StreamViewType}</span><span class="quiet">${count(shards.length)} ${shards.length === 1 ? "shard" : "shards"}</span>`}
       <div class="actions"><button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button></div></div>
     <${Problem} error=${error} />
+    ${stream && html`<${Consumers} stream=${{ arn: stream.StreamArn, name: table, isKinesis: false }} shards=${shards} /><${Shards} shards=${shards} />`}
     ${stream && !records.length && html`<div class="card empty"><h2>No changes yet</h2><p>They appear here as they happen.</p></div>`}
     <div id="records">${records.map((one) => html`<${Change} key=${one.eventID} record=${one} />`)}</div>
     ${stream && html`<${Call} operation="DescribeStream" request=${{ StreamArn: stream.StreamArn }} />`}`;
+}
+
+// Closed shards go a day after their last record; a child follows each.
+function Shards({ shards }) {
+  return html`<details class="call"><summary>Shards: ${count(shards.length)}</summary><div class="scroll" tabindex="0" role="region" aria-label="Shards"><table id="shards"><thead><tr><th scope="col">Shard</th><th scope="col">Status</th><th scope="col">After</th><th scope="col">From</th></tr></thead><tbody>
+    ${shards.map((one) => html`<tr key=${one.ShardId}><td class="mono">${one.ShardId}</td><td>${one.SequenceNumberRange?.EndingSequenceNumber ? "closed" : "open"}</td><td class="mono">${one.ParentShardId || ""}</td><td class="mono">${one.SequenceNumberRange?.StartingSequenceNumber || ""}</td></tr>`)}</tbody></table></div></details>`;
 }
 
 function Change({ record }) {

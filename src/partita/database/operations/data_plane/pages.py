@@ -290,20 +290,10 @@ def read_charged(
     partition: tuple[AttributeValue, ...] = (),
 ) -> Page:
     """Read one page between two keys, and charge for it."""
-    source, service, snapshot = selection.source, context.service, context.snapshot
-    forward = request.get("ScanIndexForward", True)
-    pairs: Iterable[tuple[bytes, bytes]] = snapshot.range(start, stop, reverse=not forward)
-    meter = None
-    is_scan = not partition
-    if is_scan and (service.ledger.is_on or "ReturnConsumedCapacity" in request):
-        starts = charges.partition_starts(service, snapshot, source.table, source.index)
-        meter = PartitionMeter(source.prefix, starts, start, stop)
-        pairs = meter.watch(pairs)
-    page = read_page(pairs, request.get("Limit"), selection.keep, service.stopwatch)
-    if meter is None:
-        page.visits = [(start, page.scanned_bytes)]
-    else:
-        page.visits = list(zip(meter.visited_keys(), meter.visited_bytes, strict=True))
+    source, service = selection.source, context.service
+    page = read_metered(
+        context, request, source, selection.keep, start, stop, is_scan=not partition
+    )
     if service.ledger.is_on:
         asked = charges.page_charges(
             service,
@@ -317,6 +307,33 @@ def read_charged(
             partition,
         )
         charges.charge(service, asked)
+    return page
+
+
+def read_metered(
+    context: ReadContext,
+    request: Request,
+    source: Source,
+    keep: Keep | None,
+    start: bytes,
+    stop: bytes,
+    *,
+    is_scan: bool,
+) -> Page:
+    """Read one page between two keys, with what was read of each partition that it visits."""
+    service, snapshot = context.service, context.snapshot
+    forward = request.get("ScanIndexForward", True)
+    pairs: Iterable[tuple[bytes, bytes]] = snapshot.range(start, stop, reverse=not forward)
+    meter = None
+    if is_scan and (service.ledger.is_on or "ReturnConsumedCapacity" in request):
+        starts = charges.partition_starts(service, snapshot, source.table, source.index)
+        meter = PartitionMeter(source.prefix, starts, start, stop)
+        pairs = meter.watch(pairs)
+    page = read_page(pairs, request.get("Limit"), keep, service.stopwatch)
+    if meter is None:
+        page.visits = [(start, page.scanned_bytes)]
+    else:
+        page.visits = list(zip(meter.visited_keys(), meter.visited_bytes, strict=True))
     return page
 
 

@@ -230,12 +230,8 @@ def _select(
 ) -> bytes:
     position = position_of(request)
     table = context.service.table(statement.table_name)
-    source = _source(table, statement, consistent=request.get("ConsistentRead", False))
-    plan = plan_read(statement, *_key_schema(source), table, values)
-    for keys in plan.ranges:
-        check_range_values(source, keys)
-    if plan.ranges and plan.filter:
-        _check_filters(source, statement, values)
+    consistent = request.get("ConsistentRead", False)
+    source, plan = planned_read(table, statement, values, consistent=consistent)
     expressions = Expressions(filter=plan.filter, projection=statement.columns, values=values)
     selection = select(context, request, source, expressions)
     result = _read_ranges(context, request, selection, plan, position)
@@ -243,6 +239,19 @@ def _select(
     if result.following:
         members.append(member("NextToken", next_token(request, result.following)))
     return answer(members + _capacity(request, table, result.consumed))
+
+
+def planned_read(
+    table: Table, statement: SelectStatement, values: Values, *, consistent: bool
+) -> tuple[Source, ReadPlan]:
+    """What a SELECT reads, and how; refuses what cannot be read."""
+    source = _source(table, statement, consistent=consistent)
+    plan = plan_read(statement, *_key_schema(source), table, values)
+    for keys in plan.ranges:
+        check_range_values(source, keys)
+    if plan.ranges and plan.filter:
+        _check_filters(source, statement, values)
+    return source, plan
 
 
 def _check_filters(source: Source, statement: SelectStatement, values: Values) -> None:
@@ -288,7 +297,7 @@ def _read_ranges(
     }
     if mode := request.get("ReturnConsumedCapacity"):
         asked["ReturnConsumedCapacity"] = mode
-    for part, (start, stop) in enumerate(_bounds(source, plan, position), position.part):
+    for part, (start, stop) in enumerate(bounds(source, plan, position), position.part):
         if limit is not None:
             asked["Limit"] = limit - count
         selection.fetched_bytes = 0
@@ -322,7 +331,7 @@ def _source(table: Table, statement: SelectStatement, *, consistent: bool) -> So
     return Source(table, index)
 
 
-def _bounds(source: Source, plan: ReadPlan, position: Position) -> Iterator[tuple[bytes, bytes]]:
+def bounds(source: Source, plan: ReadPlan, position: Position) -> Iterator[tuple[bytes, bytes]]:
     """The remaining ranges, as storage keys."""
     if position.key is not None:
         check_start_key(source, position.key)

@@ -1,4 +1,4 @@
-"""`partita migrate load`, `follow` and `verify` in a screen."""
+"""`partita migrate load`, `follow`, `verify` and `status` in a screen."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.text import Text
 
 from partita.migrate.moving.follow import Followed
 from partita.migrate.moving.load import Load
+from partita.migrate.moving.status import Status
 from partita.migrate.moving.verify import Verified
 from partita.migrate.report.terminal.grid import bullets, grid
 
@@ -95,3 +96,16 @@ def summarize_verify(verified: Verified) -> Iterator[RenderableType]:
             for one in verified.differences[:SHOWN_MAX]
         ],
     )
+
+
+def summarize_status(told: Status) -> Iterator[RenderableType]:
+    rows = [(one.name, "done" if one.is_done else "", one.said) for one in told.stages]
+    yield grid(f"The move of {told.folder}", ["stage", "", ""], rows, [])
+    if told.holder:
+        yield Text(f"{told.holder} works in it.")
+    yield from bullets(
+        f"{told.rejected:,} rows were rejected",
+        [f"{one.table}, {one.key}: {one.reason}" for one in told.rejects[:SHOWN_MAX]],
+    )
+    if told.verified is not None:
+        yield from summarize_verify(told.verified)

@@ -1,0 +1,177 @@
+"""`partita migrate status`: how far a migration is, from the files of its folder alone.
+
+Nothing is asked of the source or the target, and whoever works in the folder is not disturbed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
+from partita.migrate.model.files import CHOSEN
+from partita.migrate.model.proofs import TEST
+from partita.migrate.moving.loading.reports import LANES, REPORT, Lane, TableLoad
+from partita.migrate.moving.moves import BEGUN, LOADED, POSITION_FACT, Begun
+from partita.migrate.moving.state import LOCK, MOVE, state_path
+from partita.migrate.moving.verify import Verified
+
+LISTED_MAX = 100
+PHASE = "phase"
+"""The fact that says which side is authoritative, once it was changed."""
+FILES = (
+    ("plan", (INVENTORY, PLAN)),
+    ("analyze", (ANALYSIS,)),
+    ("model", (CHOSEN,)),
+    ("test", (TEST,)),
+)
+"""What the stages before the move leave behind."""
+
+
+class Stage(Struct, frozen=True, kw_only=True):
+    name: str
+    is_done: bool
+    said: str = ""
+
+
+class Reject(Struct, frozen=True, kw_only=True):
+    table: str
+    key: str
+    reason: str
+
+
+class Status(Struct, kw_only=True):
+    folder: str
+    source: str = ""
+    endpoint: str = ""
+    model: str = ""
+    is_followed: bool = False
+    holder: str = ""
+    """Who works in the folder just now."""
+    stages: list[Stage] = field(default_factory=list)
+    tables: list[TableLoad] = field(default_factory=list)
+    position: int = 0
+    rejected: int = 0
+    rejects: list[Reject] = field(default_factory=list)
+    verified: Verified | None = None
+    phase: str = ""
+    turns: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _Phase(Struct):
+    name: str = "forward"
+    turns: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _Facts:
+    """What the state store says of the move; nothing where there is none yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.rejected = 0
+        self.rejects: list[Reject] = []
+        self._values: dict[str, bytes] = {}
+        if not path.is_file():
+            return
+        with closing(sqlite3.connect(path, timeout=5)) as db:
+            try:
+                self._values = dict(db.execute("SELECT name, value FROM facts"))
+                (self.rejected,) = db.execute("SELECT count(*) FROM rejects").fetchone()
+                found = db.execute("SELECT source, key, reason FROM rejects LIMIT ?", (LISTED_MAX,))
+                self.rejects = [Reject(table=one, key=key, reason=why) for one, key, why in found]
+            except sqlite3.Error:
+                # It is being made just now.
+                return
+
+    def get(self, name: str, kind: Any) -> Any:
+        value = self._values.get(name)
+        return None if value is None else msgspec.json.decode(value, type=kind)
+
+
+def status(folder: Folder) -> Status:
+    facts = _Facts(state_path(folder))
+    begun = facts.get(BEGUN, Begun)
+    phase = facts.get(PHASE, _Phase) or _Phase(name="forward" if begun else "")
+    verified = _verified(folder)
+    told = Status(
+        folder=str(folder.path),
+        holder=_holder(folder.path / MOVE / LOCK),
+        tables=_tables(facts),
+        position=facts.get(POSITION_FACT, int) or 0,
+        rejected=facts.rejected,
+        rejects=facts.rejects,
+        verified=verified,
+        phase=phase.name,
+        turns=phase.turns,
+    )
+    if begun is not None:
+        told.source, told.endpoint, told.model = begun.source, begun.endpoint, begun.model
+        told.is_followed = begun.is_followed
+    is_loaded = bool(facts.get(LOADED, bool))
+    told.stages = [
+        *(Stage(name=name, is_done=all(folder.has(one) for one in files)) for name, files in FILES),
+        Stage(name="load", is_done=is_loaded, said=_loaded(told.tables)),
+        Stage(
+            name="follow",
+            is_done=is_loaded and told.is_followed,
+            said=f"up to position {told.position}" if told.is_followed else "",
+        ),
+        Stage(
+            name="verify",
+            is_done=verified is not None and verified.is_right and is_loaded,
+            said="" if verified is None else _compared(verified),
+        ),
+        Stage(name="cutover", is_done=phase.name in ("backward", "finished")),
+        Stage(name="finish", is_done=phase.name == "finished"),
+    ]
+    return told
+
+
+def _verified(folder: Folder) -> Verified | None:
+    if not folder.has("verify.json"):
+        return None
+    found = folder.read_json("verify.json", Verified)
+    found.differences = found.differences[:LISTED_MAX]
+    return found
+
+
+def _tables(facts: _Facts) -> list[TableLoad]:
+    """While rows are still read, they are counted by the lanes that read them."""
+    found: list[TableLoad] = facts.get(REPORT, list[TableLoad]) or []
+    if found:
+        return found
+    tables: dict[str, TableLoad] = {}
+    for lane in facts.get(LANES, list[Lane]) or []:
+        one = tables.setdefault(lane.table, TableLoad(table=lane.table))
+        one.rows += lane.rows
+        one.expected += lane.expected
+    return list(tables.values())
+
+
+def _loaded(tables: list[TableLoad]) -> str:
+    rows, expected = sum(one.rows for one in tables), sum(one.expected for one in tables)
+    return f"{rows:,} of {max(rows, expected):,} rows" if tables else ""
+
+
+def _compared(verified: Verified) -> str:
+    kind = "a sample" if verified.is_sample else "all"
+    left = verified.different - verified.repaired
+    found = f"{left:,} difference{'' if left == 1 else 's'}" if left else "nothing differs"
+    return f"{kind} at position {verified.position}: {found}"
+
+
+def _holder(path: Path) -> str:
+    """Who has the lock. It is not tried: for that moment, nobody else could take it."""
+    try:
+        said = path.read_text(errors="replace").strip()
+        os.kill(int(said.removeprefix("process ")), 0)
+    except PermissionError:
+        return said
+    except (OSError, ValueError):
+        return ""
+    return said

@@ -1,0 +1,83 @@
+"""The designs of a folder for the modeler: as NoSQL Workbench has them, with proof and price."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct, field
+
+from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimates, monthly
+from partita.migrate.folder import Folder
+from partita.migrate.model.design import Design
+from partita.migrate.model.files import CHOSEN, file_name, read_design
+from partita.migrate.model.proofs import Proof, proofs
+from partita.migrate.model.volumes import read_volumes
+from partita.migrate.model.workbench import to_workbench
+from partita.migrate.understanding.patterns.file import read_patterns
+
+KINDS = ("denormalized", "single-table")
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    monthly: float
+    currency: str
+    way: str
+    """How it is paid for: the cheapest that binds nobody."""
+    prices_of: str
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    file: str
+    kind: str
+    proofs: list[Proof] = field(default_factory=list)
+    price: Price | None = None
+    workbench: dict[str, Any] = field(default_factory=dict)
+
+
+def designs(folder: Folder) -> list[Opened]:
+    """The chosen one first. Only tests of a design as it is now count as its proof."""
+    names = [one for one in (CHOSEN, *map(file_name, KINDS)) if folder.has(one)]
+    if not names:
+        return []
+    found = {name: read_design(folder, name) for name in names}
+    volumes = read_volumes(folder)
+    patterns = [one.name for one in read_patterns(folder, volumes.inventory).patterns]
+    prices = _prices(folder, found)
+    now = datetime.now(UTC)
+    return [
+        Opened(
+            file=name,
+            kind=design.kind,
+            proofs=proofs(folder, design, patterns),
+            price=prices.get(name),
+            workbench=to_workbench(design, now=now, examples=volumes.analysis.examples),
+        )
+        for name, design in found.items()
+    ]
+
+
+def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, Price]:
+    """An estimate that is older than its design says nothing of it."""
+    if not folder.has(ESTIMATE_JSON):
+        return {}
+    made_at = (folder.path / ESTIMATE_JSON).stat().st_mtime
+    estimates = folder.read_json(ESTIMATE_JSON, Estimates)
+    priced = {
+        one.file: Price(
+            monthly=round(monthly(one), 2),
+            currency=one.bill.currency,
+            way=one.bill.cheapest.name,
+            prices_of=estimates.prices_of,
+        )
+        for one in estimates.estimates
+    }
+    # A proposal that was chosen as it is has no estimate of its own.
+    for name, design in found.items():
+        if name not in priced and CHOSEN in priced and design == found.get(CHOSEN):
+            priced[name] = priced[CHOSEN]
+    return {
+        name: price
+        for name, price in priced.items()
+        if name in found and (folder.path / name).stat().st_mtime <= made_at
+    }

@@ -1,0 +1,196 @@
+"""The slowest and the most expensive requests of the last minutes, each by itself.
+
+What a request costs is known while capacity is measured: the ledger tells it here. Of what was
+asked, only names, keys and expressions are shown: no item.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heappush, heapreplace
+from typing import Any, Final
+
+import msgspec
+
+from partita.clock import Clock, system_clock
+from partita.errors import DynamoDBError
+from partita.server.protocol import codec
+
+MINUTES_KEPT: Final = 15
+KEPT_A_MINUTE: Final = 10
+SHOWN: Final = 20
+BODY_BYTES_MAX: Final = 64 * 1024
+TEXT_CHARS_MAX: Final = 300
+TABLES_SHOWN: Final = 5
+TEXTS: Final = (
+    "IndexName",
+    "KeyConditionExpression",
+    "FilterExpression",
+    "UpdateExpression",
+    "ConditionExpression",
+    "Statement",
+)
+"""What of a request is shown as it is."""
+
+
+class Cost:
+    """The capacity units of one request."""
+
+    __slots__ = ("units",)
+
+    def __init__(self) -> None:
+        self.units = 0.0
+
+
+class Noted:
+    __slots__ = ("at", "body", "operation", "seconds", "size", "status", "units")
+
+    def __init__(
+        self, at: float, operation: str, status: int, seconds: float, units: float, body: bytes
+    ) -> None:
+        self.at = at
+        self.operation = operation
+        self.status = status
+        self.seconds = seconds
+        self.units = units
+        self.size = len(body)
+        self.body = body if len(body) <= BODY_BYTES_MAX else b""
+
+
+class Ranking:
+    """The largest of each minute."""
+
+    def __init__(self) -> None:
+        self.bound = 0.0
+        """What is smaller is not among them."""
+        self._minute = -1
+        self._count = 0
+        self._heap: list[tuple[float, int, Noted]] = []
+        self._minutes: deque[tuple[int, list[tuple[float, int, Noted]]]] = deque()
+
+    def turn(self, minute: int) -> None:
+        """Begin a minute, if it is a new one."""
+        if minute != self._minute:
+            self._minute, self._heap, self.bound = minute, [], 0.0
+            self._minutes.append((minute, self._heap))
+        while self._minutes and self._minutes[0][0] <= minute - MINUTES_KEPT:
+            self._minutes.popleft()
+
+    def add(self, value: float, noted: Noted) -> None:
+        self._count += 1
+        entry = (value, self._count, noted)
+        if len(self._heap) < KEPT_A_MINUTE:
+            heappush(self._heap, entry)
+        else:
+            heapreplace(self._heap, entry)
+        if len(self._heap) == KEPT_A_MINUTE:
+            self.bound = self._heap[0][0]
+
+    def largest(self) -> list[Noted]:
+        entries = [entry for _, heap in self._minutes for entry in heap]
+        return [entry[2] for entry in sorted(entries, reverse=True)[:SHOWN]]
+
+
+NO_COST: Final = Cost()
+
+
+class Notable:
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self.is_counting = False
+        self._clock = clock
+        self._cost = NO_COST
+        self._slow, self._costly = Ranking(), Ranking()
+        self._turned_at = 0.0
+
+    def count_units(self) -> Callable[[float], None]:
+        """For the ledger: takes the units of what is decided just now."""
+        self.is_counting = True
+        return self._spend
+
+    def _spend(self, units: float) -> None:
+        self._cost.units += units
+
+    def begin(self) -> Cost:
+        """What the request costs that is decided next."""
+        if not self.is_counting:
+            return NO_COST
+        self._cost = Cost()
+        return self._cost
+
+    def finish(self, operation: str, status: int, seconds: float, cost: Cost, body: bytes) -> None:
+        units = cost.units
+        if seconds <= self._slow.bound and units <= self._costly.bound and not self._is_stale():
+            return
+        now = self._clock()
+        self._turned_at = now
+        for ranking in (self._slow, self._costly):
+            ranking.turn(int(now // 60))
+        noted = Noted(now, operation, status, seconds, units, body)
+        if seconds > self._slow.bound:
+            self._slow.add(seconds, noted)
+        if units > self._costly.bound:
+            self._costly.add(units, noted)
+
+    def _is_stale(self) -> bool:
+        """Whether the bounds are those of a minute that is over."""
+        return self._clock() // 60 != self._turned_at // 60
+
+    def page(self) -> bytes:
+        minute = int(self._clock() // 60)
+        for ranking in (self._slow, self._costly):
+            ranking.turn(minute)
+        return msgspec.json.encode(
+            {
+                "Minutes": MINUTES_KEPT,
+                "CountsUnits": self.is_counting,
+                "Slowest": [_shown(one) for one in self._slow.largest()],
+                "Costliest": [_shown(one) for one in self._costly.largest()],
+            }
+        )
+
+
+def _shown(noted: Noted) -> dict[str, Any]:
+    return {
+        "At": round(noted.at, 3),
+        "Operation": noted.operation,
+        "Status": noted.status,
+        "Milliseconds": round(noted.seconds * 1000, 3),
+        "Units": noted.units,
+        "RequestBytes": noted.size,
+        **_asked(noted.body),
+    }
+
+
+def _asked(body: bytes) -> dict[str, Any]:
+    """Names, keys and expressions of a request, whatever it is."""
+    try:
+        request = codec.decode(body) if body else {}
+    except DynamoDBError:
+        return {}
+    if not isinstance(request, dict):
+        return {}
+    found: dict[str, Any] = {}
+    tables = _tables(request)
+    if tables:
+        found["Tables"] = tables[:TABLES_SHOWN]
+    if isinstance(request.get("Key"), dict):
+        found["Key"] = request["Key"]
+    for name in TEXTS:
+        text = request.get(name)
+        if isinstance(text, str):
+            found[name] = text[:TEXT_CHARS_MAX]
+    return found
+
+
+def _tables(request: dict[str, Any]) -> list[str]:
+    if isinstance(request.get("TableName"), str):
+        return [request["TableName"]]
+    if isinstance(request.get("RequestItems"), dict):
+        return sorted(request["RequestItems"])
+    actions = request.get("TransactItems")
+    if not isinstance(actions, list):
+        return []
+    members = [one for action in actions if isinstance(action, dict) for one in action.values()]
+    names = (one.get("TableName") for one in members if isinstance(one, dict))
+    return sorted({name for name in names if isinstance(name, str)})

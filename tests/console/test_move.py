@@ -1,0 +1,208 @@
+"""The page of a migration: its stages, its commands, and the designs that it opens."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partita.migrate.commands import migrate
+from partita.migrate.costing.estimate import estimate
+from partita.migrate.folder import Folder
+from partita.migrate.handover.create import create
+from partita.migrate.model.files import read_design
+from tests.browser import Browser
+from tests.migrate.moving.test_move import PATTERNS, script
+from tests.migrate.proving.conftest import designed, sqlite_database
+from tests.processes import Server, starting
+
+from .person import Person, wait_for
+from .test_shell import audit
+
+AUTHORS, BOOKS = 10, 40
+NAME = "bookshop"
+
+
+class Shop:
+    """A source, its folder, and the console that was given it."""
+
+    def __init__(self, path: Path, server: Server) -> None:
+        self.file = path / "shop.db"
+        url = sqlite_database(self.file, script(AUTHORS, BOOKS))
+        self.folder: Folder = designed(path / NAME, url, PATTERNS)
+        single = self.folder.path / "model.single-table.toml"
+        (self.folder.path / "model.toml").write_text(single.read_text())
+        estimate(self.folder)
+        create(self.folder, server.url)
+        (self.table,) = (one.name for one in read_design(self.folder).tables)
+
+    def sells(self, statement: str) -> None:
+        with sqlite3.connect(self.file) as connection:
+            connection.execute(statement)
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Shop:
+    return Shop(tmp_path_factory.mktemp("move"), server)
+
+
+@pytest.fixture(scope="module")
+def cockpit(shop: Shop, server: Server) -> Iterator[Server]:
+    with starting() as start:
+        yield start(
+            *("console", "--port", "0", "--endpoint", server.url, "--move", shop.folder.path)
+        )
+
+
+@pytest.fixture
+def mover(chromium: Browser, cockpit: Server) -> Iterator[Person]:
+    chromium.open("about:blank")
+    chromium.complaints.clear()
+    yield Person(chromium, cockpit.url)
+    chromium.open("about:blank")
+    chromium.complaints.clear()
+
+
+def held(client: Any, table: str) -> list[dict[str, Any]]:
+    pages = client.get_paginator("scan").paginate(TableName=table)
+    return [item for page in pages for item in page["Items"] if "partita_deleted" not in item]
+
+
+def titles(client: Any, table: str) -> set[str]:
+    return {item["title"]["S"] for item in held(client, table) if "title" in item}
+
+
+def ended(person: Person, command: str, outcome: str = "done") -> None:
+    person.sees(command, "[aria-label='Last command']")
+    person.sees(outcome, "#outcome")
+
+
+def test_designs_open_in_the_modeler_with_their_proof_and_price(
+    mover: Person, shop: Shop, pictures: Path
+) -> None:
+    mover.open("#/model")
+    mover.clicks(f"Designs of {NAME}")
+    mover.sees("model.single-table.toml", "[role=dialog]")
+    mover.sees("USD a month", "[role=dialog]")
+    mover.clicks("Open model.single-table.toml")
+    mover.sees("Proof and price of model.single-table.toml")
+    mover.sees("USD a month", "#proof")
+    mover.sees(shop.table)
+    mover.clicks(f"Access patterns: {len(PATTERNS)} unproven")
+    assert {row[0] for row in mover.cells("#proofs")} == set(PATTERNS)
+    assert {row[1] for row in mover.cells("#proofs")} == {"unproven"}
+    mover.photographs(pictures / "designs.png")
+    audit(mover)
+    mover.browser.evaluate("localStorage.clear()")
+
+
+def test_a_move_is_loaded_followed_verified_and_repaired_from_the_page(
+    mover: Person, shop: Shop, client: Any, pictures: Path
+) -> None:
+    mover.open("#/move")
+    mover.sees("Nothing is moved yet", "#phase")
+    mover.clicks("Load")
+    ended(mover, "load")
+    rows = {row[0]: row[2:] for row in mover.cells("#moved")}
+    assert rows["author"][0] == str(AUTHORS) and rows["book"][0] == str(BOOKS)
+    assert titles(client, shop.table) >= {f"Title {n}" for n in range(BOOKS)}
+    mover.sees("The source is authoritative", "#phase")
+
+    shop.sells("UPDATE book SET title = 'Another' WHERE id = 7")
+    mover.clicks("Follow up to now")
+    ended(mover, "follow")
+    mover.sees(" s", "#lag")
+    assert "Another" in titles(client, shop.table)
+    mover.clicks("Verify")
+    ended(mover, "verify")
+    mover.sees("nothing differs", "#compared")
+
+    (item,) = (one for one in held(client, shop.table) if one.get("title") == {"S": "Title 9"})
+    client.put_item(TableName=shop.table, Item={**item, "title": {"S": "<b>Forged</b>"}})
+    mover.clicks("Verify")
+    ended(mover, "verify", "ended with 1")
+    mover.sees("difference", "#compared")
+    wait_for(lambda: mover.cells("#different"), "the differences")
+    mover.photographs(pictures / "move.png")
+    audit(mover)
+
+    mover.clicks("Repair differences…")
+    assert not mover.can("Repair differences")
+    mover.clicks("Rehearse")
+    wait_for(lambda: "could" in mover.text("[role=dialog] [role=status]"), "the rehearsal")
+    assert "<b>Forged</b>" in titles(client, shop.table)
+
+
+def test_following_goes_on_until_it_is_stopped(mover: Person, shop: Shop, client: Any) -> None:
+    mover.open("#/move")
+    mover.clicks("Follow")
+    mover.sees("at work", ".stages")
+    shop.sells("UPDATE book SET title = 'Live' WHERE id = 8")
+    wait_for(lambda: "Live" in titles(client, shop.table), "the change")
+    assert not mover.can("Load")
+    mover.sees("behind", "[aria-label='At work']")
+    mover.clicks("Stop")
+    mover.sees("follow", "[aria-label='Last command']")
+    shop.sells("UPDATE book SET title = 'After' WHERE id = 8")
+    mover.clicks("Follow up to now")
+    wait_for(lambda: "After" in titles(client, shop.table), "the change after it was stopped")
+
+
+def test_a_server_that_was_given_no_move_says_how_to_give_one(person: Person) -> None:
+    person.open("#/move")
+    person.sees("No migration is shown here")
+    person.sees(f"partita console --endpoint {person.url} --move FOLDER")
+
+
+@pytest.mark.skipif("cutover" in migrate.commands, reason="there is a cutover")
+def test_what_this_version_cannot_do_is_said(mover: Person) -> None:
+    mover.open("#/move")
+    mover.sees("This version of partita cannot cut over, finish yet.")
+    assert not mover.can("Cut over…")
+
+
+@pytest.mark.skipif("cutover" not in migrate.commands, reason="there is no cutover yet")
+def test_a_cutover_is_rehearsed_named_and_turned_back(
+    mover: Person, shop: Shop, client: Any, pictures: Path
+) -> None:
+    mover.open("#/move")
+    for title, name, phase in (
+        ("Cut over", "cutover", "The target is authoritative"),
+        ("Roll back", "rollback", "The source is authoritative"),
+    ):
+        mover.clicks(f"{title}…")
+        assert not mover.can(title)
+        mover.clicks("Rehearse")
+        mover.sees("It could be done.", "[role=dialog]")
+        mover.fills(f"Type {NAME} to confirm", "another")
+        assert not mover.can(title)
+        mover.fills(f"Type {NAME} to confirm", NAME)
+        mover.photographs(pictures / f"{name}.png")
+        mover.clicks(title)
+        ended(mover, name)
+        mover.sees(phase, "#phase")
+
+
+def test_a_console_that_only_reads_moves_nothing(
+    chromium: Browser, shop: Shop, server: Server, start: Callable[..., Server]
+) -> None:
+    reading = start(
+        *("console", "--port", "0", "--endpoint", server.url),
+        *("--move", shop.folder.path, "--read-only"),
+    )
+    person = Person(chromium, reading.url)
+    person.open("#/move")
+    person.sees("Loaded", ".stages")
+    assert not person.browser.evaluate("!!document.querySelector('[aria-label=Actions]')")
+    answer = person.browser.evaluate(
+        """fetch("/console/api/session").then((one) => one.json()).then(({ Token }) =>
+        fetch("/console/api/moves/bookshop/start", { method: "POST",
+          headers: { "content-type": "application/vnd.partita.console+json",
+            "x-console-token": Token }, body: '{"Command": "load"}' }))
+        .then((one) => one.json())"""
+    )
+    assert answer["__type"] == "ReadOnlyConsole"
