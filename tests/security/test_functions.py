@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlsplit
@@ -19,8 +20,9 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from .. import processes
 from ..functions.packages import create, wait_for
-from .people import ACCOUNT, People, refusal, statement, table_arn
+from .people import ACCOUNT, ADMINISTRATOR, People, refusal, statement, table_arn
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
 WRITES = """
@@ -213,3 +215,64 @@ def test_a_schedule_calls_its_target_with_the_rights_of_its_role(
     assert wait_for(lambda: find(admin, "by-scheduled"))
     time.sleep(0.5)
     assert find(admin, "by-idle") is None
+
+
+SETTINGS = """
+[[functions]]
+name = "named"
+handler = "shop:handler"
+role = "reader"
+
+[[triggers]]
+name = "copies"
+table = "orders"
+function = "shop:copy"
+role = "copier"
+"""
+SHOP = """
+import boto3
+
+def handler(event, context):
+    boto3.client("dynamodb").put_item(TableName="copied", Item={"pk": {"S": "from-handler"}})
+
+def copy(event, context):
+    for record in event["Records"]:
+        item = record["dynamodb"]["Keys"]
+        boto3.client("dynamodb").put_item(TableName="copied", Item=item)
+"""
+
+
+def test_what_the_settings_name_has_the_rights_of_the_role_that_they_give(tmp_path: Path) -> None:
+    people = People(tmp_path / "data")
+    key = people.add(policies=[ADMINISTRATOR])
+    orders, copied = table_arn("orders"), table_arn("copied")
+    reads = [f"dynamodb:{name}" for name in ("GetRecords", "GetShardIterator", "DescribeStream")]
+    people.add_role("reader", trusting("lambda"), statement("dynamodb:GetItem", copied))
+    people.add_role(
+        *("copier", trusting("lambda"), statement("dynamodb:PutItem", copied)),
+        *(statement(reads, f"{orders}/stream/*"), statement("dynamodb:ListStreams")),
+    )
+    (tmp_path / "partita.toml").write_text(SETTINGS)
+    (tmp_path / "shop.py").write_text(SHOP)
+    with processes.starting() as start:
+        people.server = start(
+            *("serve", "--auth", "--port", "0", "--data", tmp_path / "data"),
+            *("--config", tmp_path / "partita.toml"),
+        )
+        admin = people.client(key)
+        for name in ("orders", "copied"):
+            admin.create_table(
+                TableName=name,
+                BillingMode="PAY_PER_REQUEST",
+                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+                StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
+            )
+        functions = people.client(key, "lambda")
+        described = functions.get_function(FunctionName="named")["Configuration"]
+        assert described["Role"] == f"{ROLE}reader"
+        is_done, payload = invoked(functions, "named", "a")
+        assert not is_done and "assumed-role/reader" in payload
+        admin.put_item(TableName="orders", Item={"pk": {"S": "first"}})
+        asked = {"TableName": "copied", "Key": {"pk": {"S": "first"}}, "ConsistentRead": True}
+        assert wait_for(lambda: admin.get_item(**asked).get("Item"))

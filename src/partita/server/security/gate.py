@@ -204,6 +204,9 @@ class Gate(Dispatcher):
         self._forwarded_rights = forwarded_rights
         self._routes = {name: Routes(name, forwarded_rights[name]) for name in (LAMBDA, SCHEDULER)}
         self._verifier = Verifier()
+        self._signing_names = {
+            target: SIGNING_NAMES[target.partition(b".")[0]] for target in self._operations
+        }
 
     def admit_callers(self, callers: Callers) -> None:
         """From now on these, and no others."""
@@ -222,7 +225,9 @@ class Gate(Dispatcher):
             service = rest
         elif request.method == b"POST":
             target = request.headers.get(b"x-amz-target", b"")
-            service = SIGNING_NAMES.get(target.partition(b".")[0])
+            service = self._signing_names.get(target)
+            if service is None:
+                service = SIGNING_NAMES.get(target.partition(b".")[0])
         return self.authenticate_for(request, service)
 
     def authenticate_for(self, request: HttpRequest, service: str | None) -> Caller:
@@ -363,7 +368,10 @@ class Gate(Dispatcher):
 
     def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
         caller = self._admitted()
-        self.check(caller, request, items.need_in(operation.name, self.service, request.body))
+        action = items.PREFIX + operation.name
+        named = items.NamedIn(self.service, operation.name, request.body)
+        if not caller.applicable(action, named.resource, named.policy).is_plain_allow:
+            self.check(caller, request, Need(action, named.resource, named.keys, named.policy))
 
     def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
         caller = self._admitted()
@@ -429,9 +437,12 @@ class Gate(Dispatcher):
 
     def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
         """Raises unless the caller has a right."""
+        applicable = caller.applicable(need.action, need.resource, need.policy)
+        if applicable.is_plain_allow:
+            return
         context = RequestContext(caller, self.service, request, need)
         asked = Request(caller.principal, need.action, need.resource, context)
-        decision = decide(caller.applicable(asked, need.policy), asked)
+        decision = decide(applicable.policies, asked)
         if not decision.is_allowed:
             raise AccessDeniedException(denial(asked, decision))
 

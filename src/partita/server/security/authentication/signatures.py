@@ -61,6 +61,10 @@ _PART: Final = re.compile(r"\s*(\w+)=([^\s,]*)\s*")
 _UNRESERVED: Final = "-_.~"
 
 
+Values = tuple[bytes | None, ...]
+"""Of the signed headers."""
+
+
 class Scope:
     """All of an Authorization header but the signature: the same for many requests of a client.
 
@@ -75,6 +79,7 @@ class Scope:
         "day",
         "joined_names",
         "key",
+        "latest",
         "names",
         "region",
         "secret",
@@ -101,8 +106,9 @@ class Scope:
         """Derived from the secret."""
         self.addresses: set[str] = set()
         """Where right signatures came from."""
-        self.begun: dict[tuple[bytes, tuple[bytes | None, ...]], Begun] = {}
+        self.begun: dict[tuple[bytes, Values], Begun] = {}
         """By the date, and the values of the signed headers."""
+        self.latest: Begun | None = None
 
     def signing_key(self, secret: str) -> SigningKey:
         key = self.key
@@ -110,7 +116,13 @@ class Scope:
             key = SigningKey(derive_key(secret, self.day, self.region, self.service))
             self.key, self.secret = key, secret
             self.begun.clear()
+            self.latest = None
         return key
+
+    def remember(self, begun: Begun) -> None:
+        if len(self.begun) >= BEGUN_MAX:
+            self.begun.clear()
+        self.begun[begun.date, begun.values] = begun
 
 
 class SigningKey:
@@ -134,15 +146,28 @@ class SigningKey:
 class Begun:
     """A signature of which only the body is missing: the rest has been hashed already."""
 
-    __slots__ = ("_head", "_outer", "_to_sign")
+    __slots__ = ("_head", "_names", "_outer", "_to_sign", "date", "moment", "values")
 
-    def __init__(self, head: bytes, to_sign: bytes, key: SigningKey) -> None:
-        """`head` is the canonical request up to the hash of its body, `to_sign` the string to sign
-        up to the hash of that."""
+    def __init__(
+        self, head: bytes, scope: Scope, key: SigningKey, date: bytes, moment: float, values: Values
+    ) -> None:
+        """`head` is the canonical request up to the hash of its body."""
+        self.date = date
+        self.moment = moment
+        """The same in seconds."""
+        self._names = scope.names
+        self.values = values
         self._head = sha256(head)
         self._to_sign = key.inner.copy()
-        self._to_sign.update(to_sign)
+        self._to_sign.update(b"%b\n%b\n%b\n" % (ALGORITHM, date, scope.text))
         self._outer = key.outer
+
+    def fits(self, headers: dict[bytes, bytes]) -> bool:
+        """Whether a request has the same values in its signed headers."""
+        for place, name in enumerate(self._names):
+            if headers.get(name) != self.values[place]:
+                return False
+        return True
 
     def signature(self, body_hash: bytes) -> bytes:
         request = self._head.copy()
@@ -194,14 +219,15 @@ class Verifier:
         `date` is what the client calls now; `query` is the canonical query string, which for a
         presigned request lacks the signature, and such a request may say for how long it is good.
         """
-        moment = self._moment(date)
-        if not -SKEW_SECONDS <= now - moment <= seconds_max:
-            raise InvalidSignatureException(_out_of_time(moment, now, seconds_max))
         headers = request.headers
-        values = tuple(map(headers.get, scope.names))
         key = scope.signing_key(secret)
         is_usual = request.target == b"/" and request.method == b"POST"
-        known = scope.begun.get((date, values)) if is_usual else None
+        known = scope.latest if is_usual else None
+        if known is None or known.date != date or not known.fits(headers):
+            known = scope.begun.get((date, _values(scope, headers))) if is_usual else None
+        moment = self._moment(date) if known is None else known.moment
+        if not -SKEW_SECONDS <= now - moment <= seconds_max:
+            raise InvalidSignatureException(_out_of_time(moment, now, seconds_max))
         if known is None and date[:8] + b"/" != scope.text[:9]:
             raise InvalidSignatureException(_other_day(scope, date))
         for name in scope.unsigned:
@@ -209,18 +235,19 @@ class Verifier:
                 raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
         begun = known
         if begun is None:
+            values = _values(scope, headers)
             head = canonical_head(request, scope, values, query)
-            begun = Begun(head, b"%b\n%b\n%b\n" % (ALGORITHM, date, scope.text), key)
+            begun = Begun(head, scope, key, date, moment, values)
         body_hash = hexlify(sha256(body).digest())
         if not compare_digest(begun.signature(body_hash), signature):
             raise InvalidSignatureException(NO_MATCH)
         claimed = headers.get(b"x-amz-content-sha256")
         if claimed is not None and claimed != body_hash:
             raise InvalidSignatureException(NO_MATCH)
-        if known is None and is_usual and claimed is None:
-            if len(scope.begun) >= BEGUN_MAX:
-                scope.begun.clear()
-            scope.begun[date, values] = begun
+        if is_usual and claimed is None:
+            if known is None:
+                scope.remember(begun)
+            scope.latest = begun
 
     def forget(self) -> None:
         """When secrets have changed."""
@@ -246,9 +273,11 @@ def derive_key(secret: str, day: str, region: str, service: str) -> bytes:
     return key
 
 
-def canonical_head(
-    request: HttpRequest, scope: Scope, values: tuple[bytes | None, ...], query: bytes
-) -> bytes:
+def _values(scope: Scope, headers: dict[bytes, bytes]) -> Values:
+    return tuple([headers.get(name) for name in scope.names])
+
+
+def canonical_head(request: HttpRequest, scope: Scope, values: Values, query: bytes) -> bytes:
     """The canonical request up to the hash of its body; raises when a signed header is missing."""
     parts = [request.method, _canonical_path(request.target), query]
     for name, value in zip(scope.names, values, strict=True):

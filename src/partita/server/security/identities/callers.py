@@ -10,7 +10,13 @@ from partita.database.tables.schema import ResourcePolicy
 from partita.errors import ExpiredTokenException, PartitaError, UnrecognizedClientException
 from partita.server.security.identities.directory import ACCOUNT_ID, ROOT, Directory, Role, User
 from partita.server.security.identities.sessions import USER, Session, SessionSeal
-from partita.server.security.policies.decision import Policies, Principal, Request, applicable
+from partita.server.security.policies.decision import (
+    Policies,
+    Principal,
+    Request,
+    applicable,
+    is_plain_allow,
+)
 from partita.server.security.policies.documents import (
     IDENTITY,
     RESOURCE,
@@ -24,6 +30,18 @@ UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 EXPIRED_TOKEN: Final = "The security token included in the request is expired"
 SESSIONS_MAX: Final = 4096
 APPLICABLE_MAX: Final = 1024
+
+
+class Applicable:
+    """Of a caller's policies, the statements that can count for an action on a resource."""
+
+    __slots__ = ("is_plain_allow", "of_resource", "policies")
+
+    def __init__(self, policies: Policies, of_resource: ResourcePolicy | None) -> None:
+        self.policies = policies
+        self.of_resource = of_resource
+        """The policy of the resource that is among them."""
+        self.is_plain_allow = is_plain_allow(policies)
 
 
 class Caller:
@@ -69,28 +87,32 @@ class Caller:
         if session is not None:
             issued = datetime.fromtimestamp(session.issued_at, UTC)
             self.keys["aws:tokenissuetime"] = (issued.strftime("%Y-%m-%dT%H:%M:%SZ"),)
-        self._applicable: dict[tuple[str, str], tuple[ResourcePolicy | None, Policies]] = {}
+        self._applicable: dict[tuple[str, str], Applicable] = {}
 
     @property
     def arn(self) -> str:
         return self.principal.arn
 
-    def applicable(self, asked: Request, of_resource: ResourcePolicy | None) -> Policies:
+    def applicable(
+        self, action: str, resource: str, of_resource: ResourcePolicy | None
+    ) -> Applicable:
         """The statements that can count for an action on a resource, which are the same for many
         requests. Whether they do is decided for each."""
-        place = asked.action, asked.resource
+        place = action, resource
         found = self._applicable.get(place)
-        if found is not None and found[0] is of_resource:
-            return found[1]
+        if found is not None and found.of_resource is of_resource:
+            return found
         policies = self.policies
         if of_resource is not None:
-            parsed = parse_cached(of_resource.document, asked.resource, RESOURCE)
+            parsed = parse_cached(of_resource.document, resource, RESOURCE)
             policies = policies._replace(resource=(parsed,))
-        narrowed = applicable(policies, asked)
+        found = Applicable(
+            applicable(policies, Request(self.principal, action, resource, {})), of_resource
+        )
         if len(self._applicable) >= APPLICABLE_MAX:
             self._applicable.clear()
-        self._applicable[place] = of_resource, narrowed
-        return narrowed
+        self._applicable[place] = found
+        return found
 
 
 Known = tuple[str, Caller]

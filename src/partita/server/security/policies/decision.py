@@ -178,6 +178,23 @@ def applicable(policies: Policies, request: Request) -> Policies:
     )
 
 
+def is_plain_allow(policies: Policies) -> bool:
+    """Whether of the applicable statements none could deny, and one allows under no condition."""
+    if policies.resource or policies.boundary is not None or policies.session is not None:
+        return False
+    statements = [one for policy in policies.identity for one in policy.statements]
+    return not any(one.is_deny for one in statements) and any(map(_is_plain, statements))
+
+
+def _is_plain(statement: Statement) -> bool:
+    return not statement.conditions and not _varies(statement)
+
+
+def _varies(statement: Statement) -> bool:
+    """Whether its resources depend on the request."""
+    return statement.has_variables and any(map(has_variables, statement.resources))
+
+
 def _speaking(group: Sequence[Policy], request: Request) -> tuple[Policy, ...]:
     kept = []
     for policy in group:
@@ -192,9 +209,7 @@ def _speaks(statement: Statement, request: Request) -> bool:
         return False
     if not _principal_fits(statement, request.principal):
         return False
-    if statement.has_variables and any(map(has_variables, statement.resources)):
-        return True
-    return resource_fits(statement, request)
+    return _varies(statement) or resource_fits(statement, request)
 
 
 def applies(statement: Statement, request: Request) -> bool:

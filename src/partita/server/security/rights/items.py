@@ -301,17 +301,24 @@ _Named: Final = msgspec.defstruct(
 _decode_named: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_Named).decode
 
 
-def need_in(action: str, service: Service, body: bytes) -> Need:
-    """Of a GetItem or Query, whose form is known to be right; more of it than names is decoded only
-    if a policy asks for one of its keys."""
-    named = _decode_named(body)
-    name: str = named.TableName
-    index_name: str | None = named.IndexName if action == "Query" else None
-    arn = source_arn(service, name, index_name)
-    keys = partial(_keys_in, action, service, body)
-    return Need(PREFIX + action, arn, keys, policy_of(find_table(service, name)))
+class NamedIn:
+    """What a GetItem or Query reads, whose form is known to be right. More of its body than names
+    is decoded only if a policy asks for one of its keys."""
 
+    __slots__ = ("_action", "_body", "_service", "policy", "resource")
 
-def _keys_in(action: str, service: Service, body: bytes) -> Keys:
-    (need,) = RIGHTS[action](service, codec.decode(body))
-    return need.keys()
+    def __init__(self, service: Service, action: str, body: bytes) -> None:
+        named = _decode_named(body)
+        name = table_name(named.TableName)
+        table = service.catalog.find(name)
+        self.resource = service.table_arn(name)
+        if named.IndexName and action == "Query":
+            self.resource += f"/index/{named.IndexName}"
+        self.policy = policy_of(table)
+        self._service = service
+        self._action = action
+        self._body = body
+
+    def keys(self) -> Keys:
+        (need,) = RIGHTS[self._action](self._service, codec.decode(self._body))
+        return need.keys()
