@@ -351,3 +351,43 @@ def test_an_order_that_only_a_language_has_is_not_called_served(
         assert set(unserved) == {"of a town", "from a name on"}
         assert all("sorted by the collation en-x-icu" in why for why in unserved.values())
         assert run.is_passed
+
+
+# Keys.
+
+PEOPLE = """
+CREATE TABLE person (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT NOT NULL, country TEXT NOT NULL,
+    active BOOLEAN NOT NULL, shouted TEXT GENERATED ALWAYS AS (upper(name)) STORED
+);
+WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200)
+INSERT INTO person (id, name, city, country, active)
+SELECT n, 'name ' || n, 'c' || (n % 7), 'C' || (n % 5), n % 2 FROM n;
+"""
+PEOPLE_PATTERNS = {
+    "by place": "SELECT id, name FROM person WHERE country = ? AND city = ?",
+    "of a country": "SELECT id, city FROM person WHERE country = ? ORDER BY city",
+    "active": "SELECT id, name FROM person WHERE active = ? ORDER BY name LIMIT 10",
+    "one": "SELECT * FROM person WHERE id = ?",
+}
+
+
+def test_one_key_serves_a_place_and_its_country_and_two_values_are_a_risk(
+    tmp_path: Path, endpoint: str
+) -> None:
+    url = sqlite_database(tmp_path / "people.db", PEOPLE)
+    folder = designed(tmp_path / "folder", url, PEOPLE_PATTERNS)
+    for name in (WIDE, SINGLE):
+        design = read_design(folder, name)
+        homes = {
+            (one.table, one.index)
+            for one in design.access
+            if one.pattern in ("by place", "of a country")
+        }
+        assert len(homes) == 1
+        assert any(risk.startswith("active has 2 values") for risk in design.risks)
+        assert not any(risk.startswith("country") for risk in design.risks)
+        columns = {one.column for _, entity in design.entities() for one in entity.attributes}
+        assert "person.shouted" not in columns
+        run = prove(folder, name=name, endpoint=endpoint)
+        assert set(verdicts(run).values()) == {"proven"}
