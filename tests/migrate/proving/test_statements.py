@@ -39,6 +39,9 @@ PATTERNS = {
     "best of two": "SELECT id FROM users WHERE boss = ? OR team_id = ? ORDER BY points DESC "
     "LIMIT 2",
     "none or of a boss": "SELECT id FROM users WHERE (boss IS NULL OR boss = ?) AND team_id = ?",
+    "next page": "SELECT id, points FROM users WHERE team_id = ? AND (points, id) > (?, ?) "
+    "ORDER BY points, id LIMIT 2",
+    "neither": "SELECT id FROM users WHERE team_id = ? AND NOT (points > ? OR boss = ?)",
     "with the team": "SELECT u.id, t.title FROM users u JOIN teams t ON t.id = u.team_id "
     "WHERE u.id = ?",
     "team": "SELECT title FROM teams WHERE id = ?",
@@ -48,6 +51,8 @@ PATTERNS = {
     "email = excluded.email",
     "join once": "INSERT INTO users (id, email, nick, team_id) VALUES (?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING",
+    "by nick": "INSERT INTO users (id, email, nick, team_id) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (nick) DO UPDATE SET email = excluded.email",
     "rename": "UPDATE users SET nick = ? WHERE id = ?",
     "retitle": "UPDATE teams SET title = ? WHERE id = ?",
 }
