@@ -161,6 +161,9 @@ HOSPITAL_PATTERNS = {
     "AND discharged_at IS NULL",
     "register": "INSERT INTO patient (id, mrn, family_name, given_name, email, born) VALUES "
     "($1, $2, $3, $4, $5, $6)",
+    "register again": "INSERT INTO patient (id, mrn, family_name, given_name, born, allergies, "
+    "contact) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (mrn) DO UPDATE SET allergies = "
+    "EXCLUDED.allergies, contact = EXCLUDED.contact",
     "refill": "INSERT INTO stock (ward_id, drug, doses, updated_at) VALUES ($1, $2, $3, $4) ON "
     "CONFLICT (ward_id, drug) DO UPDATE SET doses = stock.doses + EXCLUDED.doses, "
     "updated_at = EXCLUDED.updated_at",
@@ -295,6 +298,7 @@ FESTIVAL_PATTERNS = {
     "reschedule": "REPLACE INTO gig (stage_code, begins, band_id, length, status) "
     "VALUES (?, ?, ?, ?, ?)",
     "join": "INSERT INTO `visitor` (`email`, `nick`, `born`, `invited_by`) VALUES (?, ?, ?, ?)",
+    "genres": "UPDATE band SET genre = ? WHERE id = ?",
     "cancel": "UPDATE gig SET status = 'cancelled' WHERE stage_code = ? AND begins = ?",
     "rename a band": "UPDATE band SET name = ? WHERE id = ?",
     "raise": "UPDATE band SET fee = fee + ? WHERE id = ?",
@@ -399,6 +403,7 @@ WAREHOUSE_PATTERNS = {
     "never offered": "SELECT sku FROM article a WHERE NOT EXISTS (SELECT 1 FROM offer o WHERE "
     "o.sku = a.sku)",
     "stock of an article": "SELECT SUM(quantity) FROM bin WHERE sku = ?",
+    "describe": "UPDATE article SET attributes = ? WHERE sku = ?",
     "put away": "INSERT INTO bin (aisle, shelf, slot, sku, quantity) VALUES (?, ?, ?, ?, ?) ON "
     "CONFLICT (aisle, shelf, slot) DO UPDATE SET sku = excluded.sku, quantity = quantity + "
     "excluded.quantity",
