@@ -13,6 +13,7 @@ from partita.migrate.model.design import READS, Access, Design
 from partita.migrate.model.files import read_design, to_toml
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.results import ProofRun
+from partita.migrate.report import report
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from ..servers import PASSWORD, DatabaseServer
@@ -214,3 +215,18 @@ def test_what_was_invented_is_proven_or_honestly_unserved(
         assert word in unserved[pattern]
     assert run.keys == []
     assert [one.table for one in run.way_back if not one.is_exact] == []
+
+
+def test_both_designs_are_compared_on_proof_price_and_requests(
+    accounts: Folder, endpoint: str
+) -> None:
+    prove(accounts, name=SINGLE, endpoint=endpoint)
+    report(accounts)
+    text = " ".join((accounts.path / "report.html").read_text().split())
+    start = text.index('<section id="comparison">')
+    compared = text[start : text.index("</section>", start)]
+    count = len(PATTERNS)
+    assert "<th>Patterns proven</th>" in compared
+    assert f'<td class="n">{count} of {count}</td>' in compared
+    assert "<th>Requests a second</th>" in compared
+    assert "<th>A month</th>" in compared
