@@ -138,6 +138,8 @@ HOSPITAL_PATTERNS = {
     "is there a record": 'SELECT 1 AS "a" FROM "patient" WHERE "patient"."mrn" = %s LIMIT 1',
     "stays of a patient": "SELECT a.seq, a.ward_id, a.urgency, a.admitted_at FROM admission AS a "
     "WHERE a.patient_id = $1 ORDER BY a.admitted_at DESC LIMIT $2",
+    "first stays": "SELECT seq, ward_id FROM admission WHERE patient_id = $1 ORDER BY seq "
+    "FETCH FIRST 2 ROWS ONLY",
     "in a ward now": "SELECT patient_id, seq FROM admission WHERE ward_id = $1 AND discharged_at "
     "IS NULL ORDER BY admitted_at",
     "of an urgency": "SELECT patient_id, seq FROM admission WHERE ward_id = $1 AND urgency = $2",

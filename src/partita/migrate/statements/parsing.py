@@ -544,9 +544,13 @@ class _Reader:
         clause = tree.args.get(part)
         if clause is None:
             return None
+        counted = clause.expression
         if isinstance(clause, exp.Fetch):
-            raise NotExact("it takes rows by FETCH")
-        value = self._value(clause.expression, None, name)
+            counted = clause.args.get("count") or exp.Literal.number(1)
+            options = clause.args.get("limit_options")
+            if options is not None and (options.args["percent"] or options.args["with_ties"]):
+                raise NotExact(f"it takes rows by {_shown(clause)}")
+        value = self._value(counted, None, name)
         return int(value.value) if isinstance(value, Constant) else value
 
     # Writes.
