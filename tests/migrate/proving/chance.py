@@ -81,6 +81,7 @@ class Table:
 class Chance:
     def __init__(self, seed: int, dialect: str = "sqlite") -> None:
         self.random = random.Random(seed)
+        self.dialect = dialect
         self.types = TYPES[dialect]
         self.tables: list[Table] = []
         for number in range(self.random.randint(2, 4)):
@@ -149,6 +150,7 @@ class Chance:
         kinds = [self._select] * 6 + [self._joined, self._below, self._counted]
         kinds += [self._listed, self._listed]
         kinds += [self._insert, self._update, self._delete]
+        kinds += [self._either, self._either, self._lowered, self._upsert]
         found = {}
         for number in range(self.random.randint(4, 8)):
             table = self.random.choice(self.tables)
@@ -174,6 +176,33 @@ class Chance:
         wanted = self.random.choice(["*", "COUNT(*)", ", ".join(self._some(table.names))])
         order = "" if wanted == "COUNT(*)" else self._order(table)
         return f"SELECT {wanted} FROM {table.name}{where}{order}"
+
+    def _either(self, table: Table) -> str:
+        """One of several conditions, with an order over the rows of all."""
+        groups = [self._where(table).removeprefix(" WHERE ") for _ in range(2)]
+        if self.random.random() < 0.3:
+            groups.append("id = ?")
+        wanted = self.random.choice(["*", "id", ", ".join(self._some(table.names))])
+        return (
+            f"SELECT {wanted} FROM {table.name} WHERE ({') OR ('.join(groups)}){self._order(table)}"
+        )
+
+    def _lowered(self, table: Table) -> str:
+        texts = [one.name for one in table.columns if one.kind in ("text", "nocase")]
+        if not texts:
+            return self._either(table)
+        function = self.random.choice(["lower", "UPPER"])
+        test = f"{function}({self.random.choice(texts)}) = {self.random.choice(['?', 'lower(?)'])}"
+        return f"SELECT * FROM {table.name} WHERE {test}{self._order(table)}"
+
+    def _upsert(self, table: Table) -> str:
+        first, *others = [one.name for one in table.columns]
+        brought = f"VALUES({first})" if self.dialect == "mysql" else f"excluded.{first}"
+        changes = ", ".join([f"{first} = {brought}", *(f"{name} = ?" for name in others[:1])])
+        if self.dialect == "mysql":
+            return f"{self._insert(table)} ON DUPLICATE KEY UPDATE {changes}"
+        action = self.random.choice([f"(id) DO UPDATE SET {changes}", "DO NOTHING"])
+        return f"{self._insert(table)} ON CONFLICT {action}"
 
     def _some(self, names: list[str]) -> list[str]:
         return self.random.sample(names, self.random.randint(1, len(names)))

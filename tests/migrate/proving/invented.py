@@ -138,6 +138,8 @@ HOSPITAL_PATTERNS = {
     "is there a record": 'SELECT 1 AS "a" FROM "patient" WHERE "patient"."mrn" = %s LIMIT 1',
     "stays of a patient": "SELECT a.seq, a.ward_id, a.urgency, a.admitted_at FROM admission AS a "
     "WHERE a.patient_id = $1 ORDER BY a.admitted_at DESC LIMIT $2",
+    "first stays": "SELECT seq, ward_id FROM admission WHERE patient_id = $1 ORDER BY seq "
+    "FETCH FIRST 2 ROWS ONLY",
     "in a ward now": "SELECT patient_id, seq FROM admission WHERE ward_id = $1 AND discharged_at "
     "IS NULL ORDER BY admitted_at",
     "of an urgency": "SELECT patient_id, seq FROM admission WHERE ward_id = $1 AND urgency = $2",
@@ -161,6 +163,9 @@ HOSPITAL_PATTERNS = {
     "AND discharged_at IS NULL",
     "register": "INSERT INTO patient (id, mrn, family_name, given_name, email, born) VALUES "
     "($1, $2, $3, $4, $5, $6)",
+    "register again": "INSERT INTO patient (id, mrn, family_name, given_name, born, allergies, "
+    "contact) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (mrn) DO UPDATE SET allergies = "
+    "EXCLUDED.allergies, contact = EXCLUDED.contact",
     "refill": "INSERT INTO stock (ward_id, drug, doses, updated_at) VALUES ($1, $2, $3, $4) ON "
     "CONFLICT (ward_id, drug) DO UPDATE SET doses = stock.doses + EXCLUDED.doses, "
     "updated_at = EXCLUDED.updated_at",
@@ -295,6 +300,7 @@ FESTIVAL_PATTERNS = {
     "reschedule": "REPLACE INTO gig (stage_code, begins, band_id, length, status) "
     "VALUES (?, ?, ?, ?, ?)",
     "join": "INSERT INTO `visitor` (`email`, `nick`, `born`, `invited_by`) VALUES (?, ?, ?, ?)",
+    "genres": "UPDATE band SET genre = ? WHERE id = ?",
     "cancel": "UPDATE gig SET status = 'cancelled' WHERE stage_code = ? AND begins = ?",
     "rename a band": "UPDATE band SET name = ? WHERE id = ?",
     "raise": "UPDATE band SET fee = fee + ? WHERE id = ?",
@@ -399,6 +405,7 @@ WAREHOUSE_PATTERNS = {
     "never offered": "SELECT sku FROM article a WHERE NOT EXISTS (SELECT 1 FROM offer o WHERE "
     "o.sku = a.sku)",
     "stock of an article": "SELECT SUM(quantity) FROM bin WHERE sku = ?",
+    "describe": "UPDATE article SET attributes = ? WHERE sku = ?",
     "put away": "INSERT INTO bin (aisle, shelf, slot, sku, quantity) VALUES (?, ?, ?, ?, ?) ON "
     "CONFLICT (aisle, shelf, slot) DO UPDATE SET sku = excluded.sku, quantity = quantity + "
     "excluded.quantity",

@@ -13,6 +13,7 @@ from partita.migrate.model.design import READS, Access, Design
 from partita.migrate.model.files import read_design, to_toml
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.results import ProofRun
+from partita.migrate.report import report
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from ..servers import PASSWORD, DatabaseServer
@@ -39,6 +40,9 @@ PATTERNS = {
     "best of two": "SELECT id FROM users WHERE boss = ? OR team_id = ? ORDER BY points DESC "
     "LIMIT 2",
     "none or of a boss": "SELECT id FROM users WHERE (boss IS NULL OR boss = ?) AND team_id = ?",
+    "next page": "SELECT id, points FROM users WHERE team_id = ? AND (points, id) > (?, ?) "
+    "ORDER BY points, id LIMIT 2",
+    "neither": "SELECT id FROM users WHERE team_id = ? AND NOT (points > ? OR boss = ?)",
     "with the team": "SELECT u.id, t.title FROM users u JOIN teams t ON t.id = u.team_id "
     "WHERE u.id = ?",
     "team": "SELECT title FROM teams WHERE id = ?",
@@ -48,6 +52,8 @@ PATTERNS = {
     "email = excluded.email",
     "join once": "INSERT INTO users (id, email, nick, team_id) VALUES (?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING",
+    "by nick": "INSERT INTO users (id, email, nick, team_id) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (nick) DO UPDATE SET email = excluded.email",
     "rename": "UPDATE users SET nick = ? WHERE id = ?",
     "retitle": "UPDATE teams SET title = ? WHERE id = ?",
 }
@@ -209,3 +215,18 @@ def test_what_was_invented_is_proven_or_honestly_unserved(
         assert word in unserved[pattern]
     assert run.keys == []
     assert [one.table for one in run.way_back if not one.is_exact] == []
+
+
+def test_both_designs_are_compared_on_proof_price_and_requests(
+    accounts: Folder, endpoint: str
+) -> None:
+    prove(accounts, name=SINGLE, endpoint=endpoint)
+    report(accounts)
+    text = " ".join((accounts.path / "report.html").read_text().split())
+    start = text.index('<section id="comparison">')
+    compared = text[start : text.index("</section>", start)]
+    count = len(PATTERNS)
+    assert "<th>Patterns proven</th>" in compared
+    assert f'<td class="n">{count} of {count}</td>' in compared
+    assert "<th>Requests a second</th>" in compared
+    assert "<th>A month</th>" in compared

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.designing.model import model
 from partita.migrate.folder import Folder
+from partita.migrate.handover.create import create
 from partita.migrate.model.design import Attribute, Design
 from partita.migrate.model.files import read_design, to_toml
+from partita.migrate.model.volumes import read_volumes
+from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.prove import test as prove
+from partita.migrate.proving.snapshot import Snapshot
+from partita.migrate.proving.staging import Staging, lookups
+from partita.migrate.understanding.sources import connect
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from tests import processes
+from tests.functions import packages
 
 from ..servers import PASSWORD, DatabaseServer
 from . import public
@@ -140,49 +150,77 @@ def test_a_sparse_index_of_other_rows_is_refuted(
 # What lies beside the tables.
 
 
+def items_of(folder: Folder, design: Design, path: Path) -> list[tuple[str, Item]]:
+    """Of every row, by the function that all stages use."""
+    inventory = read_volumes(folder).inventory
+    with connect(folder) as source, Snapshot(source, inventory) as snapshot:
+        staging = Staging(path / "rows", inventory, lookups(design, inventory))
+        for table in inventory.tables:
+            list(staging.fill(table.name, snapshot.rows(table)))
+        making = Making(path / "items", design, inventory, staging)
+        making.make(lambda *_: None)
+        found = list(making.all_items())
+        making.close()
+        staging.close()
+    return found
+
+
 def test_the_function_that_keeps_an_aggregate_counts_what_sql_counts(
-    folders: dict[str, Folder], tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+    folders: dict[str, Folder], tmp_path: Path
 ) -> None:
+    """On the stream of a running server, through changes and deletions."""
     few = {one.name for one in read_design(folders["questions"], WIDE).techniques}
     assert KEPT not in few, "two small rows are read for less"
     more = "[expect.votes]\nitem_kb = 100\n"
     folder = narrowed(folders["questions"], tmp_path, "questions", "score", more=more)
-    said = next(one for one in read_design(folder, WIDE).techniques if "score" in one.patterns)
+    design = read_design(folder, WIDE)
+    said = next(one for one in design.techniques if "score" in one.patterns)
     assert said.name == KEPT
     assert "functions/denormalized/score.py" in said.why
-    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
-    space: dict[str, Any] = {}
     text = (folder.path / "functions/denormalized/score.py").read_text()
-    exec(compile(text, "score.py", "exec"), space)
-    space["dynamodb"].create_table(
-        TableName=space["TABLE"],
-        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    (summed,) = space["SUMS"]
-    records: list[dict[str, Any]] = []
-    for number, (post, value) in enumerate([(1, 1), (1, -1), (2, 1), (1, 1)]):
-        item = {"entity_type": {"S": "votes"}, "post_id": {"N": str(post)},
-                summed: {"N": str(value)}}  # fmt: skip
-        records.append({"eventID": f"e{number}", "dynamodb": {"NewImage": item}})
-    first = records[0]["dynamodb"]["NewImage"]
-    moved = {**first, "post_id": {"N": "2"}}
-    records.append({"eventID": "e4", "dynamodb": {"OldImage": first, "NewImage": moved}})
-    records.append({"eventID": "e5", "dynamodb": {"OldImage": moved}})
-    other = {"entity_type": {"S": "badges"}, "post_id": {"N": "1"}, summed: {"N": "9"}}
-    records.append({"eventID": "e6", "dynamodb": {"NewImage": other}})
-    space["handler"]({"Records": records}, None)
-    space["handler"]({"Records": records[2:5]}, None)
+    (summed,) = re.findall(r"^SUMS = \['(\w+)'\]$", text, re.MULTILINE)
+    votes = [one for one in items_of(folder, design, tmp_path) if one[0] == "votes"]
+    with processes.starting() as start:
+        server = start("serve", "--port", "0", "--in-memory")
+        create(folder, server.url, name=WIDE)
+        dynamodb = server.client()
+        dynamodb.create_table(
+            TableName="votes_aggregates",
+            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        arn = dynamodb.describe_table(TableName="votes")["Table"]["LatestStreamArn"]
+        functions = server.client("lambda")
+        packages.create(functions, "score", text)
+        functions.create_event_source_mapping(
+            EventSourceArn=arn, FunctionName="score", StartingPosition="TRIM_HORIZON"
+        )
+        for name, item in votes:
+            dynamodb.put_item(TableName=name, Item=item)
+        gone, changed, *_ = (item for _, item in votes)
+        table = design.table("votes")
+        assert table is not None
+        key = {one.name: gone[one.name] for one in table.keys}
+        dynamodb.delete_item(TableName="votes", Key=key)
+        dynamodb.put_item(TableName="votes", Item={**changed, summed: {"N": "7"}})
+        database = sqlite3.connect(tmp_path / "changed.db")
+        sqlite3.connect(folder.source.url.removeprefix("sqlite:///")).backup(database)
+        database.execute("DELETE FROM votes WHERE id = ?", (gone["id"]["N"],))
+        database.execute("UPDATE votes SET value = 7 WHERE id = ?", (changed["id"]["N"],))
+        counted = "SELECT post_id, COUNT(*), SUM(value) FROM votes GROUP BY post_id"
+        wanted = {(f"votes#{post}", rows, total) for post, rows, total in database.execute(counted)}
 
-    def kept(post: int) -> tuple[str, str]:
-        key = {"key": {"S": f"votes#{post}"}}
-        item = space["dynamodb"].get_item(TableName=space["TABLE"], Key=key)["Item"]
-        return item["rows"]["N"], item[f"sum_{summed}"]["N"]
+        def kept() -> set[tuple[str, int, int]]:
+            items = dynamodb.scan(TableName="votes_aggregates", ConsistentRead=True)["Items"]
+            return {
+                (one["key"]["S"], int(one["rows"]["N"]), int(one[f"sum_{summed}"]["N"]))
+                for one in items
+                if one["key"]["S"].startswith("votes#") and one["rows"]["N"] != "0"
+            }
 
-    assert (kept(1), kept(2)) == (("2", "0"), ("1", "1"))
+        assert packages.wait_for(kept, lambda found: found == wanted) == wanted
+        assert len(wanted) > 3
 
 
 def test_what_is_written_together_is_one_transaction_at_double_the_price(
@@ -313,3 +351,43 @@ def test_an_order_that_only_a_language_has_is_not_called_served(
         assert set(unserved) == {"of a town", "from a name on"}
         assert all("sorted by the collation en-x-icu" in why for why in unserved.values())
         assert run.is_passed
+
+
+# Keys.
+
+PEOPLE = """
+CREATE TABLE person (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT NOT NULL, country TEXT NOT NULL,
+    active BOOLEAN NOT NULL, shouted TEXT GENERATED ALWAYS AS (upper(name)) STORED
+);
+WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200)
+INSERT INTO person (id, name, city, country, active)
+SELECT n, 'name ' || n, 'c' || (n % 7), 'C' || (n % 5), n % 2 FROM n;
+"""
+PEOPLE_PATTERNS = {
+    "by place": "SELECT id, name FROM person WHERE country = ? AND city = ?",
+    "of a country": "SELECT id, city FROM person WHERE country = ? ORDER BY city",
+    "active": "SELECT id, name FROM person WHERE active = ? ORDER BY name LIMIT 10",
+    "one": "SELECT * FROM person WHERE id = ?",
+}
+
+
+def test_one_key_serves_a_place_and_its_country_and_two_values_are_a_risk(
+    tmp_path: Path, endpoint: str
+) -> None:
+    url = sqlite_database(tmp_path / "people.db", PEOPLE)
+    folder = designed(tmp_path / "folder", url, PEOPLE_PATTERNS)
+    for name in (WIDE, SINGLE):
+        design = read_design(folder, name)
+        homes = {
+            (one.table, one.index)
+            for one in design.access
+            if one.pattern in ("by place", "of a country")
+        }
+        assert len(homes) == 1
+        assert any(risk.startswith("active has 2 values") for risk in design.risks)
+        assert not any(risk.startswith("country") for risk in design.risks)
+        columns = {one.column for _, entity in design.entities() for one in entity.attributes}
+        assert "person.shouted" not in columns
+        run = prove(folder, name=name, endpoint=endpoint)
+        assert set(verdicts(run).values()) == {"proven"}

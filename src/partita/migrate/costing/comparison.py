@@ -1,4 +1,4 @@
-"""Designs side by side: cost, requests, writes and size."""
+"""Designs side by side: cost, requests, writes and size; proof is what tests say later."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class Compared(Struct, frozen=True, kw_only=True):
     stored_gb: float
     requests: dict[str, float]
     """By pattern."""
+    requests_per_second: float = 0.0
+    """Of all patterns at their rates."""
     not_served: list[str]
 
 
@@ -72,6 +74,9 @@ def _compared(
         write_amplification=written / rows if rows else 1.0,
         stored_gb=needed.stored_bytes / GB,
         requests=_requests(design),
+        requests_per_second=sum(
+            one.calls_per_second * _requests(design).get(one.name, 0.0) for one in patterns
+        ),
         not_served=[pattern.name for pattern in patterns if pattern.name not in served],
     )
 

@@ -49,6 +49,9 @@ IDLE_SECONDS = 300
 """Before a peak: as much as a table saves for one."""
 TARGET = 0.7
 """Of provisioned units that auto scaling aims to use."""
+SCAN_UNITS = 1.5
+"""A table that is made on demand has four partitions, and a Scan is rounded up in each of them: so
+much more than in the one that its size takes."""
 ROWS_DRAWN = 100
 THROTTLED = ("ProvisionedThroughputExceededException", "ThrottlingException")
 HOT = "KeyRange"
@@ -160,10 +163,20 @@ class Rehearsal:
             for one in units(self.design, self.patterns, self.volumes).resources
         }
 
+        rates = {one.name: one.calls_per_second for one in self.patterns}
+        scanned: dict[str, float] = {}
+        for access in self.design.access:
+            if access.request == "Scan":
+                more = rates.get(access.pattern, 0.0) * SCAN_UNITS
+                scanned[access.table] = scanned.get(access.table, 0.0) + more
+
         def throughput(*names: str) -> dict[str, int]:
             used = [needed[name] for name in names]
+            read = sum(one.read_units for one in used) + sum(
+                scanned.get(name, 0.0) for name in names
+            )
             return {
-                "ReadCapacityUnits": _whole(sum(one.read_units for one in used) * share),
+                "ReadCapacityUnits": _whole(read * share),
                 "WriteCapacityUnits": _whole(sum(one.write_units for one in used) * share),
             }
 

@@ -11,11 +11,11 @@ from sqlalchemy import text
 from sqlglot import exp
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.proving.column_values import driver_value
+from partita.migrate.proving.column_values import column_value, driver_value
 from partita.migrate.statements.question import Question
 from partita.migrate.understanding.patterns.mining.lookup import SQLGLOT_DIALECTS
 from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory, Table, is_derived
+from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
 from partita.migrate.understanding.sources import Source
 from partita.migrate.understanding.sources.reading import Reading, readings
 
@@ -94,14 +94,24 @@ class Snapshot:
             ]
 
     def bound(
-        self, tree: exp.Expression, values: Mapping[str, AttributeValue | None]
+        self,
+        tree: exp.Expression,
+        values: Mapping[str, AttributeValue | None],
+        columns: Mapping[str, Column] | None = None,
     ) -> tuple[str, dict[str, Any]]:
-        """A statement with its parameters by number, and what they are."""
+        """A statement with its parameters by number, and what they are.
+
+        `columns`: those that parameters are written to, which may take documents and lists.
+        """
         bound: dict[str, Any] = {}
         for node in list(tree.find_all(exp.Placeholder)):
             name = f"b{len(bound)}"
             value = values.get(str(node.this))
-            bound[name] = None if value is None else driver_value(value, self.family)
+            column = (columns or {}).get(str(node.this))
+            if value is None or column is None:
+                bound[name] = None if value is None else driver_value(value, self.family)
+            else:
+                bound[name] = column_value(column, value, self.family)
             node.replace(exp.Var(this=_BIND.format(name)))
         statement = tree.sql(dialect=self._dialect).replace(":", "\\:")
         for name in bound:

@@ -239,7 +239,12 @@ class WriteProof:
         is_replace = isinstance(statement, Insertion) and statement.on_conflict == "replace"
         if is_replace:
             tree.set("alternative", None)
-        sql, bound = self.snapshot.bound(tree, one.values)
+        columns = {
+            parameter.name: column
+            for parameter in statement.parameters()
+            if parameter.ref and (column := self.reads.column(parameter.ref)) is not None
+        }
+        sql, bound = self.snapshot.bound(tree, one.values, columns)
         return (f"REPLACE{sql.removeprefix('INSERT')}" if is_replace else sql), bound
 
     def _change(self, statement: Insertion | Modification) -> Modification | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
 from partita.migrate.model.design import DESIGN_KINDS, Design
 from partita.migrate.model.files import CHOSEN, file_name, read_design
 from partita.migrate.model.findings import Finding
-from partita.migrate.model.proofs import Verdict, proofs
+from partita.migrate.model.proofs import Proof, Verdict, proofs
 from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import Patterns
@@ -68,6 +69,8 @@ class Contents:
     estimates: Estimates | None = None
     proofs: dict[str, Verdict] = field(default_factory=dict)
     """Of the patterns, by the last test of the chosen design as it is now."""
+    tested: dict[str, list[Proof]] = field(default_factory=dict)
+    """Of each proposal, by its kind."""
     goals: Goals = field(default_factory=Goals)
     """As migration.toml has them now."""
     missing: list[Missing] = field(default_factory=list)
@@ -100,8 +103,11 @@ def read_contents(folder: Folder) -> Contents:
         contents.patterns = found or Patterns()
         contents.name = contents.inventory.database
     contents.models = list(reader.models())
+    names = [one.name for one in contents.patterns.patterns]
+    contents.tested = {
+        kind: proofs(folder, design, names) for kind, design in reader.proposals().items()
+    }
     if contents.chosen is not None:
-        names = [one.name for one in contents.patterns.patterns]
         found_proofs = proofs(folder, contents.chosen.design, names)
         contents.proofs = {one.pattern: one.verdict for one in found_proofs}
     contents.missing = list(_missing(contents))
@@ -127,6 +133,16 @@ class _Reader:
         if not self.folder.has(name):
             return None
         return self.attempt(lambda: self.folder.read_json(name, kind))
+
+    def proposals(self) -> dict[str, Design]:
+        """By kind."""
+        found: dict[str, Design] = {}
+        for kind in DESIGN_KINDS:
+            read = partial(read_design, self.folder, file_name(kind))
+            design = self.attempt(read) if self.folder.has(file_name(kind)) else None
+            if design is not None:
+                found[kind] = design
+        return found
 
     def models(self) -> Iterator[Model]:
         """The chosen one, and the proposals that are not the same."""

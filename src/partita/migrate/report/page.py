@@ -27,7 +27,7 @@ from partita.migrate.report.drawings.diagram import draw_figures
 from partita.migrate.report.drawings.views import draw_tables
 from partita.migrate.report.risks import Risk, find_risks
 from partita.migrate.report.summary import Summary, summarize
-from partita.migrate.report.terminal.model import COMPARED
+from partita.migrate.report.terminal.model import COMPARED, proven_of
 from partita.migrate.report.unknowns import find_unknowns
 from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
 from partita.migrate.understanding.planning.goals import AIMS
@@ -152,6 +152,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "AIMS": AIMS,
         "COMPARED": COMPARED,
+        "proven_of": proven_of,
         "DIALECTS": DIALECTS,
         "PHASES": PHASE_TITLES,
         "SEVERITIES": SEVERITIES,

@@ -47,6 +47,9 @@ _COMPARED: dict[type[exp.Expression], tuple[Operator, Operator]] = {
     exp.GTE: (">=", "<="),
 }
 """Each with the operator that says the same with its sides exchanged."""
+_OPPOSITES: dict[Operator, Operator] = {
+    "=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<",
+}  # fmt: skip
 _SUFFIXES: dict[Operator, str] = {">": ".from", ">=": ".from", "<": ".to", "<=": ".to"}
 _JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
 _REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
@@ -207,7 +210,7 @@ class _Reader:
             pair = self._pair(one)
             if pair is not None:
                 pairs.append(pair)
-            elif isinstance(one, exp.Or):
+            elif _is_compound(one):
                 tests += self._either(one)
             else:
                 tests.append(self._test(one))
@@ -287,6 +290,12 @@ class _Reader:
             return self._among(node, "not in")
         if isinstance(node, exp.Column):
             return Test(self._column(node), "=", (Constant(False),))
+        if type(node) in _COMPARED and not _is_of_rows(node):
+            test = self._comparison(node)
+            # Of NULL, neither a comparison nor its opposite is true.
+            opposite = _OPPOSITES.get(test.operator)
+            if opposite is not None and not test.form:
+                return replace(test, operator=opposite)
         raise NotExact(f"no key and no filter tests NOT {_shown(node)}")
 
     def _among(self, node: exp.In, operator: Operator) -> Test:
@@ -336,9 +345,11 @@ class _Reader:
         table = next(one for one in self.scope.values() if one.name == ref.table)
         return self.schema.column(table, ref.column)
 
-    def _either(self, node: exp.Or) -> list[Test]:
+    def _either(self, node: exp.Expression) -> list[Test]:
         """One of several values of one column; other alternatives are kept apart."""
         groups = self._groups(node)
+        if len(groups) == 1:
+            return list(groups[0])
         tests = [test for group in groups for test in group]
         is_single = all(len(group) == 1 for group in groups)
         kinds = {(test.ref, test.operator, test.form) for test in tests}
@@ -348,15 +359,43 @@ class _Reader:
         self.alternatives.append(groups)
         return []
 
-    def _groups(self, node: exp.Expression) -> list[tuple[Test, ...]]:
+    def _groups(self, node: exp.Expression, *, is_negated: bool = False) -> list[tuple[Test, ...]]:
         """The alternatives of a condition, each as tests that must all hold."""
         node = _inside(node)
-        if isinstance(node, exp.Or):
-            return [*self._groups(node.this), *self._groups(node.expression)]
-        if isinstance(node, exp.And):
-            sides = [self._groups(node.this), self._groups(node.expression)]
+        if isinstance(node, exp.Not):
+            return self._groups(node.this, is_negated=not is_negated)
+        if isinstance(node, exp.Or | exp.And):
+            sides = [
+                self._groups(one, is_negated=is_negated) for one in (node.this, node.expression)
+            ]
+            if isinstance(node, exp.Or) != is_negated:
+                return [group for side in sides for group in side]
             return [(*left, *right) for left, right in product(*sides)]
-        return [(self._test(node),)]
+        if _is_of_rows(node) and not is_negated:
+            return self._row_groups(node)
+        return [(self._negated(node) if is_negated else self._test(node),)]
+
+    def _row_groups(self, node: exp.Expression) -> list[tuple[Test, ...]]:
+        """(a, b) > (x, y): a is greater, or it is equal and b is greater."""
+        operator, _ = _COMPARED[type(node)]
+        lefts, rights = node.this.expressions, node.expression.expressions
+        if operator == "<>" or len(lefts) != len(rights):
+            raise NotExact(f"no key and no filter tests {_shown(node)}")
+        suffix = _SUFFIXES.get(operator, "")
+        values = []
+        for left, right in zip(lefts, rights, strict=True):
+            ref = self._tested(left)
+            values.append((ref, self._value(right, ref, self._name(ref, suffix))))
+        equal = [Test(ref, "=", (value,)) for ref, value in values]
+        if operator == "=":
+            return [tuple(equal)]
+        beyond: Operator = ">" if operator in (">", ">=") else "<"
+        groups = [
+            (*equal[:place], Test(ref, beyond, (value,)))
+            for place, (ref, value) in enumerate(values[:-1])
+        ]
+        ref, value = values[-1]
+        return [*groups, (*equal[:-1], Test(ref, operator, (value,)))]
 
     def _chosen(self) -> tuple[tuple[Test, ...], ...]:
         """With several ORs, one group of each."""
@@ -505,9 +544,13 @@ class _Reader:
         clause = tree.args.get(part)
         if clause is None:
             return None
+        counted = clause.expression
         if isinstance(clause, exp.Fetch):
-            raise NotExact("it takes rows by FETCH")
-        value = self._value(clause.expression, None, name)
+            counted = clause.args.get("count") or exp.Literal.number(1)
+            options = clause.args.get("limit_options")
+            if options is not None and (options.args["percent"] or options.args["with_ties"]):
+                raise NotExact(f"it takes rows by {_shown(clause)}")
+        value = self._value(counted, None, name)
         return int(value.value) if isinstance(value, Constant) else value
 
     # Writes.
@@ -701,6 +744,20 @@ def _literal(node: exp.Expression) -> Constant | None:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) or value is None
+
+
+def _is_compound(node: exp.Expression) -> bool:
+    """Whether several tests are in it, or one that compares several columns."""
+    node = _inside(node)
+    if isinstance(node, exp.Not):
+        return _is_compound(node.this)
+    return isinstance(node, exp.Or | exp.And) or _is_of_rows(node)
+
+
+def _is_of_rows(node: exp.Expression) -> bool:
+    if type(node) not in _COMPARED:
+        return False
+    return isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Tuple)
 
 
 def _inside(node: exp.Expression) -> exp.Expression:

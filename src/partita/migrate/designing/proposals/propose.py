@@ -12,7 +12,7 @@ from partita.migrate.designing.proposals.design_inputs import DesignInputs, desi
 from partita.migrate.designing.proposals.explanations.choices import choices
 from partita.migrate.designing.proposals.explanations.left_out import left_out
 from partita.migrate.designing.proposals.explanations.references import references
-from partita.migrate.designing.proposals.explanations.risks import risks
+from partita.migrate.designing.proposals.explanations.risks import few_values, risks
 from partita.migrate.designing.proposals.item_plan import ItemPlan
 from partita.migrate.designing.proposals.items.drafted import DraftedItems
 from partita.migrate.designing.proposals.items.drafts import draft_items
@@ -115,6 +115,7 @@ def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Acc
     )
     return replace(
         planned,
+        risks=[*planned.risks, *few_values(planned, plan.inputs)],
         references=references(planned, plan.inputs),
         techniques=[
             *planned.techniques,

@@ -12,6 +12,7 @@ from partita.migrate.costing.comparison import Compared
 from partita.migrate.designing.model import COMPARISON, Models
 from partita.migrate.model.design import Access, Design, Technique
 from partita.migrate.model.findings import Finding
+from partita.migrate.model.proofs import Proof
 from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, gigabytes, grid, more
 
 COMPARED: dict[str, Callable[[Compared], str]] = {
@@ -23,6 +24,7 @@ COMPARED: dict[str, Callable[[Compared], str]] = {
     "writes for a row": lambda one: f"{one.write_amplification:.2f}",
     "stored GB": lambda one: gigabytes(one.stored_gb),
     "requests, most for a pattern": lambda one: f"{max(one.requests.values(), default=0):g}",
+    "requests a second": lambda one: f"{one.requests_per_second:,.1f}",
     "patterns not served": lambda one: str(len(one.not_served)),
 }
 STYLES = {"error": "red", "warning": "yellow"}
@@ -40,18 +42,22 @@ def summarize(models: Models) -> Iterator[RenderableType]:
         yield from bullets("Risks", one.design.risks)
         yield from _findings(one.findings)
     kinds = [one.kind for one in models.comparison.designs]
-    yield grid(
-        "Compared",
-        ["", *kinds],
-        (
-            (name, *(value(one) for one in models.comparison.designs))
-            for name, value in COMPARED.items()
-        ),
-        numbers=kinds,
-    )
+    rows = [
+        (name, *(value(one) for one in models.comparison.designs))
+        for name, value in COMPARED.items()
+    ]
+    proven: dict[str, str] = {one.kind: proven_of(one.proof) for one in models.proposals}
+    rows.append(("patterns proven", *(proven.get(kind, "") for kind in kinds)))
+    yield grid("Compared", ["", *kinds], rows, numbers=kinds)
     yield Text(models.chosen)
     files = [proposed.file for proposed in models.proposals]
     yield Text(f"Written: {', '.join([*files, COMPARISON])}")
+
+
+def proven_of(found: list[Proof]) -> str:
+    """How many patterns a test of this very design has proven."""
+    count = sum(one.verdict == "proven" for one in found)
+    return f"{count} of {len(found)}" if any(one.at for one in found) else "not tested"
 
 
 def summarize_check(name: str, findings: list[Finding]) -> Iterator[RenderableType]:

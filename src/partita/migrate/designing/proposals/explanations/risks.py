@@ -4,16 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.item_plan import ItemPlan
 from partita.migrate.designing.proposals.items.column_sources import column_source
 from partita.migrate.designing.proposals.keys.identities import is_identified
+from partita.migrate.model.design import Design, SecondaryIndex, TableDesign, columns_of
 from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD
 from partita.migrate.understanding.schema.column_refs import Ref
+
+FEW_VALUES = 3
 
 
 def risks(plan: ItemPlan) -> list[str]:
     looks = (_rows_without_items, _identities, _null_keys, _reads)
     return [sentence for look in looks for sentence in look(plan)]
+
+
+def few_values(design: Design, inputs: DesignInputs) -> Iterator[str]:
+    """Partition keys that gather a table in a few partitions, whatever its size."""
+    for table, entity in design.entities():
+        homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+        for home in homes:
+            attribute = entity.attribute(home.partition_key.name)
+            refs = columns_of(entity, attribute) if attribute is not None else []
+            if attribute is None or not refs or attribute.when or attribute.shards > 1:
+                continue
+            if any(ref.table != entity.source for ref in refs):
+                continue
+            names = [ref.column for ref in refs]
+            skew = inputs.volumes.skew(entity.source, names)
+            if skew is None or skew.distinct > FEW_VALUES or skew.is_unique:
+                continue
+            yield (
+                f"{' and '.join(names)} has {skew.distinct} values: {home.name} holds all of"
+                f" {entity.name} under as many keys, each with {PARTITION_WRITE_UNITS:,} write and"
+                f" {PARTITION_READ_UNITS:,} read units a second; a column with more values in"
+                " front of it spreads them."
+            )
 
 
 def _rows_without_items(plan: ItemPlan) -> Iterator[str]:

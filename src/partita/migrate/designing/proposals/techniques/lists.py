@@ -27,7 +27,15 @@ from partita.migrate.model.design import Access, Design, Entity, TableDesign, Te
 from partita.migrate.model.key_texts import plain_text
 from partita.migrate.model.row_conditions import RowCondition
 from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import Constant, Modification, NotExact, Question, Test
+from partita.migrate.statements.question import (
+    Constant,
+    Insertion,
+    Modification,
+    NotExact,
+    Question,
+    Statement,
+    Test,
+)
 from partita.migrate.statements.values import literal_value
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
@@ -80,15 +88,25 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
             statement = statements.of(pattern)
         except NotExact:
             continue
-        if isinstance(statement, Question) and not pattern.is_consistent:
-            for branch in branches(statement):
+        if isinstance(statement, Question):
+            for branch in branches(statement) if not pattern.is_consistent else ():
                 design = _served(design, inputs, pattern, branch)
-        elif isinstance(statement, Modification) and any(t.is_equality for t in statement.tests):
-            # What it changes has to be found first.
-            planner = ReadPlanner(design, inputs.volumes.inventory)
-            found = WritePlanner(design, planner).rows_question(statement)
+            continue
+        found = _changed(design, inputs, statement)
+        if found is not None and any(test.is_equality for test in found.tests):
             design = _served(design, inputs, pattern, found, is_written=True)
     return design
+
+
+def _changed(design: Design, inputs: DesignInputs, statement: Statement) -> Question | None:
+    """What finds the rows that a write changes."""
+    planner = WritePlanner(design, ReadPlanner(design, inputs.volumes.inventory))
+    if isinstance(statement, Insertion) and statement.on_conflict in ("update", "replace"):
+        try:
+            statement = planner.existing(statement)
+        except NotServed:
+            return None
+    return planner.rows_question(statement) if isinstance(statement, Modification) else None
 
 
 def _served(
