@@ -169,7 +169,7 @@ def test_a_backup_that_is_killed_is_absent_and_the_next_one_is_whole(tmp_path: P
             process.wait()
             if (tmp_path / "place" / "backups").is_dir():
                 assert processes.run("check", tmp_path / "place").returncode == 0
-        done = subprocess.run(command, env=processes.ENVIRONMENT, check=False, capture_output=True)
+        done = processes.run(*command[len(processes.COMMAND) :])
         assert done.returncode == 0, done.stderr
         server.terminate()
         done = processes.run("restore", tmp_path / "place", "--data", tmp_path / "new")

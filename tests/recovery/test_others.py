@@ -39,7 +39,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(given) / "bin"
     folder = tmp_path_factory.mktemp("tools")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "pip", "install", "-q", *PACKAGES]
+    pip = [str(folder / "bin" / "pip"), "install", "-q", *PACKAGES]
     if subprocess.run(pip, check=False).returncode:
         pytest.skip("DuckDB and moto cannot be installed here")
     return folder / "bin"
@@ -56,7 +56,7 @@ def duckdb(tools: Path, query: str) -> Any:
 
 @pytest.fixture(scope="module")
 def s3(tools: Path) -> Iterator[str]:
-    command = [tools / "moto_server", "-p", "0", "-H", "127.0.0.1"]
+    command = [str(tools / "moto_server"), "-p", "0", "-H", "127.0.0.1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
