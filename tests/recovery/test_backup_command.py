@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from .. import processes
+from ..security.people import People, statement
 from .test_kill import ON, create, is_active, items_of, put_many, restorable, until
 
 KEY = {"PARTITA_TEST_KEY": "ab" * 32}
@@ -164,3 +165,22 @@ def test_what_cannot_be_backed_up_or_restored_is_said_in_a_sentence(tmp_path: Pa
         assert done.returncode != 0
         assert said in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_only_those_who_have_the_right_back_up_a_server_with_users(
+    start: Any, tmp_path: Path
+) -> None:
+    people = People(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    reader = people.add(statement("dynamodb:*"))
+    keeper = people.add(statement("partita:BackUpDatabase"))
+    server = start("serve", "--port", "0", "--data", str(tmp_path / "data"), "--auth")
+    command = ("backup", tmp_path / "place", "--endpoint", server.url)
+    for key, code in ((reader, 1), (keeper, 0)):
+        signed = {
+            "AWS_ACCESS_KEY_ID": key.id,
+            "AWS_SECRET_ACCESS_KEY": key.secret,
+        }
+        done = processes.run(*command, env={**processes.ENVIRONMENT, **signed})
+        assert done.returncode == code, done.stderr
+        assert ("partita:BackUpDatabase" in done.stderr) == bool(code)
