@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,17 @@ import pytest
 
 from .. import processes
 from ..security.people import People, statement
-from .test_kill import ON, create, is_active, items_of, put_many, restorable, until
+from .test_faults import import_of, settings, start_import
+from .test_kill import (
+    ON,
+    create,
+    is_active,
+    is_available,
+    items_of,
+    put_many,
+    restorable,
+    until,
+)
 
 KEY = {"PARTITA_TEST_KEY": "ab" * 32}
 SECRET = b"never in the clear"
@@ -23,8 +34,8 @@ def start() -> Iterator[Any]:
         yield starting
 
 
-def serve(start: Any, folder: Path, **more: Any) -> Any:
-    return start("serve", "--port", "0", "--data", str(folder), **more)
+def serve(start: Any, folder: Path, *options: str) -> Any:
+    return start("serve", "--port", "0", "--data", str(folder), *options)
 
 
 def back_up(server: Any, place: object, *options: str, **more: Any) -> str:
@@ -184,3 +195,36 @@ def test_only_those_who_have_the_right_back_up_a_server_with_users(
         done = processes.run(*command, env={**processes.ENVIRONMENT, **signed})
         assert done.returncode == code, done.stderr
         assert ("partita:BackUpDatabase" in done.stderr) == bool(code)
+
+
+def test_a_database_is_copied_while_tables_are_restored_and_imported(
+    start: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "bucket").mkdir()
+    lines = [
+        json.dumps({"Item": {"pk": {"S": f"k{n}"}, "g": {"S": f"g{n % 9}"}}}) for n in range(30_000)
+    ]
+    (tmp_path / "bucket" / "many.json").write_text("\n".join(lines))
+    config = settings(tmp_path, files=tmp_path / "bucket")
+    server = serve(start, tmp_path / "data", "--config", str(config))
+    client = server.client()
+    import_of(client, start_import(client, "source", "files", "many"))
+    until(lambda: is_active(client, "source"))
+    arn = client.create_backup(TableName="source", BackupName="all")["BackupDetails"]["BackupArn"]
+    until(lambda: is_available(client, arn))
+    client.restore_table_from_backup(TargetTableName="restored", BackupArn=arn)
+    start_import(client, "imported", "files", "many")
+    assert "no findings" in back_up(server, tmp_path / "place")
+    server.terminate()
+    done = processes.run("restore", tmp_path / "place", "--data", tmp_path / "new")
+    assert done.returncode == 0, done.stderr
+    again = serve(start, tmp_path / "new", "--config", str(config))
+    client = again.client()
+    before = items_of(client, "source")
+    assert len(before) == 30_000
+    for name in ("restored", "imported"):
+        until(lambda name=name: is_active(client, name))
+        assert items_of(client, name) == before
+        assert client.describe_table(TableName=name)["Table"]["ItemCount"] == 30_000
+    again.terminate()
+    assert processes.run("check", tmp_path / "new").returncode == 0
