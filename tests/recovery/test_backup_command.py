@@ -58,27 +58,27 @@ def test_a_busy_database_is_restored_as_of_one_commit(start: Any, tmp_path: Path
     writing = threading.Thread(target=transact, args=(server.client(), is_done))
     writing.start()
     try:
-        for _ in range(3):
+        for _ in range(2):
             assert "no findings" in back_up(server, tmp_path / "place")
     finally:
         is_done.set()
         writing.join()
     server.terminate()
     listed = processes.run("restore", tmp_path / "place", "--list").stdout.split()
-    assert len(listed) == 3
+    assert len(listed) == 2
     counters = []
     for number, name in enumerate(listed):
         folder = tmp_path / f"restored{number}"
         done = processes.run("restore", tmp_path / "place", "--backup", name, "--data", folder)
         assert done.returncode == 0, done.stderr
-        assert processes.run("check", folder).returncode == 0
+        assert "no findings" in done.stdout
         restored = serve(start, folder)
         client = restored.client()
         left, right = items_of(client, "left"), items_of(client, "right")
         assert left["k0"]["v"] == right["k0"]["v"]
         counters.append(int(left["k0"]["v"]["S"]))
         assert items_of(client, "left", IndexName="by_g").keys() == left.keys()
-        if number == 2:
+        if number == 1:
             client.restore_table_from_backup(TargetTableName="again", BackupArn=arn)
             client.restore_table_to_point_in_time(
                 SourceTableName="left", TargetTableName="was", UseLatestRestorableTime=True
@@ -113,14 +113,14 @@ def test_a_second_backup_writes_what_changed_and_old_ones_are_removed(
     server = serve(start, tmp_path / "data")
     client = server.client()
     create(client, "large")
-    put_many(client, "large", range(4000))
+    put_many(client, "large", range(2500))
     place = tmp_path / "place"
     back_up(server, place)
     first = size_of(place)
     client.delete_item(TableName="large", Key={"pk": {"S": "k7"}})
     back_up(server, place)
     assert size_of(place) - first < first / 2
-    put_many(client, "large", range(4000, 4100))
+    put_many(client, "large", range(4000, 4050))
     kept = back_up(server, place, "--keep", "1")
     assert kept.count("is removed") == 2
     assert len(list((place / "backups").iterdir())) == 1
@@ -197,6 +197,7 @@ def test_only_those_who_have_the_right_back_up_a_server_with_users(
         assert ("partita:BackUpDatabase" in done.stderr) == bool(code)
 
 
+@pytest.mark.soak
 def test_a_database_is_copied_while_tables_are_restored_and_imported(
     start: Any, tmp_path: Path
 ) -> None:

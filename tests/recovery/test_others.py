@@ -148,6 +148,7 @@ def aws(url: str, *arguments: str) -> Any:
     return json.loads(done.stdout) if done.stdout.strip() else None
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(
     not Path(sys.executable).with_name("aws").exists(), reason="there is no AWS CLI here"
 )
