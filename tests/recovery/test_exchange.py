@@ -80,7 +80,7 @@ def run(server: Any, *arguments: object, code: int = 0, **more: Any) -> Any:
     return done
 
 
-@pytest.mark.parametrize("name", ["items.jsonl", "items.csv", "items.csv.gz", "items.parquet"])
+@pytest.mark.parametrize("name", ["items.jsonl", "items.csv.gz", "items.parquet"])
 def test_a_file_has_everything_and_gives_it_back(
     server: Any, client: Any, tmp_path: Path, name: str
 ) -> None:

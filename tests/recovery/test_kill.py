@@ -167,3 +167,47 @@ def test_a_second_backup_costs_what_has_changed(start: Any, tmp_path: Path) -> N
     checked = processes.run("check", str(tmp_path / "data"))
     assert checked.returncode != 0
     assert "it cannot be restored" in checked.stdout
+
+
+def test_item_collections_and_their_sizes_are_restored(start: Any, tmp_path: Path) -> None:
+    server = start()
+    client = server.client()
+    client.create_table(
+        TableName="local",
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": kind}
+            for name, kind in (("pk", "S"), ("sk", "N"), ("v", "S"))
+        ],
+        LocalSecondaryIndexes=[
+            {
+                "IndexName": "by_v",
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "v", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    for number in range(60):
+        more = {"v": {"S": f"v{number}"}} if number % 3 else {}
+        item = {"pk": {"S": f"p{number % 4}"}, "sk": {"N": str(number)}, **more}
+        client.put_item(TableName="local", Item=item)
+    arn = client.create_backup(TableName="local", BackupName="all")["BackupDetails"]["BackupArn"]
+    until(lambda: is_available(client, arn))
+    client.restore_table_from_backup(TargetTableName="again", BackupArn=arn)
+    until(lambda: is_active(client, "again"))
+    put = {"pk": {"S": "p1"}, "sk": {"N": "999"}}
+    sizes = [
+        client.put_item(TableName=name, Item=put, ReturnItemCollectionMetrics="SIZE")
+        for name in ("local", "again")
+    ]
+    assert sizes[0]["ItemCollectionMetrics"] == sizes[1]["ItemCollectionMetrics"]
+    server.terminate()
+    # Which adds all sizes up.
+    assert processes.run("check", str(tmp_path / "data")).returncode == 0

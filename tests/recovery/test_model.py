@@ -10,8 +10,6 @@ import pytest
 
 from partita import testing
 
-STEPS = 120
-RESTORES = 15
 KEYS = [f"k{number}" for number in range(12)]
 
 State = dict[str, dict[str, Any]]
@@ -61,6 +59,8 @@ class World:
     def step(self) -> None:
         kinds = [self.put, self.delete, self.update, self.batch, self.transact, self.partiql]
         self.random.choice([*kinds, self.expire, self.transact])()
+        if self.random.random() < 0.05:
+            self.change_indexes()
         if self.random.random() < 0.6:
             self.database.clock.advance(seconds=self.random.choice([0.2, 1.0, 3.7]))
             self.database.settle()
@@ -69,6 +69,27 @@ class World:
         self.database.settle()
         self.seconds[moment] = {name: self.read(name) for name in ("left", "right", "own")}
         self.database.clock.advance(seconds=0.5)
+
+    def change_indexes(self) -> None:
+        """An index of another name comes and goes."""
+        described = self.client.describe_table(TableName="own")["Table"]
+        names = [one["IndexName"] for one in described["GlobalSecondaryIndexes"]]
+        if "by_n" in names:
+            change: dict[str, Any] = {"Delete": {"IndexName": "by_n"}}
+        else:
+            key = [{"AttributeName": "n", "KeyType": "HASH"}]
+            change = {
+                "Create": {
+                    "IndexName": "by_n",
+                    "KeySchema": key,
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            }
+        self.client.update_table(
+            TableName="own",
+            AttributeDefinitions=[{"AttributeName": "n", "AttributeType": "N"}],
+            GlobalSecondaryIndexUpdates=[change],
+        )
 
     def put(self) -> None:
         self.client.put_item(TableName="own", Item=self.item())
@@ -124,13 +145,16 @@ class World:
         return target
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_what_is_restored_is_what_was(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "steps", "restores"),
+    [(0, 120, 15), (1, 120, 15), pytest.param(2, 600, 400, marks=pytest.mark.soak)],
+)
+def test_what_is_restored_is_what_was(seed: int, steps: int, restores: int) -> None:
     world = World(seed)
     with world.database:
-        for _ in range(STEPS):
+        for _ in range(steps):
             world.step()
-        for moment in world.random.sample(sorted(world.seconds), RESTORES):
+        for moment in world.random.sample(sorted(world.seconds), restores):
             expected = world.seconds[moment]
             halves = []
             for name in ("own", "left", "right"):

@@ -35,6 +35,7 @@ from partita.server.responses import JSON_1_0
 TARGET: Final = b"PartitaBackup"
 BYTES: Final = b"application/octet-stream"
 GIVEN_UP_SECONDS: Final = 300.0
+LOAD_SECONDS: Final = 0.005
 UNKNOWN: Final = "There is no such copy: the server was started anew, or waited for too long."
 
 _encode = msgspec.msgpack.encode
@@ -86,14 +87,17 @@ class Copies:
     async def begin(self, asked: Asked) -> HttpResponse:
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[Any] = loop.create_future()
+        recovery = self._database.service.recovery
+        assert recovery is not None
         self._database.follow_everything(True)
+        while recovery.loads is not None and recovery.loads.is_loading:
+            # What it loads is in no log: the next pairs will be.
+            await asyncio.sleep(LOAD_SECONDS)
         self._database.write(begin, {}, committed.set_result)
         result = await committed
         if isinstance(result, BaseException):
             self._follow_if_needed()
             raise result
-        recovery = self._database.service.recovery
-        assert recovery is not None
         copy_id = token_hex(16)
         self._sources[copy_id] = CopySource(recovery, self._files, self._seal)
         self._wait_for(copy_id, loop)

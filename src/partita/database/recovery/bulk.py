@@ -45,7 +45,7 @@ from partita.database.tables.stored import Stored
 from partita.database.tables.write_path import write_item
 from partita.errors import DynamoDBError, ValidationException
 
-PIECE_RECORDS: Final = 100
+PIECE_RECORDS: Final = 250
 REPORT_LINES_MAX: Final = 1000
 REPORT_BYTES_MAX: Final = 1 << 20
 ERROR, CONDITION_CHECK_FAILURE = "ERROR", "CONDITION_CHECK_FAILURE"

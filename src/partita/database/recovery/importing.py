@@ -84,7 +84,7 @@ def _imported(
     bucket = work.buckets.find(source["S3Bucket"])
     keys = yield from keys_of(work, bucket, source)
     record = replace(record, processed_items=0, processed_bytes=0, imported_items=0, errors=0)
-    loader = Loader(work)
+    loader = Loader(work, table)
     try:
         for key in keys:
             record = yield from _import_object(work, record, table, bucket, key, loader)

@@ -14,8 +14,10 @@ from time import sleep
 from typing import Any, Final
 
 from partita.database.recovery.tasks import Workplace
-from partita.database.storage.engine import Load
+from partita.database.storage.engine import Load, Loads, prefix_end
+from partita.database.tables import layout
 from partita.database.tables.bulk_load import Pair
+from partita.database.tables.schema import Table
 
 COMMIT_BYTES: Final = 8 << 20
 WAIT_SECONDS: Final = 0.002
@@ -26,50 +28,68 @@ Steps = Generator["Future[Any] | None", Any, None]
 class Loader:
     """Used in a `try`, with `stop` in its `finally`."""
 
-    def __init__(self, work: Workplace) -> None:
+    def __init__(self, work: Workplace, table: Table) -> None:
         self._work = work
+        prefix = layout.items_prefix(table.number)
+        is_new = next(work.snapshot.range(prefix, prefix_end(prefix)), None) is None
+        self._loads = work.loads if is_new else None
+        """None from the first pair on that goes through the log: what follows it there must not be
+        overtaken by what goes straight into the tree. After a restart there may be such pairs."""
         self._load: Load | None = None
         self._size = 0
 
     def put(self, pairs: Sequence[Pair], last: Sequence[Pair] = ()) -> Steps:
         """`last` are written with each commit in their newest form: figures."""
-        loads = self._work.loads
-        if loads is None:
-            write_batch = yield None
-            for key, value in (*pairs, *last):
-                write_batch.put(key, value)
+        load = yield from self._opened(last)
+        if load is None or self._loads is None:
+            yield from self._put_logged((*pairs, *last))
             return
-        while self._load is None:
-            self._load = loads.begin_load()
-            if self._load is None:
-                yield self._work.run(partial(sleep, WAIT_SECONDS))
-        self._load.put(pairs)
+        load.put(pairs)
         self._size += sum(len(key) + len(value) for key, value in pairs)
         if self._size > COMMIT_BYTES:
-            yield from self.finish(last)
+            yield from self._finish_load(self._loads, last)
         else:
             yield None
 
+    def _opened(self, last: Sequence[Pair]) -> Generator[Future[Any] | None, Any, Load | None]:
+        """Who takes the next pairs; None if they go through the log."""
+        while self._loads is not None:
+            if self._work.log.follows_everything:
+                # Whoever copies the database reads the log.
+                yield from self._finish_load(self._loads, last)
+                self._loads = None
+            elif self._load is not None:
+                return self._load
+            else:
+                self._load = self._loads.begin_load()
+                if self._load is None:
+                    yield self._work.run(partial(sleep, WAIT_SECONDS))
+        return None
+
     def finish(self, last: Sequence[Pair] = ()) -> Steps:
         """Until all that was put is safe, and seen."""
-        load, loads = self._load, self._work.loads
-        if load is None or loads is None:
-            if last:
-                yield from self._put_last(last)
+        if self._loads is not None:
+            yield from self._finish_load(self._loads, last)
+        if self._loads is None or last:
+            self._loads = None
+            yield from self._put_logged(last)
+
+    def _finish_load(self, loads: Loads, last: Sequence[Pair]) -> Steps:
+        if self._load is None:
             return
-        load.put(last)
-        yield self._work.run(load.finish)
-        self._load, self._size = None, 0
+        self._load.put(last)
+        yield self._work.run(self._load.finish)
+        load, self._load, self._size = self._load, None, 0
         loads.end_load(load)
 
-    def _put_last(self, last: Sequence[Pair]) -> Steps:
+    def _put_logged(self, pairs: Sequence[Pair]) -> Steps:
         write_batch = yield None
-        for key, value in last:
+        for key, value in pairs:
             write_batch.put(key, value)
 
     def stop(self) -> None:
         """Give up what is not finished."""
-        if self._load is not None and self._work.loads is not None:
+        if self._load is not None and self._loads is not None:
             self._load.stop()
-            self._work.loads.end_load(self._load)
+            self._loads.end_load(self._load)
             self._load = None

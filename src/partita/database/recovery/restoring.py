@@ -29,7 +29,7 @@ def restore(work: Workplace, table: Table, origin: Origin) -> Task:
     last = next(work.snapshot.range(prefix, prefix_end(prefix), reverse=True), None)
     after = None if last is None else last[0][len(prefix) :]
     loading = Loading(work.snapshot, table, is_resumed=True)
-    loader = Loader(work)
+    loader = Loader(work, table)
     try:
         for items in state(work.archive, manifest, origin.table_id, until, after=after):
             for at in range(0, len(items), LOAD_ITEMS):

@@ -253,6 +253,10 @@ class EmbeddedEngine:
         self._replayed = []
         self._archive = archive
 
+    @property
+    def is_loading(self) -> bool:
+        return self._load is not None
+
     def begin_load(self) -> TreeLoad | None:
         if self._load is not None:
             return None

@@ -63,6 +63,9 @@ class Load(Protocol):
 class Loads(Protocol):
     """An engine that takes loads, one at a time."""
 
+    @property
+    def is_loading(self) -> bool: ...
+
     def begin_load(self) -> Load | None:
         """None while the tree is busy: ask again a little later."""
         ...
