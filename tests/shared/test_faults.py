@@ -102,6 +102,7 @@ def test_a_killed_database_loses_nothing_acknowledged_and_is_used_again() -> Non
         assert processes.run("storage", "check", storage).returncode == 0
 
 
+@pytest.mark.soak
 def test_leadership_moves_when_the_leader_is_killed(postgresql: PostgreSQL) -> None:
     storage = storage_url(postgresql, "leaders")
     assert processes.run("storage", "init", storage).returncode == 0
