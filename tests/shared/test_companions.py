@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .. import processes
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url
@@ -70,6 +72,7 @@ def test_a_workflow_and_a_function_are_the_same_on_all_servers_and_outlive_the_l
         assert _invoked(functions[1], b"4") == 8
 
 
+@pytest.mark.soak
 def test_a_trigger_gets_what_all_servers_write_also_when_its_leader_is_killed(
     postgresql: PostgreSQL, tmp_path: Path
 ) -> None:

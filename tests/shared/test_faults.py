@@ -102,6 +102,7 @@ def test_a_killed_database_loses_nothing_acknowledged_and_is_used_again() -> Non
         assert processes.run("storage", "check", storage).returncode == 0
 
 
+@pytest.mark.soak
 def test_leadership_moves_when_the_leader_is_killed(postgresql: PostgreSQL) -> None:
     storage = storage_url(postgresql, "leaders")
     assert processes.run("storage", "init", storage).returncode == 0
@@ -171,7 +172,7 @@ def test_a_server_says_once_that_its_database_is_away_and_goes_on_or_stops_when_
         code, lines = server.terminate()
         assert code == 0
         assert time.monotonic() - started < 10
-        assert [line.partition("used")[0].split()[-2:] for line in lines.splitlines()] in (
+        assert [line.partition(" used")[0].split()[-2:] for line in lines.splitlines()] in (
             [["cannot", "be"], ["can", "be"]],
             [["cannot", "be"], ["can", "be"], ["cannot", "be"]],
             # It led, and could not say that it no longer does.

@@ -67,3 +67,23 @@ def test_a_check_finds_what_does_not_fit(postgresql: PostgreSQL) -> None:
     damaged = processes.run("storage", "check", url)
     assert damaged.returncode == 1
     assert f"table {table}" in damaged.stdout
+
+
+def test_a_role_that_owns_nothing_is_enough_for_a_server(postgresql: PostgreSQL) -> None:
+    url = storage_url(postgresql, "owned")
+    assert processes.run("storage", "init", url).returncode == 0
+    postgresql.execute(
+        """DROP ROLE IF EXISTS server; CREATE ROLE server LOGIN PASSWORD 'server';
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO server""",
+        "owned",
+    )
+    storage = f"postgresql://server:server@{url.rpartition('@')[2]}"
+    with processes.starting() as start:
+        server = start("serve", "--port", "0", "--storage", storage)
+        client = server.client()
+        spec = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+        table = create(client, StreamSpecification=spec)
+        client.put_item(TableName=table, Item=item("a", n=1))
+        assert client.scan(TableName=table)["Count"] == 1
+        client.delete_table(TableName=table)
+        assert server.terminate() == (0, "")

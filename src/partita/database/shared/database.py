@@ -74,7 +74,7 @@ class SharedDatabase:
         """What the request that is being taken only counts under."""
         self.own_host = ""
         """The address of this machine that the database sees."""
-        view = CurrentView()
+        view = self._view = CurrentView()
         catalog, event_streams = Catalog(view), EventStreams(view)
         ledger = RequestLedger(clock, capacity)
 
@@ -150,6 +150,7 @@ class SharedDatabase:
 
     def read(self, handler: ReadHandler, request: Request) -> bytes:
         """At once, from memory alone: for the pages about the server."""
+        self._view.known.begin_run()
         return handler(self.reads, request)
 
     def submit_read(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -21,6 +21,7 @@ from partita.database.events import layout as event_layout
 from partita.database.shared.drafts import Draft, RoundState, add_draft, overtaken
 from partita.database.shared.hot_keys import HotKeys
 from partita.database.shared.known import CurrentView, Known, bucket_of
+from partita.database.shared.lanes import Lane
 from partita.database.shared.replica import LAG_SECONDS_MAX, Replica
 from partita.database.shared.requests import RequestLedger, SharedRequest
 from partita.database.storage.engine import prefix_end
@@ -55,9 +56,6 @@ logger = logging.getLogger(__name__)
 
 READ_ROUNDS_MAX: Final = 3
 WRITE_ROUNDS_MAX: Final = 3
-REQUESTS_PER_ROUND_MAX: Final = 256
-GATHER_SECONDS: Final = 0.001
-"""How long a round waits for others to join it, while one is under way."""
 LOCKS_MAX: Final = 200
 """Rows that a round locks one by one."""
 WAITING_MAX: Final = 10_000
@@ -110,12 +108,12 @@ class Rounds:
         self._instance = instance
         self._replica = replica
         self._last_token = 0
-        self._reads = _Lane(READ_ROUNDS_MAX, self._read_round)
-        self._replica_reads = _Lane(READ_ROUNDS_MAX, self._replica_read_round)
-        self._transaction_reads = _Lane(1, self._transaction_read_round)
-        self._writes = _Lane(WRITE_ROUNDS_MAX, self._write_round)
-        self._hot_writes = _Lane(1, self._hot_round)
-        self._exclusive = _Lane(1, self._exclusive_round, requests_max=1)
+        self._reads = Lane(READ_ROUNDS_MAX, self._read_round)
+        self._replica_reads = Lane(READ_ROUNDS_MAX, self._replica_read_round)
+        self._transaction_reads = Lane(1, self._transaction_read_round)
+        self._writes = Lane(WRITE_ROUNDS_MAX, self._write_round)
+        self._hot_writes = Lane(1, self._hot_round)
+        self._exclusive = Lane(1, self._exclusive_round, requests_max=1)
         self._lanes = (
             *(self._replica_reads, self._reads, self._transaction_reads),
             *(self._writes, self._hot_writes, self._exclusive),
@@ -148,7 +146,7 @@ class Rounds:
         else:
             lane.add([request])
 
-    def _lane(self, request: SharedRequest) -> _Lane:
+    def _lane(self, request: SharedRequest) -> Lane:
         if request.write is not None:
             return self._writes
         if request.is_transaction:
@@ -641,87 +639,3 @@ def _refusal(request: SharedRequest) -> InternalServerError | bool:
 def _is_idle(connection: AsyncConnection[Any]) -> bool:
     """Outside of a transaction, whose commit shows by itself that the primary is one."""
     return connection.info.transaction_status == TransactionStatus.IDLE
-
-
-class _Lane:
-    """Requests that wait, and the rounds that take them."""
-
-    def __init__(
-        self,
-        rounds_max: int,
-        run: Callable[[list[SharedRequest]], Awaitable[None]],
-        requests_max: int = REQUESTS_PER_ROUND_MAX,
-    ) -> None:
-        self.waiting: list[SharedRequest] = []
-        self._rounds_max = rounds_max
-        self._requests_max = requests_max
-        self._run = run
-        self._rounds: set[asyncio.Task[None]] = set()
-        self._is_scheduled = False
-        self._is_stopped = False
-
-    def add(self, requests: list[SharedRequest]) -> None:
-        self.waiting += requests
-        self._schedule()
-
-    def take(self, fits: Callable[[SharedRequest], bool]) -> list[SharedRequest]:
-        """Those of the first that wait which fit into a round that is under way."""
-        first = self.waiting[: self._requests_max]
-        taken = [request for request in first if fits(request)]
-        self.waiting = [
-            *(request for request in first if not fits(request)),
-            *self.waiting[self._requests_max :],
-        ]
-        return taken
-
-    async def stop(self) -> None:
-        while self._rounds or self.waiting:
-            await asyncio.wait(self._rounds) if self._rounds else await asyncio.sleep(
-                GATHER_SECONDS
-            )
-        self._is_stopped = True
-
-    def _schedule(self) -> None:
-        if self.waiting and not self._is_scheduled and len(self._rounds) < self._rounds_max:
-            self._is_scheduled = True
-            loop = asyncio.get_running_loop()
-            if self._rounds:
-                loop.call_later(GATHER_SECONDS, self._start)
-            else:
-                loop.call_soon(self._start)
-
-    def _start(self) -> None:
-        self._is_scheduled = False
-        if self._is_stopped or not self.waiting or len(self._rounds) >= self._rounds_max:
-            return
-        first = self.waiting[0]
-        if first.lease is not None:
-            taken = 1
-        else:
-            others = (
-                n for n, one in enumerate(self.waiting) if one.lease or one.fence != first.fence
-            )
-            taken = min(next(others, len(self.waiting)), self._requests_max)
-        requests, self.waiting = self.waiting[:taken], self.waiting[taken:]
-        task = asyncio.create_task(self._guarded(requests))
-        self._rounds.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._rounds.discard(task)
-        self._schedule()
-
-    async def _guarded(self, requests: list[SharedRequest]) -> None:
-        """Whatever happens, everybody who waits hears of it; rounds take out who was answered."""
-        try:
-            await self._run(requests)
-        except (StorageError, OutcomeUnknown):
-            # An operator has heard of it from the connections.
-            self._refuse(requests)
-        except Exception:
-            logger.exception("A round failed.")
-            self._refuse(requests)
-
-    def _refuse(self, requests: list[SharedRequest]) -> None:
-        for request in list(requests):
-            request.done(InternalServerError("The storage cannot be reached."))

@@ -169,4 +169,6 @@ def place(url: str) -> str:
 
 
 def _words(error: psycopg.Error) -> str:
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    """What happened; where in a statement, and what to ask oneself, is on further lines."""
+    first_line = str(error).strip().partition("\n")[0]
+    return " ".join(first_line.split()).rstrip(".") or type(error).__name__
