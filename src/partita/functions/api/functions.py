@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import (
     FunctionNotFound,
     InvalidParameterValueException,
@@ -26,11 +27,8 @@ from partita.functions.storage.store import (
     FUNCTIONS,
     Exists,
     Package,
-    aliases_of,
     code_of,
     event_invokes_of,
-    version_sort,
-    versions_of,
 )
 from partita.limits import KB
 
