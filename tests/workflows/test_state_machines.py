@@ -191,6 +191,7 @@ def test_constraints_are_those_of_the_service_description(server: Any) -> None:
 def test_an_unknown_operation_is_refused(states: Any, server: Any) -> None:
     headers = {
         "X-Amz-Target": "AWSStepFunctions.Fly",
+        "X-Amz-Date": "20260101T000000Z",
         "Content-Type": "application/x-amz-json-1.0",
         "Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/states/aws4_request, "
         "SignedHeaders=host, Signature=0",
