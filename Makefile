@@ -58,13 +58,15 @@ lint: install
 
 test: install compile lint
 	@scripts/provision
-	$(BIN)/pytest tests -q $(WORKERS)
+	$(BIN)/pytest tests -q $(WORKERS) --ignore tests/apps/metrics
 	PARTITA_PURE=1 $(BIN)/pytest -q $(WORKERS) tests/unit/database tests/unit/server tests/storage
+	@$(MAKE) --no-print-directory coverage
 
-# How much of the metric catalogue its own tests reach, and whether that is enough; in plain Python.
+# The tests of the metric catalogue, how much of it they reach, and whether that is enough; in plain Python.
 coverage: install
 	@scripts/provision
-	PARTITA_PURE=1 $(BIN)/coverage run -m pytest tests/apps/metrics -q
+	@$(BIN)/coverage erase
+	PARTITA_PURE=1 $(BIN)/coverage run -m pytest tests/apps/metrics -q $(WORKERS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered
 

@@ -160,6 +160,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         ]
         for name, rate in rates.items()
     ]
+    is_fast = rates["dynamodb"] >= REQUESTS_PER_SECOND_MIN
+    is_reached = is_fast and latencies["dynamodb", "p99"] <= P99_MS_MAX
     faster = rates["dynamodb"] / rates["legacy"]
     faster_uncached = rates["dynamodb, no cache"] / rates["legacy, no cache"]
     return [
@@ -168,7 +170,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         f"hybrid, from {results['values']:,} stored values, {CONNECTIONS} connections, medians of "
         f"{ROUNDS} rounds of {SECONDS} s. {origin(results['machine'])}",
         table(["definitions in", "requests/s", "p50 ms", "p99 ms", "times 8 million a day"], rows),
-        f"Goal: {REQUESTS_PER_SECOND_MIN:,} requests/s at p99 {P99_MS_MAX} ms. Definitions in "
+        f"Goal: {REQUESTS_PER_SECOND_MIN:,} requests/s at p99 {P99_MS_MAX} ms, "
+        f"{'reached' if is_reached else 'not reached'} with the cache. Definitions in "
         f"DynamoDB answer {faster:.1f} times as many requests as definitions in MariaDB, and "
         f"{faster_uncached:.1f} times without the cache.",
     ]

@@ -6,6 +6,8 @@ import json
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import pytest
@@ -186,8 +188,19 @@ def test_constraints_are_those_of_the_service_description(server: Any) -> None:
     assert "Value null at 'resourceArn'" in text
 
 
-def test_an_unknown_operation_is_refused(states: Any) -> None:
-    refused(states, states.update_map_run, "UnknownOperationException", mapRunArn="x")
+def test_an_unknown_operation_is_refused(states: Any, server: Any) -> None:
+    headers = {
+        "X-Amz-Target": "AWSStepFunctions.Fly",
+        "X-Amz-Date": "20260101T000000Z",
+        "Content-Type": "application/x-amz-json-1.0",
+        "Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/states/aws4_request, "
+        "SignedHeaders=host, Signature=0",
+    }
+    with pytest.raises(HTTPError) as caught:
+        urlopen(Request(server.url, b"{}", headers))
+    with caught.value as answer:
+        assert answer.code == 400
+        assert json.load(answer)["__type"].endswith("UnknownOperationException")
 
 
 def test_an_update_counts_for_executions_that_start_after_it(states: Any, create: Create) -> None:

@@ -142,6 +142,39 @@ class Table:
         return [item async for item in self.each(request)]
 
 
+def definition(table: str, *more_attributes: str, indexes: Sequence[Item] = ()) -> Item:
+    """CreateTable's parameters for a table of records; further attributes are keys of indexes."""
+    described: Item = {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", *more_attributes)
+        ],
+        "KeySchema": key_schema("pk", "sk"),
+    }
+    return {**described, "GlobalSecondaryIndexes": list(indexes)} if indexes else described
+
+
+def key_schema(*names: str) -> list[dict[str, str]]:
+    kinds = ("HASH", "RANGE")
+    return [
+        {"AttributeName": name, "KeyType": kind} for name, kind in zip(names, kinds, strict=False)
+    ]
+
+
+def versions_of(name: str) -> str:
+    """The partition of the versions of a machine or a function."""
+    return f"versions#{name}"
+
+
+def aliases_of(name: str) -> str:
+    return f"aliases#{name}"
+
+
+def version_sort(number: int) -> str:
+    return f"{number:010d}"
+
+
 def query(condition: str, values: dict[str, str]) -> dict[str, Any]:
     return {
         "KeyConditionExpression": condition,

@@ -16,6 +16,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import FunctionNotFound
 from partita.functions import arns
 from partita.functions.arns import LATEST, Qualified
@@ -32,9 +33,6 @@ from partita.functions.storage.records import (
 from partita.functions.storage.store import (
     FUNCTIONS,
     Store,
-    aliases_of,
-    version_sort,
-    versions_of,
 )
 from partita.settings import Function as Setting
 

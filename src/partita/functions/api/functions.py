@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import (
     FunctionNotFound,
     InvalidParameterValueException,
@@ -27,11 +28,8 @@ from partita.functions.storage.store import (
     FUNCTIONS,
     Exists,
     Package,
-    aliases_of,
     code_of,
     event_invokes_of,
-    version_sort,
-    versions_of,
 )
 from partita.limits import KB
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import (
     FunctionNotFound,
     InvalidParameterValueException,
@@ -19,10 +20,7 @@ from partita.functions.storage.records import AliasRecord, FunctionRecord, Versi
 from partita.functions.storage.store import (
     FUNCTIONS,
     Exists,
-    aliases_of,
     event_invokes_of,
-    version_sort,
-    versions_of,
 )
 
 SAME = ("CodeSha256", "Handler", "Runtime", "Role", "Timeout", "MemorySize", "Environment")

@@ -17,12 +17,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from partita.client import Client, ClientError
-from partita.client.records import ABSENT, Table, key, rest_keys
+from partita.client.records import ABSENT, Table, definition, key, rest_keys
 from partita.functions.storage import TABLE
 
 FUNCTIONS, MAPPINGS, EVENTS = "functions", "mappings", "events"
@@ -35,14 +35,6 @@ Result = TypeVar("Result")
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
-def versions_of(name: str) -> str:
-    return f"versions#{name}"
-
-
-def aliases_of(name: str) -> str:
-    return f"aliases#{name}"
-
-
 def event_invokes_of(name: str) -> str:
     return f"event-invokes#{name}"
 
@@ -53,10 +45,6 @@ def code_of(name: str) -> str:
 
 def checkpoints_of(uuid: str) -> str:
     return f"checkpoints#{uuid}"
-
-
-def version_sort(number: int) -> str:
-    return f"{number:010d}"
 
 
 class Exists(Exception):
@@ -81,7 +69,7 @@ class Store(Table):
     """Nobody else writes here, so what was read of functions is remembered."""
 
     def __init__(self, client: Client, table: str = TABLE) -> None:
-        super().__init__(client, _definition(table))
+        super().__init__(client, definition(table))
         self._remembered: dict[tuple[str, str], bytes | None] = {}
 
     async def save(
@@ -142,17 +130,3 @@ class Store(Table):
                 raise
         await self.prepare()
         return await ask()
-
-
-def _definition(table: str) -> dict[str, Any]:
-    return {
-        "TableName": table,
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")
-        ],
-        "KeySchema": [
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-    }

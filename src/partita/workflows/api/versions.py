@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import (
     ConflictException,
     InvalidArn,
@@ -16,7 +17,6 @@ from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.running import arns
 from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.items import aliases_of, version_sort, versions_of
 from partita.workflows.running.storage.records import DELETING, Alias, Machine, Version
 
 VERSIONS_MAX, ALIASES_MAX = 1000, 100

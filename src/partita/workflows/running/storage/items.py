@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.client.records import Item
+from partita.client.records import Item, definition, key_schema
 from partita.limits import MB
 
 TABLE = "partita-workflows"
@@ -31,53 +31,26 @@ TRANSACTION_BYTES_MAX = 3 * MB
 
 def table_definition(table: str) -> dict[str, Any]:
     """CreateTable's parameters."""
-    return {
-        "TableName": table,
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": "S"}
-            for name in ("pk", "sk", "machine", "started", "running")
-        ],
-        "KeySchema": _schema("pk", "sk"),
-        "GlobalSecondaryIndexes": [
-            {
-                "IndexName": STARTS,
-                "KeySchema": _schema("machine", "started"),
-                "Projection": {
-                    "ProjectionType": "INCLUDE",
-                    "NonKeyAttributes": ["status", "listing"],
-                },
+    indexes = (
+        {
+            "IndexName": STARTS,
+            "KeySchema": key_schema("machine", "started"),
+            "Projection": {
+                "ProjectionType": "INCLUDE",
+                "NonKeyAttributes": ["status", "listing"],
             },
-            {
-                "IndexName": RUNNING,
-                "KeySchema": _schema("running"),
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            },
-        ],
-    }
-
-
-def _schema(*names: str) -> list[dict[str, str]]:
-    kinds = ("HASH", "RANGE")
-    return [
-        {"AttributeName": name, "KeyType": kind} for name, kind in zip(names, kinds, strict=False)
-    ]
+        },
+        {
+            "IndexName": RUNNING,
+            "KeySchema": key_schema("running"),
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        },
+    )
+    return definition(table, "machine", "started", "running", indexes=indexes)
 
 
 def history_sort(first_id: int) -> str:
     return f"{HISTORY}{first_id:08d}"
-
-
-def versions_of(machine: str) -> str:
-    return f"versions#{machine}"
-
-
-def aliases_of(machine: str) -> str:
-    return f"aliases#{machine}"
-
-
-def version_sort(number: int) -> str:
-    return f"{number:010d}"
 
 
 def started_sort(started_at: float, name: str) -> str:

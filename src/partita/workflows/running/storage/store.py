@@ -8,7 +8,18 @@ from typing import Any
 import msgspec
 
 from partita.client import Client
-from partita.client.records import ABSENT, Action, Item, Table, key, query, rest_keys
+from partita.client.records import (
+    ABSENT,
+    Action,
+    Item,
+    Table,
+    aliases_of,
+    key,
+    query,
+    rest_keys,
+    version_sort,
+    versions_of,
+)
 from partita.workflows.language import Run, decode_run, encode_run
 from partita.workflows.running.storage import items
 from partita.workflows.running.storage.commits import Commits
@@ -57,7 +68,7 @@ class Store(Table):
             ),
         ]
         if version is not None:
-            partition, sort = items.versions_of(machine.name), items.version_sort(version.number)
+            partition, sort = versions_of(machine.name), version_sort(version.number)
             actions.append(await self.put(partition, sort, _encode(version)))
         await self._commits.commit(actions)
 
@@ -71,15 +82,15 @@ class Store(Table):
             self._definitions.add(machine.digest)
 
     async def version(self, machine: str, number: int) -> Version | None:
-        return await self.read(items.versions_of(machine), items.version_sort(number), Version)
+        return await self.read(versions_of(machine), version_sort(number), Version)
 
     async def alias(self, machine: str, name: str) -> Alias | None:
-        return await self.read(items.aliases_of(machine), name, Alias)
+        return await self.read(aliases_of(machine), name, Alias)
 
     async def put_alias(self, machine: str, alias: Alias, *, is_new: bool) -> None:
         record, condition = _encode(alias), _expected(is_new)
         await self._commits.commit(
-            [await self.put(items.aliases_of(machine), alias.name, record, condition=condition)]
+            [await self.put(aliases_of(machine), alias.name, record, condition=condition)]
         )
 
     async def put_activity(self, activity: Activity, *, is_new: bool) -> None:
@@ -241,7 +252,7 @@ class Store(Table):
     async def remove_machine(self, machine: str) -> None:
         """Delete its executions, versions and aliases, and then the machine."""
         await self._remove_executions(machine)
-        for partition in (items.versions_of(machine), items.aliases_of(machine)):
+        for partition in (versions_of(machine), aliases_of(machine)):
             await self.delete_all(await self.keys(partition))
         await self.remove(items.MACHINES, machine)
 
