@@ -146,7 +146,7 @@ def test_nothing_is_wider_than_the_window(
         browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert browser.evaluate(STRAY) == []
         color = browser.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (color == "rgb(20, 24, 30)") == (scheme == "dark")
+        assert (color == "rgb(16, 19, 25)") == (scheme == "dark")
     finally:
         browser.prefer("light")
 
