@@ -9,6 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
+from partita.server.house import SHEET
 from partita.server.http.web import Request, Response, problem
 
 STATIC = Path(__file__).with_name("static")
@@ -40,6 +41,7 @@ class Files:
             for path in folder.rglob("*")
             if path.suffix in TYPES
         }
+        self._responses[SHEET.name] = _response(SHEET)
 
     async def index(self, request: Request) -> Response:
         return self._found(INDEX, request)

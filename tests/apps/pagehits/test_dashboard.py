@@ -20,6 +20,7 @@ from partita.apps.pagehits.spam.screen import Screen
 from partita.apps.pagehits.spam.settings import SpamSettings
 from partita.client import Client
 from tests.browser import Browser, browsing, program
+from tests.console.test_shell import serious_findings
 
 from .conftest import ASSETS, SHORT_PERIODS
 from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
@@ -70,6 +71,9 @@ def test_the_dashboard_shows_lists_traffic_and_what_was_filtered(
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
         fits = "$('list').scrollWidth <= $('list').clientWidth"
         assert browser.evaluate(fits), "all columns can be seen"
+        for scheme in ("dark", "light"):
+            browser.prefer(scheme)
+            assert serious_findings(browser) == []
     assert browser.complaints == []
     assert all(url.startswith(short.url("api")) for url in browser.requested)
 

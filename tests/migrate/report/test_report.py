@@ -19,6 +19,7 @@ from partita.migrate.understanding.analysis import read_analysis
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.plan import plan
 from tests.browser import PROGRAMS, Browser, browsing, program
+from tests.console.test_shell import serious_findings
 
 from ..conftest import MakeFolder
 from ..servers import DatabaseServer
@@ -146,7 +147,8 @@ def test_nothing_is_wider_than_the_window(
         browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert browser.evaluate(STRAY) == []
         color = browser.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (color == "rgb(20, 24, 30)") == (scheme == "dark")
+        assert (color == "rgb(16, 19, 25)") == (scheme == "dark")
+        assert serious_findings(browser) == []
     finally:
         browser.prefer("light")
 

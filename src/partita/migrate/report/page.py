@@ -38,6 +38,7 @@ from partita.migrate.understanding.planning.page import (
     relationship_text,
     rows_text,
 )
+from partita.server.house import house_style
 
 PAGE = "report.html"
 DIALECTS = {
@@ -115,6 +116,7 @@ def render(
         risks=risks,
         unknowns=unknowns,
         requests=requests,
+        house=Markup(house_style()),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         figures=draw_figures(contents.inventory) if contents.inventory else [],

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from partita.apps.pagehits.authorization import Access
+from partita.server.house import house_style
 from partita.server.http.web import Request, Response, Web
 
 PAGE = Path(__file__).with_name("dashboard.html")
+HOUSE = "/* house */"
+"""Where the style sheet of the house goes."""
 HTML = "text/html; charset=utf-8"
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -20,4 +23,5 @@ def add_dashboard(web: Web, access: Access) -> None:
 
 
 async def _dashboard(request: Request) -> Response:
-    return Response(200, PAGE.read_bytes(), HTML, {"content-security-policy": POLICY})
+    page = PAGE.read_text().replace(HOUSE, house_style(), 1)
+    return Response(200, page.encode(), HTML, {"content-security-policy": POLICY})

@@ -1,0 +1,13 @@
+"""The style sheet that all pages of the house begin with, whoever shows them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+SHEET = Path(__file__).with_name("house.css")
+
+
+@cache
+def house_style() -> str:
+    return SHEET.read_text()
