@@ -183,14 +183,15 @@ def test_nothing_that_was_acknowledged_is_lost_on_either_side(
     writer.start()
     try:
         time.sleep(0.3)
-        cutover(folder, target)
+        forth = cutover(folder, target)
         time.sleep(0.3)
-        rollback(folder, target)
+        back = rollback(folder, target)
         time.sleep(0.3)
     finally:
         writer.is_over.set()
         writer.join()
     assert writer.refused
+    assert writer.longest < 30, (writer.longest, forth.refused_seconds, back.refused_seconds)
     prices = {int(n): int(price) for n, price in rows_of(source, "SELECT id, price FROM book"
                                                          " WHERE id < 10")}  # fmt: skip
     assert prices == writer.said

@@ -111,17 +111,18 @@ def _trigger(table: str, event: str) -> str:
     return f"{name[:47]}_{hashlib.sha256(table.encode()).hexdigest()[:16]}"
 
 
+# A snapshot from before the fence shows no gate; a lock reads what is there now.
 _BODY = f"""
 BEGIN
     DECLARE fence_side VARCHAR(10);
     SELECT side INTO fence_side FROM {FENCE} WHERE id = {GATE};
-    IF fence_side = '{OPEN}' THEN
+    IF coalesce(fence_side, '{OPEN}') = '{OPEN}' THEN
         SELECT side INTO fence_side FROM {FENCE} WHERE id = {LOCKED} LOCK IN SHARE MODE;
     ELSE
         SELECT side INTO fence_side FROM {FENCE} WHERE id = {LOCKED};
         IF fence_side = '{OPEN}' THEN SET fence_side = '{CLOSED}'; END IF;
     END IF;
-    IF fence_side NOT IN ('{OPEN}', '{PASSING}') THEN
+    IF coalesce(fence_side, '') NOT IN ('{OPEN}', '{PASSING}') THEN
         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{REFUSAL}';
     END IF;
 END

@@ -19,7 +19,7 @@ class Fence(AnyFence):
         ((schema,),) = session.run("SELECT current_schema()")
         home = session.quote(schema)
         # A stale snapshot may show the gate open: the lock is refused then, for the row has
-        # changed since.
+        # changed since. One from before the fence shows no rows at all.
         session.run(
             f"""
             CREATE OR REPLACE FUNCTION {home}.{FUNCTION}() RETURNS trigger LANGUAGE plpgsql
@@ -33,7 +33,7 @@ class Fence(AnyFence):
                     SELECT side INTO fence_side FROM {home}.{FENCE} WHERE id = {LOCKED};
                     IF fence_side = '{OPEN}' THEN fence_side := '{CLOSED}'; END IF;
                 END IF;
-                IF fence_side NOT IN ('{OPEN}', '{PASSING}') THEN
+                IF coalesce(fence_side, '') NOT IN ('{OPEN}', '{PASSING}') THEN
                     RAISE EXCEPTION '{REFUSAL}' USING ERRCODE = 'read_only_sql_transaction';
                 END IF;
                 RETURN NULL;

@@ -161,6 +161,17 @@ class _Cutover:
             # Killed behind the point of no return: what is left is said again.
             self._open_target()
             return
+        was_closed = self.gate.is_closed
+        try:
+            self._switch_over(wait_seconds)
+        except BaseException:
+            if not was_closed and phase_of(self.move.state).name != BACKWARD:
+                self.gate.open()
+            raise
+
+    def _switch_over(self, wait_seconds: float) -> None:
+        # Nobody writes at the target before it is authoritative, where that can be seen to.
+        self.gate.close(is_forced=True)
         self.fence.install(wait_seconds)
         drain = _Drain(self.move, self.since, self.progress)
         streams = self._begin_streams()
