@@ -110,13 +110,23 @@ class Target:
         self._loop = uvloop.new_event_loop()
         self._client = Client(endpoint, region, connections=AT_ONCE, tries=1)
         self.pace = Pace(write_units)
+        self._is_interrupted = False
 
     def close(self) -> None:
-        self._loop.run_until_complete(self._client.close())
-        self._loop.close()
+        if not self._is_interrupted:
+            self._run(self._client.close())
+            self._loop.close()
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        return self._loop.run_until_complete(self._patiently(operation, request))
+        return self._run(self._patiently(operation, request))
+
+    def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        try:
+            return self._loop.run_until_complete(call)
+        except KeyboardInterrupt:
+            # It may have come between any two steps: the loop is not to be run again.
+            self._is_interrupted = True
+            raise
 
     async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         content = await self._send(operation, orjson.dumps(request))
@@ -229,7 +239,7 @@ class Target:
                     group.create_task(work())
 
         try:
-            self._loop.run_until_complete(run())
+            self._run(run())
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from failed
         return done
