@@ -6,9 +6,11 @@ position behind it. Only then the source is told that it need not keep what was 
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from msgspec import Struct, field
 
@@ -34,6 +36,7 @@ SCHEMA_SECONDS = 5.0
 SHOWN_SECONDS = 1.0
 CONFIRM_SECONDS = 1.0
 PENDING = "pending"
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Followed(Struct, kw_only=True):
@@ -79,11 +82,28 @@ def follow(
             follower.continuous = Continuous(move)
         if not is_dry_run:
             until = follower.log_end() if is_once else None
-            try:
+            with _stopped_by_signals(follower):
                 follower.run(until)
-            except KeyboardInterrupt:
-                follower.is_stopped = True
         return follower.report()
+
+
+@contextmanager
+def _stopped_by_signals(follower: Follower) -> Iterator[None]:
+    """An interrupt ends following behind a batch, and the second one at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: object) -> None:
+        follower.is_stopped = True
+        signal.signal(number, signal.default_int_handler)
+
+    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Follower:
@@ -141,6 +161,7 @@ class Follower:
                 is_due = (
                     time.monotonic() - waited > BATCH_SECONDS
                     or applied >= BATCH_CHANGES
+                    or self.is_stopped
                     or not self.move.log.is_repeatable
                 )
                 is_reached = until is not None and one is not None and one.position >= until
@@ -157,6 +178,8 @@ class Follower:
                         self.continuous.step()
                     if until is not None and self.move.position >= until:
                         return
+                if self.is_stopped and not batch:
+                    return
         finally:
             self.move.state.roll_back()
             stream.close()

@@ -116,17 +116,27 @@ class Target:
         self._loop = uvloop.new_event_loop()
         self.client = Client(endpoint, region, connections=AT_ONCE, tries=1, agent=agent)
         self.pace = Pace(write_units)
+        self._is_interrupted = False
 
     def close(self) -> None:
-        self._loop.run_until_complete(self.client.close())
-        self._loop.close()
+        if not self._is_interrupted:
+            self._run(self.client.close())
+            self._loop.close()
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        return self._loop.run_until_complete(self._patiently(operation, request))
+        return self._run(self._patiently(operation, request))
+
+    def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        try:
+            return self._loop.run_until_complete(call)
+        except KeyboardInterrupt:
+            # It may have come between any two steps: the loop is not to be run again.
+            self._is_interrupted = True
+            raise
 
     def wait_for(self, call: Coroutine[Any, Any, Result]) -> Result:
         """What another part asks of the same endpoint with `client`."""
-        return self._loop.run_until_complete(call)
+        return self._run(call)
 
     async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         content = await self._send(operation, orjson.dumps(request))
@@ -239,7 +249,7 @@ class Target:
                     group.create_task(work())
 
         try:
-            self._loop.run_until_complete(run())
+            self._run(run())
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from failed
         return done

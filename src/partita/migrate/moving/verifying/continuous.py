@@ -90,17 +90,20 @@ class Continuous:
 
     def _rows_of_store(self) -> Iterator[tuple[Table, Turn]]:
         """Some at a time, without end."""
+        before: tuple[int, int] | None = None
         while True:
-            began, different = self.move.position, self.different
+            began = (self.move.position, self.different)
             for table in self.tables:
                 after = 0
                 while chunk := self.move.state.some_rows(table.name, after, ROWS_AT_ONCE):
                     yield table, [row for _, row in chunk]
                     after = chunk[-1][0]
             self.rounds += 1
-            if self.different == different and not self._suspects:
+            # What the round before suspected has been looked at again in this one.
+            if before is not None and before[1] == self.different:
                 with self.move.state.transaction():
-                    self.move.state.set_fact(VERIFIED, began)
+                    self.move.state.set_fact(VERIFIED, before[0])
+            before = began
             yield self.tables[0], []
 
     # Items of the target.
