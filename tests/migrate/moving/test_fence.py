@@ -20,7 +20,8 @@ from .conftest import MakeSource, start
 from .test_life import Application, ready, rows_of
 from .test_move import assert_same, live
 
-SERVERS = ("mysql", "postgresql")
+SERVERS = (pytest.param("mysql", marks=pytest.mark.soak), "postgresql")
+"""One of them in the default suite; the life of a move is there for all."""
 
 
 @pytest.mark.parametrize("kind", SERVERS)

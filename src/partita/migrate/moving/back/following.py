@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.moving.applying import Applier
-from partita.migrate.moving.back.markers import mark_of
+from partita.migrate.moving.back.markers import SEEN_SECONDS_MAX, mark_of, place_marker
 from partita.migrate.moving.back.records import Changed, Places, TableStream
 from partita.migrate.moving.back.rows import CannotReturn, Rows, Wish
 from partita.migrate.moving.back.store import BackStore, key_bytes
@@ -105,13 +105,36 @@ class BackFollower:
     # Rounds.
 
     def run(self, *, is_once: bool = False) -> None:
-        """Until it is stopped; `is_once`: until there is nothing more to read."""
-        quiet = 0
-        while quiet < QUIET_ROUNDS or not is_once:
-            count = self.round()
-            quiet = 0 if count else quiet + 1
-            if not count:
+        """Until it is stopped; `is_once`: up to what was written before now."""
+        if is_once:
+            self.catch_up()
+            return
+        while True:
+            if not self.round():
                 time.sleep(IDLE_SECONDS)
+
+    def catch_up(self) -> None:
+        """To markers that are written now: what is in front of them is carried over."""
+        said = {place_marker(self.move.target, table): name for name, table in self.tables.items()}
+        end = time.monotonic() + SEEN_SECONDS_MAX
+        while not said.keys() <= self.marks:
+            if self.round():
+                end = time.monotonic() + SEEN_SECONDS_MAX
+            elif time.monotonic() > end:
+                left = next(name for mark, name in said.items() if mark not in self.marks)
+                raise PartitaError(
+                    f"What is written to {left} does not come out of its stream within"
+                    f" {SEEN_SECONDS_MAX:.0f} s. Nothing was switched; try again."
+                )
+            else:
+                time.sleep(IDLE_SECONDS / 2)
+
+    def settle(self) -> None:
+        """Until nothing more comes, where nobody writes any more."""
+        quiet = 0
+        while quiet < QUIET_ROUNDS:
+            quiet = 0 if self.round() else quiet + 1
+            time.sleep(IDLE_SECONDS)
 
     def round(self) -> int:
         """How many records were read."""

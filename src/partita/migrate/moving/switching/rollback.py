@@ -22,8 +22,8 @@ from partita.client import ClientError
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
-from partita.migrate.moving.back.following import IDLE_SECONDS, BackFollower
-from partita.migrate.moving.back.markers import SEEN_SECONDS_MAX, marker_key, place_marker
+from partita.migrate.moving.back.following import BackFollower
+from partita.migrate.moving.back.markers import marker_key
 from partita.migrate.moving.back.rows import CannotReturn
 from partita.migrate.moving.fences import fence_of
 from partita.migrate.moving.fences.fence import SOURCE
@@ -167,20 +167,8 @@ class _Rollback:
 
     def _drain(self) -> None:
         """Nobody but the move can write now: what is in front of its markers is all there is."""
-        said = {name: place_marker(self.move.target, table) for name, table in self.tables.items()}
-        end = time.monotonic() + SEEN_SECONDS_MAX
-        while said and time.monotonic() < end:
-            if not self.back.round():
-                time.sleep(IDLE_SECONDS / 4)
-            for name in [n for n, mark in said.items() if mark in self.back.marks]:
-                del said[name]
-        if said:
-            raise PartitaError(
-                f"The stream of {next(iter(said))} does not come to its end within"
-                f" {SEEN_SECONDS_MAX:.0f} s; the target takes writes again, and nothing has"
-                " changed."
-            )
-        self.back.run(is_once=True)
+        self.back.catch_up()
+        self.back.settle()
 
     def _log_end(self) -> tuple[int, str]:
         """Where the source's log is while nobody writes there: behind all of the way back."""
