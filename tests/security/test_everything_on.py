@@ -30,6 +30,10 @@ OTHERWISE = (
     "encryption_with_a_key_of_ones_own",
 )
 SCANNER = "sslyze==6.3.1"
+SCANS = (
+    *("--sslv2", "--sslv3", "--tlsv1", "--tlsv1_1", "--tlsv1_2", "--tlsv1_3", "--compression"),
+    *("--heartbleed", "--openssl_ccs", "--robot", "--reneg", "--early_data", "--ems"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +126,7 @@ def test_a_scanner_finds_nothing_weak(protected: dict[str, str], tmp_path: Path)
     subprocess.run([tools / "pip", "install", "-q", SCANNER], check=True, capture_output=True)
     found = tmp_path / "found.json"
     address = protected["PARTITA_ENDPOINT"].removeprefix("https://")
-    options = ("--mozilla_config=disable", f"--json_out={found}")
+    options = ("--mozilla_config=disable", f"--json_out={found}", *SCANS)
     subprocess.run(
         [tools / "sslyze", *options, address], check=False, capture_output=True, env=os.environ
     )
@@ -138,5 +142,8 @@ def test_a_scanner_finds_nothing_weak(protected: dict[str, str], tmp_path: Path)
     assert not commands["heartbleed"]["result"]["is_vulnerable_to_heartbleed"]
     assert not commands["openssl_ccs_injection"]["result"]["is_vulnerable_to_ccs_injection"]
     assert not commands["tls_compression"]["result"]["supports_compression"]
+    assert "NOT_VULNERABLE" in commands["robot"]["result"]["robot_result"]
+    assert not commands["tls_1_3_early_data"]["result"]["supports_early_data"]
+    assert commands["tls_extended_master_secret"]["result"]["supports_ems_extension"]
     renegotiation = commands["session_renegotiation"]["result"]
     assert not renegotiation["is_vulnerable_to_client_renegotiation_dos"]
