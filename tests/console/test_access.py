@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from tests.browser import Browser
@@ -179,6 +180,13 @@ def test_partita_console_shows_another_endpoint_and_says_when_it_is_gone(
     chromium.complaints.clear()
 
 
+LOCAL_KEYS = {
+    "region_name": "us-east-1",
+    "aws_access_key_id": "local",
+    "aws_secret_access_key": "kept-in-the-process",
+}
+
+
 @contextmanager
 def dynamodb_local() -> Iterator[str]:
     process = subprocess.Popen(
@@ -220,6 +228,20 @@ def test_dynamodb_local_is_shown_without_what_it_does_not_have(
         person.sees("1 item")
         person.open("#/heat")
         person.sees("This endpoint does not tell its heat")
+        person.open("#/partiql")
+        person.fills("Statement", "SELECT * FROM there WHERE pk = 'a'")
+        person.sees("Read by key from table there.", "#plan")
+        person.sees("Read from the text of the statement", "#plan")
+        stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+        local = boto3.client("dynamodb", endpoint_url=endpoint, **LOCAL_KEYS)
+        local.update_table(TableName="there", StreamSpecification=stream)
+        local.put_item(TableName="there", Item={"pk": {"S": "b"}})
+        local.close()
+        person.open("#/streams/there")
+        person.sees("INSERT", "#records")
+        person.sees("This endpoint has no event source mappings.")
+        person.open("#/move")
+        person.sees("No migration is shown here")
         person.open("#/workflows")
         person.sees("No workflows on this endpoint")
         person.open("#/build/Scan?table=there")
@@ -231,6 +253,6 @@ def test_dynamodb_local_is_shown_without_what_it_does_not_have(
         person.clicks("From this server")
         person.sees("there", "[role=dialog]")
         person.clicks("Take it")
-        person.sees("1 item in 1 item collection", "#rows")
+        person.sees("2 items in 2 item collections", "#rows")
         session = ask(shown, "GET", "/console/api/session")[2]
         assert "kept-in-the-process" not in json.dumps(session)

@@ -122,7 +122,9 @@ def test_workers_that_share_a_kinesis_stream_are_shown_with_their_leases_and_lag
     }
     client.put_item(TableName=leases, Item=lease)
     person.open("#/streams/kinesis/leased")
-    person.sees("Consumers")
+    person.sees("No function is called with these records.")
+    articles = "document.querySelectorAll('#records article').length"
+    wait_for(lambda: person.browser.evaluate(articles) == 5, "the records")
     person.fills("Table of leases", leases)
     person.clicks("Show leases")
     wait_for(lambda: person.cells("#leases"), "the lease")

@@ -265,6 +265,9 @@ class Console:
                 if not marker:
                     break
         except ClientError as error:
+            if error.status >= 500:
+                # Who has no functions answers what it has not expected in many ways.
+                return _refusal(404, "NotMonitored", error.message)
             return _refusal(error.status or UNREACHABLE, error.code, error.message)
         except (KeyError, TypeError, ValueError):
             return _refusal(404, "NotMonitored", "The endpoint has no event source mappings.")
