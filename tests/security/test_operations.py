@@ -342,6 +342,7 @@ STATES_ROWS = {
     "DescribeActivity": on(ACTIVITY, "DescribeActivity", {"activityArn": ACTIVITY}),
     "DescribeExecution": on_execution("DescribeExecution"),
     "DescribeMapRun": on(MAP_RUN, "DescribeMapRun", {"mapRunArn": MAP_RUN}),
+    "UpdateMapRun": on(MAP_RUN, "UpdateMapRun", {"mapRunArn": MAP_RUN}),
     "DescribeStateMachine": on_machine("DescribeStateMachine"),
     "DescribeStateMachineAlias": on(
         MACHINE, "DescribeStateMachineAlias", {"stateMachineAliasArn": f"{MACHINE}:live"}
@@ -504,7 +505,7 @@ def test_every_operation_has_a_row_and_rights() -> None:
 
 
 def test_every_page_has_a_right_of_its_own() -> None:
-    assert {path.decode() for path in ACTIONS} == {*PAGES, "/metrics"}
+    assert {path.decode() for path in ACTIONS} == {*PAGES, "/metrics", "/requests"}
 
 
 def needs_of(service: str, row: Row) -> list[Needed]:

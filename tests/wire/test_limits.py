@@ -197,6 +197,12 @@ def projected_attributes(bench: Bench, count: int) -> None:
     )
 
 
+def projected_by_one_index(bench: Bench, count: int) -> None:
+    names = [f"a{number}" for number in range(count)]
+    indexes = [index("gsi", "sk", projection=include(*names))]
+    create_table(bench, ["pk", "sk"], GlobalSecondaryIndexes=indexes)
+
+
 def provisioned_units(bench: Bench, count: int) -> None:
     throughput = {"ReadCapacityUnits": count, "WriteCapacityUnits": 1}
     create_table(bench, ["pk"], ProvisionedThroughput=throughput)
@@ -399,6 +405,9 @@ LIMITS: dict[str, Limit] = {
     ),
     "INDEX_KEY_ATTRIBUTES_MAX": Limit(index_key_attributes, "HASH"),
     "PROJECTED_ATTRIBUTES_MAX": Limit(projected_attributes, "100"),
+    "PROJECTED_ATTRIBUTES_PER_INDEX_MAX": Limit(
+        projected_by_one_index, "Member must have length less than or equal to 20"
+    ),
     "PROVISIONED_UNITS_MAX": Limit(
         provisioned_units, "Given value 1000000000001 for ReadCapacityUnits is out of bounds"
     ),
@@ -455,9 +464,10 @@ OTHERWISE: dict[str, str] = {
 UNREACHABLE: dict[str, str] = {
     "ITEM_COLLECTION_BYTES_MAX": "10 GB of items would have to be written",
     "EXPIRED_SECONDS_MAX": "test_time_to_live.py has items that expired too long ago",
-    "RESTORES_MAX": "fifty restores would have to be under way at once",
-    "IMPORTS_MAX": "fifty imports would have to be under way at once",
     "IMPORT_TOKEN_SECONDS": "eight hours would have to pass; the clock is not on the wire",
+    "BULK_OPERATIONS_MAX": "fifty bulk operations would have to be under way at once",
+    "LIST_BULK_PAGE": "a default: another one can be asked for",
+    "BULK_LIST_SECONDS": "ninety days would have to pass; the clock is not on the wire",
     "CLIENT_TOKEN_SECONDS": "ten minutes would have to pass; the clock is not on the wire",
 }
 # Those of streams, events and capacity need a client of their own, or a clock: where they are
@@ -505,6 +515,9 @@ ELSEWHERE: dict[str, str] = {
     "RECOVERY_DAYS_MAX": "wire/test_continuous_backups.py",
     "SYSTEM_BACKUP_SECONDS": "wire/test_continuous_backups.py",
     "LIST_JOBS_PAGE_MAX": "recovery/test_export_import.py",
+    "BULK_TABLE_OPERATIONS_MAX": "recovery/test_bulk.py",
+    "RESTORES_MAX": "recovery/test_faults.py",
+    "IMPORTS_MAX": "recovery/test_faults.py",
     "DECREASES_PER_DAY": "capacity/test_throttling.py",
     "DECREASE_SECONDS": "capacity/test_throttling.py",
 }

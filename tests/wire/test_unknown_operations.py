@@ -25,6 +25,7 @@ BUILT = {
     *("UpdateContinuousBackups", "DescribeContinuousBackups", "RestoreTableToPointInTime"),
     *("ExportTableToPointInTime", "DescribeExport", "ListExports"),
     *("ImportTable", "DescribeImport", "ListImports"),
+    *("StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations", "CancelBulkOperation"),
 }
 ALL = set(Session().get_service_model("dynamodb").operation_names)
 UNKNOWN = {"__type": "com.amazon.coral.service#UnknownOperationException"}
