@@ -74,6 +74,7 @@ MODULES = (
     "database/tables/keys.py",
     "database/tables/layout.py",
     "database/tables/read.py",
+    "database/tables/rekeying.py",
     "database/tables/statistics.py",
     "database/tables/stored.py",
     "database/tables/write_path.py",
