@@ -16,7 +16,7 @@ from partita.errors import PartitaError
 
 FOR_EVER = -1
 
-Role = Annotated[str, Meta(pattern=r"^[\w+=,.398]{1,64}$")]
+Role = Annotated[str, Meta(pattern=r"^[\w+=,.@-]{1,64}$")]
 """The name of a role that trusts lambda.amazonaws.com; it counts where requests must be signed."""
 Kind = TypeVar("Kind")
 

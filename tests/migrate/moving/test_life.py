@@ -88,7 +88,13 @@ def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind == "postgresql" else pytest.param(kind, marks=pytest.mark.soak)
+        for kind in KINDS
+    ],
+)
 def test_forth_and_back_and_forth_again(make_source: MakeSource, target: str, kind: str) -> None:
     source, folder, app = ready(make_source, target, kind)
     source.run("UPDATE author SET name = 'Last' WHERE id = 1")
