@@ -142,6 +142,8 @@ addEventListener("focusin", (event) => {
 """
 
 
+# Where lists are long and change meanwhile, as in a busy suite, focus is lost: see docs/console.md.
+@pytest.mark.soak
 def test_tab_leads_to_everything_on_every_page_and_shows_where_it_is(
     person: Person, filled: str
 ) -> None:

@@ -77,8 +77,6 @@ def test_writes_are_told() -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT * FROM users WHERE id = ? OR name = ?", "alternatives"),
-        ("SELECT * FROM users WHERE lower(name) = ?", "LOWER(name)"),
         ("SELECT * FROM users u WHERE EXISTS (SELECT 1 FROM orders)", "exist"),
         ("SELECT * FROM users WHERE id IN (SELECT user_id FROM orders)", "SELECT inside"),
         ("SELECT * FROM users a JOIN users b ON a.id = b.id", "twice"),
@@ -87,7 +85,6 @@ def test_writes_are_told() -> None:
         ("SELECT DISTINCT ON (name) * FROM users WHERE id = ?", "not understood"),
         ("SELECT * FROM users WHERE id = ? ORDER BY born NULLS LAST", "sorted"),
         ("SELECT * FROM users UNION SELECT * FROM users", "several SELECTs"),
-        ("INSERT INTO users (id) VALUES (1) ON CONFLICT DO NOTHING", "there already"),
         ("UPDATE users SET name = upper(name) WHERE id = 1", "compares columns"),
         ("SELECT * FROM nobody WHERE id = 1", "not among the tables"),
     ],
