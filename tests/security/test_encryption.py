@@ -654,6 +654,7 @@ def test_exports_to_a_folder_are_sealed_and_can_be_imported_and_opened(
     client.update_continuous_backups(TableName=NAME, PointInTimeRecoverySpecification=recovery)
     for number in range(3):
         client.put_item(TableName=NAME, Item=item(number))
+    wait(lambda: {"is": "there" if is_restorable(client) else "IN_PROGRESS"}, "is")
     table_arn = client.describe_table(TableName=NAME)["Table"]["TableArn"]
     exported = client.export_table_to_point_in_time(TableArn=table_arn, S3Bucket="exports")
     arn = exported["ExportDescription"]["ExportArn"]
@@ -696,6 +697,11 @@ def imported(client: Any, name: str, prefix: str) -> tuple[str, int]:
     arn = asked["ImportTableDescription"]["ImportArn"]
     done = wait(lambda: client.describe_import(ImportArn=arn)["ImportTableDescription"])
     return done["ImportStatus"], done.get("ImportedItemCount", 0)
+
+
+def is_restorable(client: Any) -> bool:
+    described = client.describe_continuous_backups(TableName=NAME)["ContinuousBackupsDescription"]
+    return "EarliestRestorableDateTime" in described["PointInTimeRecoveryDescription"]
 
 
 def wait(described: Callable[[], Any], status: str = "ImportStatus") -> Any:
