@@ -149,8 +149,13 @@ DYNAMODB_ROWS = {
     "DisableKinesisStreamingDestination": on(
         BOOKS, "DisableKinesisStreamingDestination", KINESIS_DESTINATION
     ),
-    "EnableKinesisStreamingDestination": on(
-        BOOKS, "EnableKinesisStreamingDestination", KINESIS_DESTINATION
+    "EnableKinesisStreamingDestination": Row(
+        KINESIS_DESTINATION,
+        (
+            ("EnableKinesisStreamingDestination", BOOKS),
+            ("kinesis:DescribeStream", EVENTS),
+            ("kinesis:PutRecords", EVENTS),
+        ),
     ),
     "ExecuteStatement": on(BOOKS, "PartiQLSelect", {"Statement": SELECT}),
     "ExecuteTransaction": Row(

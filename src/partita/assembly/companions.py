@@ -12,13 +12,13 @@ import msgspec
 from partita.assembly.engines import Served
 from partita.assembly.options import ServeOptions
 from partita.assembly.protection import STATES, Protection
+from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
 from partita.clock import system_clock
 from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
 from partita.database.operations.context import ReadContext
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
-from partita.functions.storage import TABLE as FUNCTIONS_TABLE
 from partita.registry import READS, WRITES
 from partita.server.companions import Companion
 from partita.server.frames import Start
@@ -26,7 +26,6 @@ from partita.server.http.hosts import Hosts
 from partita.server.peers import Peers
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.settings import Settings, Trigger
-from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
     from partita.database.shared.database import SharedDatabase
@@ -49,7 +48,9 @@ class Companions:
         self._last_sequences: dict[str, str] = {}
         self._stopping: list[asyncio.Future[None]] = []
         starting = {
-            service: partial(Companion, module, partial(self._start, service))
+            service: partial(
+                Companion, module, partial(self._start, service), protection.secret_variables
+            )
             for service, module in MODULES.items()
         }
         self.peers = Peers(starting, served.leader, *protection.certificates)

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from partita.assembly.options import ServeOptions
+from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
 from partita.clock import system_clock
 from partita.errors import PartitaError
-from partita.functions.storage import TABLE as FUNCTIONS_TABLE
 from partita.registry import forwarded_rights, rights
 from partita.server.dispatch import Dispatcher
 from partita.server.http.messages import Handle
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.security.denials import Denials
-from partita.workflows.running.storage.items import TABLE as WORKFLOWS_TABLE
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -44,6 +43,8 @@ KEYRING = "keyring"
 """The file of an encrypted folder's keys."""
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
+PASSWORD_VARIABLES = ("PGPASSWORD", "PGPASSFILE")
+"""What the library of PostgreSQL reads."""
 STATES = "states"
 READ_STREAMS = (
     *("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
@@ -89,6 +90,13 @@ class Protection:
         if self._tls is None:
             return "", ""
         return str(self._tls.files.certificate.absolute()), self._tls.companion_certificate
+
+    @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """Of the environment, besides those that Partita names itself."""
+        key = self._options.encryption_key
+        named = (key.name,) if key is not None and key.kind == "env" else ()
+        return named if self._options.storage is None else (*named, *PASSWORD_VARIABLES)
 
     @property
     def tls_context(self) -> SSLContext | None:

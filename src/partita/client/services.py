@@ -36,6 +36,9 @@ ROLE_HEADER = "X-Partita-Role"
 RIGHTS = "partita"
 """Our own server's service to its parts, which says whether a role may do something."""
 
+FUNCTIONS_TABLE, WORKFLOWS_TABLE = "partita-functions", "partita-workflows"
+"""Where functions and workflows of our own server keep what they know."""
+
 REQUEST_TOKENS = {
     ("dynamodb", "TransactWriteItems"): "ClientRequestToken",
     ("dynamodb", "ExecuteTransaction"): "ClientRequestToken",

@@ -18,7 +18,7 @@ from partita import __version__
 from partita.client import Client, ClientError, Credentials
 from partita.client.client import CALL_SECONDS_MAX, REGION
 from partita.client.failures import Unreachable, refusal
-from partita.client.services import SERVICES, Service
+from partita.client.services import FUNCTIONS_TABLE, SERVICES, Service
 from partita.client.signing import signed_headers, split_target, unverified_headers
 from partita.clock import system_clock
 from partita.errors import PartitaError
@@ -27,7 +27,6 @@ from partita.server.monitoring.fetching import fetch
 
 STS = Service("", "application/x-www-form-urlencoded", "", "sts")
 IDENTITY = b"Action=GetCallerIdentity&Version=2011-06-15"
-FUNCTIONS_TABLE = "partita-functions"
 NO_MAPPINGS = b'{"EventSourceMappings":[]}'
 AGENT = f"Partita-Console/{__version__}"
 

@@ -204,7 +204,7 @@ class Catalog:
             # Without one, the keys of the environment count, if it has some.
             own = {**session, **own}
         else:
-            own = {**own, **session}
+            own = _with_session(own, session)
         return Function(
             name,
             configuration["Handler"] if setting is None else setting.handler,
@@ -222,7 +222,7 @@ class Catalog:
         arn = arns.role_arn(role or arns.OWN_ROLE)
         session = await self._sessions.environment(arn, is_own=role is None)
         own = dict(os.environ)
-        return self._addressed({**session, **own} if role is None else {**own, **session})
+        return self._addressed({**session, **own} if role is None else _with_session(own, session))
 
     def _surroundings(self, own: Mapping[str, str], name: str, version: Version) -> dict[str, str]:
         return {
@@ -277,6 +277,14 @@ class Catalog:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(pool.close() for _, pool in self._pools.values()))
         self._packages.close()
+
+
+def _with_session(own: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
+    """A function with a role of its own has no other credentials, wherever boto3 could find
+    them."""
+    if "AWS_SESSION_TOKEN" not in session:
+        return {**own, **session}
+    return {**{name: own[name] for name in own if not name.startswith("AWS_")}, **session}
 
 
 def not_found(name: str, qualifier: str = "") -> FunctionNotFound:

@@ -31,6 +31,7 @@ def answer_in_cbor(
     """Have a request in CBOR handled as one in JSON."""
     headers = {**request.headers, b"content-type": JSON_1_1}
     asked = HttpRequest(request.method, request.target, headers, to_json(request.body))
+    asked.peer = request.peer
 
     def reply_in_cbor(response: HttpResponse) -> None:
         if response.content_type != JSON_1_1:

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from itertools import count
 
 from partita.server import frames
@@ -23,15 +23,21 @@ logger = logging.getLogger(__name__)
 REST_SECONDS, REST_SECONDS_MAX = 0.2, 30.0
 """Before a companion is started again that ended by itself: longer if it never answered."""
 STOP_SECONDS_MAX = 5.0
+SECRETS = ("PARTITA_ROOT_", "PARTITA_SERVE_")
+"""How names of variables begin whose values are for the server alone."""
 GONE = b'{"__type":"InternalServerError","message":"The process that answers this has ended."}'
 
 
 class Companion:
-    """`module` is run as a process; `first` is the content of the first frame that it gets."""
+    """`module` is run as a process; `first` is the content of the first frame that it gets, and
+    `withheld` are the variables of the environment that hold further secrets of the server."""
 
-    def __init__(self, module: str, first: Callable[[], bytes]) -> None:
+    def __init__(
+        self, module: str, first: Callable[[], bytes], withheld: Collection[str] = ()
+    ) -> None:
         self._module = module
         self._first = first
+        self._withheld = withheld
         self._numbers = count(1)
         self._unsent: list[bytes] = []
         self._replies: dict[int, Reply] = {}
@@ -89,7 +95,9 @@ class Companion:
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", self._module, str(os.getpid())), stdin=theirs.fileno()
+                *(sys.executable, "-m", self._module, str(os.getpid())),
+                stdin=theirs.fileno(),
+                env=without_secrets(os.environ, self._withheld),
             )
         finally:
             theirs.close()
@@ -119,3 +127,13 @@ class Companion:
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+def without_secrets(environment: Mapping[str, str], withheld: Collection[str]) -> dict[str, str]:
+    """What companions have of the server's environment; the functions that they run can have no
+    more."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(SECRETS) and name not in withheld
+    }

@@ -1,3 +1,5 @@
 """What outlives every process of functions: kept in a table of the server."""
 
-TABLE = "partita-functions"
+from partita.client.services import FUNCTIONS_TABLE
+
+TABLE = FUNCTIONS_TABLE

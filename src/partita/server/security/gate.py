@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import time
@@ -30,6 +31,7 @@ from partita.errors import (
 )
 from partita.server.dispatch import (
     INTERNAL_ERROR,
+    LARGE_BODY_BYTES,
     MISSING_TOKEN,
     PUBLIC_PATHS,
     Companion,
@@ -61,7 +63,7 @@ from partita.server.security.identities import roles
 from partita.server.security.identities.callers import Caller, Callers, unknown_key
 from partita.server.security.limits import Limits
 from partita.server.security.policies.decision import Request, decide, denial
-from partita.server.security.rights import items
+from partita.server.security.rights import items, service_tables
 from partita.server.security.rights.needs import Keys, Need, Rights
 
 logger = logging.getLogger(__name__)
@@ -161,15 +163,34 @@ class Gate(Dispatcher):
         except Exception:
             logger.exception("A signature could not be verified")
             self._refused = InternalServerError(INTERNAL_ERROR)
+        self._record_and_handle(request, reply)
+
+    def _record_and_handle(self, request: HttpRequest, reply: Reply) -> None:
         if self._recorder is not None:
             recorded = self._recorder.recorded(
-                request, self._caller, reply, self._asked_of_rest(request)
+                request, self._caller, reply, self._asked_of_rest(request), self._resources
             )
             if recorded is None:
                 return
             reply = recorded
-        self.handle(request, reply)
+        if self._refused is None:
+            self.handle(request, reply)
+        else:
+            self._refuse(request, self._refused, reply)
         self._caller = None
+
+    def _refuse(self, request: HttpRequest, refused: DynamoDBError, reply: Reply) -> None:
+        """Errors come in AWS's order; but nothing large is decoded for somebody unknown, and
+        nothing is read, not even from a cache: how long that takes would tell what is there."""
+        if request.target == b"/" and len(request.body) > LARGE_BODY_BYTES:
+            reply(error_response(refused, JSON_1_0))
+            return
+        operations = self._operations
+        self._operations = self._unread
+        try:
+            self.handle(request, reply)
+        finally:
+            self._operations = operations
 
     def _answered_elsewhere(self, request: HttpRequest, reply: Reply) -> bool:
         """Whether it was for a site, or came with a signature in its URL."""
@@ -204,6 +225,10 @@ class Gate(Dispatcher):
         self._forwarded_rights = forwarded_rights
         self._routes = {name: Routes(name, forwarded_rights[name]) for name in (LAMBDA, SCHEDULER)}
         self._verifier = Verifier()
+        self._unread = {
+            target: replace(one, cache=None, read_plainly=None)
+            for target, one in self._operations.items()
+        }
         self._signing_names = {
             target: SIGNING_NAMES[target.partition(b".")[0]] for target in self._operations
         }
@@ -332,8 +357,7 @@ class Gate(Dispatcher):
             if request.headers.get(b"x-amz-target") in (roles.CHECK, roles.SESSION):
                 reply(error_response(error, JSON_1_0))
                 return
-        self.handle(request, reply)
-        self._caller = None
+        self._record_and_handle(request, reply)
 
     # What may you do
 
@@ -392,7 +416,7 @@ class Gate(Dispatcher):
     def admit_rest(self, request: HttpRequest, service: str) -> None:
         try:
             caller = self._admitted()
-            asked = self._asked(request, service)
+            asked = self._asked(request, service, request.body)
             if asked is None:
                 raise UnknownRoute
             rights = self._forwarded_rights[service]
@@ -400,19 +424,32 @@ class Gate(Dispatcher):
         except REFUSALS as error:
             raise Forbidden(error) from None
 
+    def _resources(self, request: HttpRequest) -> Sequence[str]:
+        """What a request is about that does not say so by name; nothing if it is wrong."""
+        operation = self._operations.get(request.headers.get(b"x-amz-target", b""))
+        if operation is None or not request.body:
+            return ()
+        try:
+            body = codec.decode(request.body)
+            operation.validate(body)
+            return [need.resource for need in self._rights[operation.name](self.service, body)]
+        except DynamoDBError:
+            return ()
+
     def _asked_of_rest(self, request: HttpRequest) -> tuple[str, Asked | None] | None:
         """The service whose protocol is REST, and what is asked of it; None for all others."""
         service = service_at(request.target) if request.target != b"/" else None
         if service is None:
             return None
+        body = b"" if self._caller is None else request.body
         try:
-            return service, self._asked(request, service)
+            return service, self._asked(request, service, body)
         except DynamoDBError:
             return service, None
 
-    def _asked(self, request: HttpRequest, service: str) -> Asked | None:
+    def _asked(self, request: HttpRequest, service: str, body: bytes) -> Asked | None:
         method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
-        return self._routes[service].asked(method, target, request.body)
+        return self._routes[service].asked(method, target, body)
 
     def _admitted(self) -> Caller:
         if self._refused is not None:
@@ -440,6 +477,8 @@ class Gate(Dispatcher):
         applicable = caller.applicable(need.action, need.resource, need.policy)
         if applicable.is_plain_allow:
             return
+        if applicable.is_reserved and caller.kind != "AWSService":
+            self.check(caller, request, Need(service_tables.ACTION, need.resource))
         context = RequestContext(caller, self.service, request, need)
         asked = Request(caller.principal, need.action, need.resource, context)
         decision = decide(applicable.policies, asked)

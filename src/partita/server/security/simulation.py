@@ -25,6 +25,7 @@ from partita.server.security.policies.decision import (
 )
 from partita.server.security.policies.documents import Policy, Statement
 from partita.server.security.policies.patterns import variables_of
+from partita.server.security.rights import service_tables
 
 Given = Mapping[str, Sequence[str]]
 
@@ -62,9 +63,11 @@ def explained(
         raise PartitaError(f"An action is written as service:Action, not {action!r}.")
     policies = _policies(caller, resource_policies)
     request = _request(caller, action, resource, given)
-    decision = decide(policies, request)
+    decision = _decision(policies, request)
     verb = "may" if decision.is_allowed else "may not"
     yield f"{caller.arn} {verb} {action} on {resource}."
+    if service_tables.is_reserved(action, resource):
+        yield f"It takes {service_tables.ACTION} too, since services keep their own state there."
     yield _reason(decision, caller)
     for matched in decision.matched:
         yield f"  {_place(matched)}"
@@ -74,6 +77,18 @@ def explained(
             if (policy.name, statement.place) not in decisive:
                 place = _place(Matched(source, policy, statement))
                 yield f"  {place}: {_why_not(statement, request)}"
+
+
+def _decision(policies: Policies, request: Request) -> Decision:
+    """As the gate decides it: a table of a service takes another right besides."""
+    decision = decide(policies, request)
+    if decision.is_allowed and service_tables.is_reserved(request.action, request.resource):
+        besides = Request(
+            request.principal, service_tables.ACTION, request.resource, request.context
+        )
+        further = decide(policies, besides)
+        return decision if further.is_allowed else further
+    return decision
 
 
 def _reason(decision: Decision, caller: Caller) -> str:
@@ -130,7 +145,7 @@ def simulated(
     for action in actions:
         for resource in resources:
             request = _request(caller, action, resource, given)
-            decision = decide(policies, request)
+            decision = _decision(policies, request)
             results.append(_result(caller, policies, request, decision))
     return {"EvaluationResults": results, "IsTruncated": False}
 

@@ -41,6 +41,13 @@ DATA_PLANE: Final = frozenset(
     )
 )
 """Operations on data; all others are on what holds it."""
+NAMELESS: Final = frozenset(
+    (
+        *("BatchExecuteStatement", "ExecuteStatement", "ExecuteTransaction"),
+        *("GetRecords", "GetShardIterator"),
+    )
+)
+"""Those whose table or stream is in a statement, an iterator or an ARN."""
 READS: Final = ("Describe", "List", "Get", "Query", "Scan", "BatchGet", "TransactGet", "Validate")
 
 
@@ -98,11 +105,11 @@ def named_in(body: bytes) -> dict[str, Any]:
     return named
 
 
-def is_asked_for(sampled: Sequence[Sampled], body: Any) -> bool:
-    """Whether a request for data is to be written down."""
+def is_asked_for(sampled: Sequence[Sampled], body: Any, arns: Sequence[str] = ()) -> bool:
+    """Whether a request for data is to be written down, which names tables or is about these."""
     if not sampled:
         return False
-    tables = _tables(body)
+    tables = _tables(body).union(map(_name_in, arns))
     return any(
         (one.table == "*" or one.table in tables) and (one.share >= 1 or random() < one.share)
         for one in sampled
@@ -112,11 +119,22 @@ def is_asked_for(sampled: Sequence[Sampled], body: Any) -> bool:
 def _tables(body: Any) -> set[str]:
     if not isinstance(body, dict):
         return set()
-    named = {body.get("TableName"), body.get("StreamName"), *_keys(body.get("RequestItems"))}
+    named = {body.get(name) for name in ("TableName", "StreamName", "StreamARN")}
+    named |= set(_keys(body.get("RequestItems")))
     for one in body.get("TransactItems") or ():
         if isinstance(one, dict):
             named |= {part.get("TableName") for part in one.values() if isinstance(part, dict)}
-    return {str(name).rpartition(":table/")[2] for name in named if isinstance(name, str)}
+    return {
+        _name_in(name) if name.startswith("arn:") else name
+        for name in named
+        if isinstance(name, str)
+    }
+
+
+def _name_in(arn: str) -> str:
+    """The table or stream that an ARN is of: a table's stream and indexes are the table's."""
+    kind = ":table/" if ":table/" in arn else ":stream/"
+    return arn.partition(kind)[2].partition("/")[0]
 
 
 def _keys(members: Any) -> list[str]:

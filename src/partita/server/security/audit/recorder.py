@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import Any, Final
 
 import orjson
@@ -13,6 +14,7 @@ from partita.server.protocol.envelope import error_body
 from partita.server.responses import JSON_1_0
 from partita.server.rest import Asked
 from partita.server.security.audit.events import (
+    NAMELESS,
     Sampled,
     changes_something,
     event,
@@ -22,6 +24,7 @@ from partita.server.security.audit.events import (
 )
 from partita.server.security.audit.log import AuditLog
 from partita.server.security.identities.callers import Caller
+from partita.server.security.limits import Window
 
 SOURCES: Final = {
     b"DynamoDB_20120810": "dynamodb",
@@ -31,6 +34,9 @@ SOURCES: Final = {
     b"PartitaAccess": "iam",
     b"PartitaBackup": "partita",
 }
+UNKNOWN_SECONDS: Final = 60.0
+UNKNOWN_MAX, UNKNOWN_TOTAL_MAX = 60, 600
+"""In that time, of one address and of all."""
 NOT_WRITABLE: Final = (
     "The audit log cannot be written, so nothing may be changed: there must be space on its disk."
 )
@@ -42,16 +48,19 @@ class Recorder:
         self._sampled = sampled
         self._unrecorded: set[bytes] = set()
         """Targets of requests for data, when none are asked for."""
+        self._unknown = Window(UNKNOWN_SECONDS)
 
     def recorded(
         self,
         request: HttpRequest,
         caller: Caller | None,
         reply: Reply,
-        rest: tuple[str, Asked | None] | None = None,
+        rest: tuple[str, Asked | None] | None,
+        resources: Callable[[HttpRequest], Sequence[str]],
     ) -> Reply | None:
         """What to reply with; None when the request has been refused already. `rest` is what is
-        asked of a service whose protocol is REST."""
+        asked of a service whose protocol is REST; `resources` finds the ARNs of what a request is
+        about that gives no names."""
         target = request.headers.get(b"x-amz-target", b"")
         if rest is None and target in self._unrecorded:
             return reply
@@ -72,10 +81,17 @@ class Recorder:
             return reply
         if is_data(operation):
             body = (members or named_in(request.body)) if self._sampled else None
-            if not is_asked_for(self._sampled, body):
+            arns = resources(request) if body is not None and operation in NAMELESS else ()
+            if not is_asked_for(self._sampled, body, arns):
                 if rest is None and not self._sampled:
                     self._unrecorded.add(target)
                 return reply
+            if caller is None and not self._takes_unknown(request):
+                return reply
+        elif caller is None:
+            if not self._takes_unknown(request):
+                return reply
+            body = members or named_in(request.body)
         else:
             body = members or _decoded(request.body)
             if changes_something(operation) and not self._log.is_writable:
@@ -91,6 +107,14 @@ class Recorder:
             reply(response)
 
         return write_down
+
+    def _takes_unknown(self, request: HttpRequest) -> bool:
+        """Whether a request that nobody known has signed is written down: whoever sends many of
+        them must not drive out what others have done."""
+        now, address = monotonic(), request.peer.address if request.peer else ""
+        if self._unknown.add(address, now) > UNKNOWN_MAX:
+            return False
+        return self._unknown.add("", now) <= UNKNOWN_TOTAL_MAX
 
     def record(
         self,

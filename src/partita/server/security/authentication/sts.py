@@ -34,7 +34,6 @@ from partita.server.security.identities.directory import (
     SESSION_SECONDS_MIN,
     Role,
 )
-from partita.server.security.identities.roles import ROLE_ARN
 from partita.server.security.identities.sessions import ROLE, USER, Issued
 from partita.server.security.policies.decision import (
     Policies,
@@ -49,6 +48,7 @@ from partita.server.security.policies.documents import (
     parse_document,
 )
 from partita.server.security.rights.needs import Need
+from partita.server.security.rights.passing import ROLE_ARN
 
 if TYPE_CHECKING:
     from partita.server.security.gate import Gate

@@ -25,6 +25,7 @@ from partita.server.security.policies.documents import (
     parse_document,
 )
 from partita.server.security.policies.managed import MANAGED
+from partita.server.security.rights.service_tables import is_reserved
 
 UNKNOWN_KEY: Final = "The security token included in the request is invalid."
 EXPIRED_TOKEN: Final = "The security token included in the request is expired"
@@ -35,13 +36,17 @@ APPLICABLE_MAX: Final = 1024
 class Applicable:
     """Of a caller's policies, the statements that can count for an action on a resource."""
 
-    __slots__ = ("is_plain_allow", "of_resource", "policies")
+    __slots__ = ("is_plain_allow", "is_reserved", "of_resource", "policies")
 
-    def __init__(self, policies: Policies, of_resource: ResourcePolicy | None) -> None:
+    def __init__(
+        self, policies: Policies, of_resource: ResourcePolicy | None, is_reserved: bool
+    ) -> None:
         self.policies = policies
         self.of_resource = of_resource
         """The policy of the resource that is among them."""
-        self.is_plain_allow = is_plain_allow(policies)
+        self.is_reserved = is_reserved
+        """Whether they are not enough."""
+        self.is_plain_allow = not is_reserved and is_plain_allow(policies)
 
 
 class Caller:
@@ -107,7 +112,9 @@ class Caller:
             parsed = parse_cached(of_resource.document, resource, RESOURCE)
             policies = policies._replace(resource=(parsed,))
         found = Applicable(
-            applicable(policies, Request(self.principal, action, resource, {})), of_resource
+            applicable(policies, Request(self.principal, action, resource, {})),
+            of_resource,
+            is_reserved(action, resource),
         )
         if len(self._applicable) >= APPLICABLE_MAX:
             self._applicable.clear()

@@ -6,7 +6,6 @@ trust the service, as roles of Step Functions do on AWS.
 
 from __future__ import annotations
 
-import re
 from time import time
 from typing import Final
 
@@ -21,11 +20,11 @@ from partita.server.security.policies.decision import Request, applies
 from partita.server.security.policies.documents import TRUST, parse_document
 from partita.server.security.policies.patterns import Context
 from partita.server.security.rights.needs import Need
+from partita.server.security.rights.passing import ROLE_ARN
 
 HEADER: Final = ROLE_HEADER.lower().encode()
 CHECK, SESSION = b"PartitaRights.Check", b"PartitaRights.Session"
 NEED: Final = Need("sts:AssumeRole", "*")
-ROLE_ARN: Final = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/(?:[!-.0-~/]*/)?([\w+=,.@-]{1,64})")
 SESSION_SECONDS: Final = 3600
 
 

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from partita.database.operations.context import Service
 from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
+from partita.server.security.rights.passing import pass_role
 
 PREFIX: Final = "lambda:"
-PASSED_TO: Final = {"iam:passedtoservice": ("lambda.amazonaws.com",)}
+PASSED_TO: Final = "lambda.amazonaws.com"
 ANY: Final = "*"
 _FUNCTION: Final = re.compile(
     r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d{12}:)?(?:function:)?([\w-]+)(?::([$\w-]+))?"
@@ -49,10 +50,6 @@ def _unqualified(service: Service, given: str | None) -> str:
     return ANY if found is None else _arn(service, f"function:{found[1]}")
 
 
-def passed_role(role: str | None, keys: Keys) -> list[Need]:
-    return [] if role is None else [Need("iam:PassRole", role, lambda: keys)]
-
-
 def _tags(request: Request) -> dict[str, str]:
     tags: Any = request.get("Tags")
     if not isinstance(tags, dict):
@@ -67,7 +64,7 @@ def create_function(service: Service, request: Request) -> Sequence[Need]:
     needs = [Need(f"{PREFIX}CreateFunction", resource, keys)]
     if tags:
         needs.append(Need(f"{PREFIX}TagResource", resource, keys))
-    return [*needs, *passed_role(text_of(request, "Role"), PASSED_TO)]
+    return [*needs, *pass_role(service, text_of(request, "Role"), PASSED_TO)]
 
 
 def _on_function(operation: str) -> Rights:
@@ -76,7 +73,7 @@ def _on_function(operation: str) -> Rights:
     def rights(service: Service, request: Request) -> Sequence[Need]:
         resource = _unqualified(service, text_of(request, "FunctionName"))
         needs = [Need(PREFIX + operation, resource)]
-        return [*needs, *passed_role(text_of(request, "Role"), PASSED_TO)]
+        return [*needs, *pass_role(service, text_of(request, "Role"), PASSED_TO)]
 
     return rights
 

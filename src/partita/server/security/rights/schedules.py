@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from partita.database.operations.context import Service
-from partita.server.security.rights.functions import passed_role, text_of
+from partita.server.security.rights.functions import text_of
 from partita.server.security.rights.needs import Need, Request, Rights
+from partita.server.security.rights.passing import pass_role
 
 PREFIX: Final = "scheduler:"
-PASSED_TO: Final = {"iam:passedtoservice": ("scheduler.amazonaws.com",)}
+PASSED_TO: Final = "scheduler.amazonaws.com"
 DEFAULT_GROUP: Final = "default"
 
 
@@ -30,7 +31,7 @@ def _on_schedule(operation: str) -> Rights:
         needs = [Need(PREFIX + operation, _arn(service, f"schedule/{group}/{name}"))]
         target = request.get("Target")
         role = text_of(target, "RoleArn") if isinstance(target, dict) else None
-        return [*needs, *passed_role(role, PASSED_TO)]
+        return [*needs, *pass_role(service, role, PASSED_TO)]
 
     return rights
 

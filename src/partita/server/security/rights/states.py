@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from partita.database.operations.context import Service
 from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
+from partita.server.security.rights.passing import pass_role
 
-PASSED_TO: Final = {"iam:passedtoservice": ("states.amazonaws.com",)}
+PASSED_TO: Final = "states.amazonaws.com"
 _ARN: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(\w+):(.+)", re.DOTALL)
 _QUALIFIED: Final = re.compile(r"([^:]+):([^:]+)")
 ANY: Final = "*"
@@ -57,9 +58,8 @@ def _with_tags(keys: Keys, tags: dict[str, str]) -> Keys:
     return {**keys, **request_tags(tags)}
 
 
-def _passed_role(request: Request) -> list[Need]:
-    role = _text(request, "roleArn")
-    return [] if role is None else [Need("iam:PassRole", role, lambda: PASSED_TO)]
+def _passed_role(service: Service, request: Request) -> list[Need]:
+    return pass_role(service, _text(request, "roleArn"), PASSED_TO)
 
 
 def _on(operation: str, *members: str) -> Rights:
@@ -72,7 +72,7 @@ def _on(operation: str, *members: str) -> Rights:
             resource, keys = _resource(service, text)
             tagged = partial(_with_tags, keys, _tags(request))
             needs.append(Need(f"states:{operation}", resource, tagged))
-        return [*needs, *_passed_role(request)]
+        return [*needs, *_passed_role(service, request)]
 
     return rights
 
@@ -85,7 +85,7 @@ def _created(operation: str, kind: str) -> Rights:
         needs = [Need(f"states:{operation}", resource, lambda: request_tags(tags))]
         if tags:
             needs.append(Need("states:TagResource", resource, lambda: request_tags(tags)))
-        return [*needs, *_passed_role(request)]
+        return [*needs, *_passed_role(service, request)]
 
     return rights
 

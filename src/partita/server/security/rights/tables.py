@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from partita.database.events.streams import name_in_arn
 from partita.database.operations.context import Service, table_name
 from partita.server.security.rights.items import PREFIX, find_table, source_arn, table_arn, tags_of
 from partita.server.security.rights.needs import (
@@ -41,6 +42,18 @@ def _on_table(action: str) -> Rights:
         return (Need(PREFIX + action, arn, keys, policy_of(find_table(service, name))),)
 
     return rights
+
+
+def enable_kinesis(service: Service, request: Request) -> Sequence[Need]:
+    """Changes of the table go into the stream from then on, so it takes the right to put them
+    there. (Developer guide, "Using IAM policies for Kinesis Data Streams and DynamoDB")"""
+    stream = f"arn:aws:kinesis:{service.region}:{service.account_id}:stream/"
+    stream += name_in_arn(request["StreamArn"])
+    return (
+        *_on_table("EnableKinesisStreamingDestination")(service, request),
+        Need("kinesis:DescribeStream", stream),
+        Need("kinesis:PutRecords", stream),
+    )
 
 
 def create_table(service: Service, request: Request) -> Sequence[Need]:
@@ -126,7 +139,7 @@ RIGHTS: Final[dict[str, Rights]] = {
     "DescribeTableReplicaAutoScaling": _on_table("DescribeTableReplicaAutoScaling"),
     "DescribeTimeToLive": _on_table("DescribeTimeToLive"),
     "DisableKinesisStreamingDestination": _on_table("DisableKinesisStreamingDestination"),
-    "EnableKinesisStreamingDestination": _on_table("EnableKinesisStreamingDestination"),
+    "EnableKinesisStreamingDestination": enable_kinesis,
     "GetRecords": _on_stream("GetRecords", _in_iterator),
     "GetResourcePolicy": _on_resource("GetResourcePolicy"),
     "GetShardIterator": _on_stream("GetShardIterator", _stream_arn),

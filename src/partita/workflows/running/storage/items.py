@@ -17,9 +17,10 @@ from __future__ import annotations
 from typing import Any
 
 from partita.client.records import Item, definition, key_schema
+from partita.client.services import WORKFLOWS_TABLE
 from partita.limits import MB
 
-TABLE = "partita-workflows"
+TABLE = WORKFLOWS_TABLE
 STARTS, RUNNING = "starts", "running"
 """The indexes: executions of a machine in order of their start, and running executions."""
 MACHINES, ACTIVITIES = "machines", "activities"
