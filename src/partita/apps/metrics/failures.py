@@ -10,6 +10,11 @@ from partita.errors import PartitaError
 class CatalogueError(PartitaError):
     status: ClassVar[int]
 
+    @property
+    def told(self) -> str:
+        """What clients read."""
+        return str(self)
+
 
 class Refused(CatalogueError):
     """The request breaks a rule."""
@@ -40,9 +45,17 @@ class InMigration(CatalogueError):
 
 
 class Unavailable(CatalogueError):
-    """A database cannot be reached."""
+    """The request cannot be answered now; clients are told why as far as it concerns them."""
 
     status = 503
+
+
+class DatabaseUnavailable(Unavailable):
+    """Commands and the log say which database it is, and under which user; clients are not told."""
+
+    @property
+    def told(self) -> str:
+        return "A database of the catalogue does not answer: try again in a moment."
 
 
 def no_metric(name: str) -> NotFound:

@@ -25,6 +25,7 @@ from partita.apps.metrics.failures import (
     CatalogueError,
     Changed,
     Conflict,
+    DatabaseUnavailable,
     Unavailable,
     changed,
     metric_exists,
@@ -348,4 +349,4 @@ def related_dimensions(group: Item) -> tuple[str, ...]:
 
 
 def _unavailable(error: ClientError) -> CatalogueError:
-    return Unavailable(f"The request to DynamoDB failed: {error}")
+    return DatabaseUnavailable(f"The request to DynamoDB failed: {error}")

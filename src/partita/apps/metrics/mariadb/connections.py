@@ -16,7 +16,7 @@ import asyncmy
 from asyncmy.cursors import Cursor, DictCursor
 from asyncmy.errors import Error, InternalError, OperationalError
 
-from partita.apps.metrics.failures import CatalogueError, Unavailable
+from partita.apps.metrics.failures import CatalogueError, DatabaseUnavailable, Unavailable
 from partita.errors import PartitaError
 
 # It logs every warning of the server, even for CREATE TABLE IF NOT EXISTS.
@@ -214,9 +214,9 @@ class ConnectionPool:
             raise self._unavailable(error) from error
         return session
 
-    def _unavailable(self, error: BaseException) -> Unavailable:
+    def _unavailable(self, error: BaseException) -> DatabaseUnavailable:
         reason = error.args[-1] if error.args else type(error).__name__
-        return Unavailable(f"The database {self.address!r} does not answer: {reason}")
+        return DatabaseUnavailable(f"The database {self.address!r} does not answer: {reason}")
 
     async def rows(self, statement: str, *values: object) -> list[Row]:
         """The rows of a query, which is repeated when a connection turns out to be lost."""
