@@ -15,6 +15,11 @@ class CatalogueError(PartitaError):
         """What clients read."""
         return str(self)
 
+    @property
+    def reason(self) -> str:
+        """The class that has the status: finer ones are not for clients."""
+        return next(kind.__name__ for kind in type(self).__mro__ if "status" in vars(kind))
+
 
 class Refused(CatalogueError):
     """The request breaks a rule."""
@@ -56,6 +61,13 @@ class DatabaseUnavailable(Unavailable):
     @property
     def told(self) -> str:
         return "A database of the catalogue does not answer: try again in a moment."
+
+
+class Moved(Unavailable):
+    """Another database takes writes now. Nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__("The catalogue is being moved: try again in a moment.")
 
 
 def no_metric(name: str) -> NotFound:

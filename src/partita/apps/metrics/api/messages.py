@@ -39,13 +39,7 @@ def refusal(error: CatalogueError) -> Response:
         headers["retry-after"] = RETRY_SECONDS[error.status]
     if isinstance(error, DatabaseUnavailable):
         logger.warning("%s", error)
-    return problem(error.status, error.told, headers, reason=_reason(error))
-
-
-def _reason(error: CatalogueError) -> str:
-    """Kinds of the same status are one to clients."""
-    kinds = [kind for kind in type(error).__mro__ if "status" in vars(kind)]
-    return kinds[0].__name__
+    return problem(error.status, error.told, headers, reason=error.reason)
 
 
 def body(request: Request, shape: type[T]) -> T:
