@@ -18,7 +18,7 @@ from partita.apps.metrics.data.queries import CACHE_SECONDS, MetricDataService
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import Tables, create_tables
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_schema
-from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
+from partita.apps.metrics.mariadb.connections import LOCK_SECONDS_MAX, ConnectionPool, parse_address
 from partita.apps.metrics.mariadb.switch_mode import SwitchMode
 from partita.apps.metrics.migration.dual_writes import MigratingCatalogue
 from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, Modes, ModeSource, ModeWatch
@@ -78,13 +78,17 @@ class Stores:
 
 @asynccontextmanager
 async def opened(
-    mysql: str | None, endpoint: str | None, tables: Tables, connections: int = 16
+    mysql: str | None,
+    endpoint: str | None,
+    tables: Tables,
+    connections: int = 16,
+    lock_seconds: int = LOCK_SECONDS_MAX,
 ) -> AsyncIterator[Stores]:
     """The databases that are named; missing tables are created."""
     async with AsyncExitStack() as stack:
         stores = Stores()
         if mysql is not None:
-            database = ConnectionPool(parse_address(mysql), connections)
+            database = ConnectionPool(parse_address(mysql), connections, lock_seconds)
             stack.callback(database.close)
             await create_schema(database)
             stores.mariadb = MariaDBCatalogue(database)

@@ -117,6 +117,12 @@ class DynamoDBCatalogue:
         async for item in self._pages(query):
             yield item
 
+    async def all_items(self) -> AsyncIterator[Item]:
+        """Of all metrics."""
+        scan = {"TableName": self.tables.metrics, "ConsistentRead": True}
+        async for item in self._pages(scan, operation="Scan"):
+            yield item
+
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
         names = await self.names(limit, after)
         metrics = await asyncio.gather(*(self.find(name) for name in names))

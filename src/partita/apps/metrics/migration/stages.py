@@ -26,6 +26,7 @@ from partita.apps.metrics.mariadb.rows import MIGRATED, NOT_MIGRATED
 from partita.apps.metrics.migration import directory, state_machine, way_back
 from partita.apps.metrics.migration.counts import Counts
 from partita.apps.metrics.migration.fence import PassingPool, catalogue_fence
+from partita.apps.metrics.migration.functions import LOCK_SECONDS
 from partita.apps.metrics.migration.run import Run
 from partita.apps.metrics.migration.to_dynamodb import CHANGE_STATE, remove
 from partita.apps.metrics.migration.verification import Verification, verify
@@ -104,7 +105,7 @@ class BothStores:
 async def opened(
     mysql: str, endpoint: str, tables: Tables, display: Display
 ) -> AsyncIterator[BothStores]:
-    async with service.opened(mysql, endpoint, tables) as stores:
+    async with service.opened(mysql, endpoint, tables, lock_seconds=LOCK_SECONDS) as stores:
         both = BothStores(stores, tables, display)
         try:
             yield both
