@@ -409,7 +409,9 @@ def test_what_cannot_be_migrated_is_reported_with_its_reason(
         "warnings": "3",
         "errors": "1",
     }
-    assert "m: Unavailable: The request to DynamoDB failed: ValidationException" in done.stdout
+    assert (
+        "m: DatabaseUnavailable: The request to DynamoDB failed: ValidationException" in done.stdout
+    )
     assert (catalogue.count("NOT_MIGRATED"), list(dynamodb_contents(catalogue))) == (1, ["n"])
     refused = run(catalogue, "cutover")
     assert (refused.returncode, "1 metrics are not migrated" in refused.stderr) == (1, True)

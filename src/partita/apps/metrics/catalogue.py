@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from partita.apps.metrics.metric import Metric, NewDimension, NewGroup, NewMetric, Version
 from partita.apps.metrics.rules import Revision
@@ -43,10 +43,3 @@ class Catalogue(Protocol):
     async def consumers(self, name: str) -> list[str]:
         """The hybrid metrics that consume a metric."""
         ...
-
-
-@runtime_checkable
-class CopiedCatalogue(Protocol):
-    """A store that has the catalogue from before the cutover."""
-
-    async def delete_copy(self, name: str) -> None: ...

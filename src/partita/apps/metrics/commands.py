@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 Stage = Callable[[str, str, Tables, "Display"], Coroutine[Any, Any, T]]
 SERVED = [Mode.LEGACY, Mode.MIGRATING, Mode.DYNAMODB]
-PACKAGES = ("asyncmy", "jsonata", "jsonpath", "rich")
+PACKAGES = ("asyncmy", "jsonata", "jsonpath", "pymysql", "rich", "sqlalchemy")
 """Those of `partita[metrics]`."""
 
 
@@ -179,12 +180,18 @@ def cutover(mysql: str, endpoint: str, table: str) -> None:
 
 
 @metrics.command()
+@click.option(
+    "--replaced",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where versions are kept that only MariaDB has, past its fence; without a file, they are "
+    "refused.",
+)
 @_databases(are_required=True)
-def rollback(mysql: str, endpoint: str, table: str) -> None:
+def rollback(replaced: Path | None, mysql: str, endpoint: str, table: str) -> None:
     """Let MariaDB answer again, after everything written since is copied back."""
     from partita.apps.metrics.migration import stages
 
-    found = _run(stages.rollback, mysql, endpoint, table)
+    found = _run(partial(stages.rollback, replaced=replaced), mysql, endpoint, table)
     _report([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
 
 

@@ -10,6 +10,16 @@ from partita.errors import PartitaError
 class CatalogueError(PartitaError):
     status: ClassVar[int]
 
+    @property
+    def told(self) -> str:
+        """What clients read."""
+        return str(self)
+
+    @property
+    def reason(self) -> str:
+        """The class that has the status: finer ones are not for clients."""
+        return next(kind.__name__ for kind in type(self).__mro__ if "status" in vars(kind))
+
 
 class Refused(CatalogueError):
     """The request breaks a rule."""
@@ -40,9 +50,24 @@ class InMigration(CatalogueError):
 
 
 class Unavailable(CatalogueError):
-    """A database cannot be reached."""
+    """The request cannot be answered now; clients are told why as far as it concerns them."""
 
     status = 503
+
+
+class DatabaseUnavailable(Unavailable):
+    """Commands and the log say which database it is, and under which user; clients are not told."""
+
+    @property
+    def told(self) -> str:
+        return "A database of the catalogue does not answer: try again in a moment."
+
+
+class Moved(Unavailable):
+    """Another database takes writes now. Nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__("The catalogue is being moved: try again in a moment.")
 
 
 def no_metric(name: str) -> NotFound:

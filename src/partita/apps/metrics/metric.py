@@ -58,6 +58,12 @@ class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     def is_hybrid(self) -> bool:
         return self.value_type == HYBRID
 
+    def chained_at(self, time: str) -> str | None:
+        """The metric that stands for this one before the cutoff date. Rows of the old catalogue may
+        have a date without a metric, which cuts nothing off."""
+        cutoff = self.chain_cutoff_date
+        return self.chained_metric if cutoff is not None and time < cutoff else None
+
     @property
     def references(self) -> set[str]:
         """The metrics that this one depends on."""

@@ -1,23 +1,29 @@
 """The mode: which store answers, agreed on by all servers of a catalogue while they run.
 
-    legacy <-> migrating <-> mirrored <-> dynamodb
+    legacy <-> migrating <-> sealed <-> dynamodb
 
-Writes of neighbouring modes are compatible, so while the mode changes, servers may be in either of
-two neighbours, but never further apart. The mode is an item of the directory, which every server
-polls. When it has changed, a server lets the requests of the old mode finish and then reports the
-new one in an item of its own; whoever changes the mode waits for these reports. A server that
-cannot read the mode loses its lease: others count it as gone, and it takes no more writes.
+The mode is an item of the directory, which every server polls. When it has changed, a server lets
+the requests of the old mode finish and then reports the new one in an item of its own; whoever
+changes the mode waits for these reports, so that servers are never further apart than two
+neighbours. While it is sealed nobody writes, and both databases answer the same.
+
+A server that cannot read the mode loses its lease: others count it as gone, and it takes no more
+writes. That keeps order among those that run well. What keeps out one that was paused, or never
+asked, are the databases: MariaDB's fence, and a condition on the mode in each of DynamoDB's
+transactions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from typing import Protocol
 
-from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.dynamodb.items import Item
+from partita.apps.metrics.dynamodb.tables import MODE, Tables
 from partita.apps.metrics.dynamodb.transactions import entry
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
@@ -29,18 +35,19 @@ POLL_SECONDS = 0.2
 LEASE_SECONDS = 5.0
 """How long a server may take writes after it last read the mode."""
 CHANGE_SECONDS_MAX = 60.0
-MODE = entry("mode", "mode")
 SERVER = "server"
 
 
 class Mode(StrEnum):
     LEGACY = "legacy"
     MIGRATING = "migrating"
-    MIRRORED = "mirrored"
+    SEALED = "sealed"
     DYNAMODB = "dynamodb"
 
 
 ORDER = tuple(Mode)
+BEFORE_CUTOVER = (Mode.LEGACY, Mode.MIGRATING)
+"""When MariaDB is the one that counts."""
 
 
 def steps(start: Mode, end: Mode) -> tuple[Mode, ...]:
@@ -49,6 +56,16 @@ def steps(start: Mode, end: Mode) -> tuple[Mode, ...]:
     if here <= there:
         return ORDER[here + 1 : there + 1]
     return ORDER[there:here][::-1]
+
+
+class ModeSource(Protocol):
+    """Where a server reads the mode, and reports its own."""
+
+    async def read(self) -> Mode | None: ...
+
+    async def report(self, server: str, mode: Mode, sessions: Sequence[int]) -> None: ...
+
+    async def leave(self, server: str) -> None: ...
 
 
 class Modes:
@@ -85,6 +102,10 @@ class Modes:
 
     async def change(self, old: Mode, new: Mode) -> None:
         """Returns when every running server is in the new mode."""
+        await self.set(old, new)
+        await self.wait_for_servers(new)
+
+    async def set(self, old: Mode, new: Mode) -> None:
         put = {
             "TableName": self._table,
             "Item": {**MODE, "mode": {"S": new}},
@@ -100,7 +121,6 @@ class Modes:
             raise PartitaError(
                 f"The mode is no longer {old}: another command is changing it."
             ) from error
-        await self.wait_for_servers(new)
 
     async def wait_for_servers(self, mode: Mode) -> None:
         ends = self._clock() + CHANGE_SECONDS_MAX
@@ -113,24 +133,39 @@ class Modes:
             await asyncio.sleep(POLL_SECONDS / 2)
 
     async def _servers_not_in(self, mode: Mode) -> list[str]:
+        # Twice the lease, because the clocks of machines differ.
+        oldest = self._clock() - 2 * LEASE_SECONDS
+        return [
+            item["name"]["S"]
+            for item in await self._servers()
+            if item["mode"]["S"] != mode and float(item["seenAt"]["N"]) > oldest
+        ]
+
+    async def _servers(self) -> list[Item]:
         query = {
             "TableName": self._table,
             "ConsistentRead": True,
             "KeyConditionExpression": "kind = :kind",
             "ExpressionAttributeValues": {":kind": {"S": SERVER}},
         }
-        items = (await self._client.call("dynamodb", "Query", query))["Items"]
-        # Twice the lease, because the clocks of machines differ.
-        oldest = self._clock() - 2 * LEASE_SECONDS
-        return [
-            item["name"]["S"]
-            for item in items
-            if item["mode"]["S"] != mode and float(item["seenAt"]["N"]) > oldest
-        ]
+        items: list[Item] = (await self._client.call("dynamodb", "Query", query))["Items"]
+        return items
 
-    async def report(self, server: str, mode: Mode) -> None:
+    async def server_of(self, session: int) -> str | None:
+        """Which server has a session of MariaDB, as far as it could say."""
+        number = str(session)
+        for item in await self._servers():
+            if number in item.get("sessions", {}).get("NS", ()):
+                silent = self._clock() - float(item["seenAt"]["N"])
+                seen = f", not heard of for {silent:.0f} s" if silent > LEASE_SECONDS else ""
+                return f"{item['name']['S']}{seen}"
+        return None
+
+    async def report(self, server: str, mode: Mode, sessions: Sequence[int] = ()) -> None:
         seen_at = {"N": f"{self._clock():.3f}"}
-        item = {**entry(SERVER, server), "mode": {"S": mode}, "seenAt": seen_at}
+        item: Item = {**entry(SERVER, server), "mode": {"S": mode}, "seenAt": seen_at}
+        if sessions:
+            item["sessions"] = {"NS": [str(number) for number in sessions]}
         await self._client.call("dynamodb", "PutItem", {"TableName": self._table, "Item": item})
 
     async def leave(self, server: str) -> None:
@@ -143,13 +178,18 @@ class ModeWatch:
 
     def __init__(
         self,
-        modes: Modes | None,
+        modes: ModeSource,
         server: str,
         understood: set[Mode],
         mode: Mode,
         now: Callable[[], float],
+        sessions: Callable[[], Sequence[int]] = tuple,
     ) -> None:
+        """`sessions`: the numbers of this server's sessions of MariaDB."""
         self.mode = mode
+        self.foreign: Mode | None = None
+        """The mode of the others, when this server was not given the database for it."""
+        self._sessions = sessions
         self._understood = understood
         self._modes = modes
         self._server = server
@@ -164,7 +204,7 @@ class ModeWatch:
     @property
     def is_current(self) -> bool:
         """Whether the lease holds, so that writes may be taken."""
-        return self._modes is None or self._now() - self._refreshed_at < LEASE_SECONDS
+        return self._now() - self._refreshed_at < LEASE_SECONDS
 
     def enter(self) -> Mode:
         self._running[self.mode] += 1
@@ -177,52 +217,51 @@ class ModeWatch:
         """Before the first request: report first, so that commands wait for this server, and then
         read the mode, which may have changed just before.
         """
-        if self._modes is not None:
-            await self._modes.report(self._server, self.mode)
-            await self._refresh(self._modes)
+        await self._modes.report(self._server, self.mode, self._sessions())
+        await self._refresh()
 
     async def follow(self) -> None:
         """Poll the mode until cancelled."""
-        if self._modes is None:
-            return
         try:
             while True:
                 async with self._refreshing:
-                    await self._try_to_refresh(self._modes)
+                    await self._try_to_refresh()
                 await asyncio.sleep(POLL_SECONDS)
         finally:
-            with suppress(ClientError):
+            with suppress(PartitaError):
                 await self._modes.leave(self._server)
 
     async def refresh(self) -> None:
-        """For a write that comes after the lease has run out: this process may just have been slow.
-        Concurrent callers share one read.
+        """For a request that comes after the lease has run out, because this process may just have
+        been slow, or that was refused by its database. Concurrent callers share one read.
         """
         refreshes = self._refreshes
         async with self._refreshing:
-            if self._modes is not None and refreshes == self._refreshes:
-                await self._try_to_refresh(self._modes)
+            if refreshes == self._refreshes:
+                await self._try_to_refresh()
 
-    async def _try_to_refresh(self, modes: Modes) -> None:
+    async def _try_to_refresh(self) -> None:
         """An error is logged once. Unless it passes, the lease runs out by itself."""
         self._refreshes += 1
         try:
-            await self._refresh(modes)
+            await self._refresh()
             self._complaint = ""
         except PartitaError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 logger.warning("%s", error)
 
-    async def _refresh(self, modes: Modes) -> None:
+    async def _refresh(self) -> None:
         before = self._now()
-        mode = await modes.read()
-        if mode is not None and mode not in self._understood:
+        mode = await self._modes.read()
+        self.foreign = mode if mode not in {None, *self._understood} else None
+        if self.foreign is not None:
             raise PartitaError(
-                f"The mode is {mode}, but this server was not given the database for it."
+                f"The catalogue was moved: its mode is {mode}, and this server was not given the "
+                "database for that. Start it with both --mysql and --endpoint."
             )
         self.mode = mode or self.mode
         # This server is in an old mode as long as requests of that mode are under way.
         old = [other for other in Mode if other != self.mode and self._running[other]]
-        await modes.report(self._server, *old[:1] or [self.mode])
+        await self._modes.report(self._server, (*old, self.mode)[0], self._sessions())
         self._refreshed_at = before

@@ -208,9 +208,8 @@ async def refuse_cycle(name: str, added: set[str], references: References) -> No
 async def resolve(metric: Metric, time: str, get: Callable[[str], Awaitable[Metric]]) -> Metric:
     """The metric to use at a given time: before the cutoff date, the chained one."""
     walked = {metric.name}
-    while metric.chain_cutoff_date is not None and time < metric.chain_cutoff_date:
-        assert metric.chained_metric is not None
-        metric = await get(metric.chained_metric)
+    while (chained := metric.chained_at(time)) is not None:
+        metric = await get(chained)
         if metric.name in walked:
             raise Conflict(f"The chain of {metric.name} leads back to itself.")
         walked.add(metric.name)

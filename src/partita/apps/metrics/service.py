@@ -18,9 +18,10 @@ from partita.apps.metrics.data.queries import CACHE_SECONDS, MetricDataService
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import Tables, create_tables
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_schema
-from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
-from partita.apps.metrics.migration.dual_writes import MigratingCatalogue, MirroredCatalogue
-from partita.apps.metrics.modes import Mode, Modes, ModeWatch
+from partita.apps.metrics.mariadb.connections import LOCK_SECONDS_MAX, ConnectionPool, parse_address
+from partita.apps.metrics.mariadb.switch_mode import SwitchMode
+from partita.apps.metrics.migration.dual_writes import MigratingCatalogue
+from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, Modes, ModeSource, ModeWatch
 from partita.apps.monitoring.alarms import Alarm, Alarms
 from partita.client import Client
 from partita.client.client import REGION
@@ -36,7 +37,7 @@ class Limits(TypedDict):
 REQUIRED_OPTIONS = {
     Mode.LEGACY: {"mysql"},
     Mode.MIGRATING: {"mysql", "endpoint"},
-    Mode.MIRRORED: {"mysql", "endpoint"},
+    Mode.SEALED: {"mysql", "endpoint"},
     Mode.DYNAMODB: {"endpoint"},
 }
 HASTY: Limits = {"tries": 3, "seconds_max": 3.0}
@@ -49,8 +50,8 @@ class Stores:
 
     mariadb: MariaDBCatalogue | None = None
     dynamodb: DynamoDBCatalogue | None = None
-    hasty_dynamodb: DynamoDBCatalogue | None = None
-    """The same catalogue, with short timeouts."""
+    copied: DynamoDBCatalogue | None = None
+    """The same catalogue before the cutover, with short timeouts."""
     modes: Modes | None = None
     client: Client | None = None
     """Of DynamoDB, where the values are in every mode."""
@@ -60,26 +61,34 @@ class Stores:
         if self.mariadb is not None:
             found[Mode.LEGACY] = self.mariadb
         if self.dynamodb is not None:
-            found[Mode.DYNAMODB] = self.dynamodb
-        if (
-            self.mariadb is not None
-            and self.dynamodb is not None
-            and self.hasty_dynamodb is not None
-        ):
-            found[Mode.MIGRATING] = MigratingCatalogue(self.mariadb, self.hasty_dynamodb)
-            found[Mode.MIRRORED] = MirroredCatalogue(self.mariadb, self.dynamodb)
+            # While it is sealed DynamoDB answers, and takes no writes.
+            found[Mode.DYNAMODB] = found[Mode.SEALED] = self.dynamodb
+        if self.mariadb is not None and self.copied is not None:
+            found[Mode.MIGRATING] = MigratingCatalogue(self.mariadb, self.copied)
         return found
+
+    def mode_source(self) -> ModeSource:
+        """Who has MariaDB alone is told by it that it was moved."""
+        if self.modes is not None:
+            return self.modes
+        if self.mariadb is None:
+            raise PartitaError("Name a database: --mysql, --endpoint, or both.")
+        return SwitchMode(self.mariadb.database)
 
 
 @asynccontextmanager
 async def opened(
-    mysql: str | None, endpoint: str | None, tables: Tables, connections: int = 16
+    mysql: str | None,
+    endpoint: str | None,
+    tables: Tables,
+    connections: int = 16,
+    lock_seconds: int = LOCK_SECONDS_MAX,
 ) -> AsyncIterator[Stores]:
     """The databases that are named; missing tables are created."""
     async with AsyncExitStack() as stack:
         stores = Stores()
         if mysql is not None:
-            database = ConnectionPool(parse_address(mysql), connections)
+            database = ConnectionPool(parse_address(mysql), connections, lock_seconds)
             stack.callback(database.close)
             await create_schema(database)
             stores.mariadb = MariaDBCatalogue(database)
@@ -91,7 +100,7 @@ async def opened(
             stack.push_async_callback(hasty.close)
             await create_tables(client, tables)
             stores.dynamodb = DynamoDBCatalogue(client, tables)
-            stores.hasty_dynamodb = DynamoDBCatalogue(hasty, tables)
+            stores.copied = DynamoDBCatalogue(hasty, tables, BEFORE_CUTOVER)
             stores.modes = Modes(hasty, tables)
             stores.client = client
         yield stores
@@ -113,12 +122,14 @@ async def serve(
         catalogues = stores.catalogues()
         if stores.modes is not None:
             mode = await stores.modes.begin(mode)
+        source = stores.mode_source()
         if mode not in catalogues:
             raise PartitaError(
                 f"The mode {mode} needs --{' and --'.join(sorted(REQUIRED_OPTIONS[mode]))}."
             )
         server = f"{socket.gethostname()}-{os.getpid()}"
-        watch = ModeWatch(stores.modes, server, set(catalogues), mode, monotonic)
+        sessions = stores.mariadb.database.sessions if stores.mariadb is not None else tuple
+        watch = ModeWatch(source, server, set(catalogues), mode, monotonic, sessions)
         await watch.begin()
         web = Web(origins=origins_from_environment())
         data = None

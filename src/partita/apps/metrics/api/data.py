@@ -91,8 +91,8 @@ class DataApi:
             return Failure(
                 metric=query.metric,
                 status=error.status,
-                reason=type(error).__name__,
-                detail=str(error),
+                reason=error.reason,
+                detail=error.told,
             )
 
     async def put(self, store: Catalogue, request: Request) -> Response:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 from urllib.parse import quote
 
@@ -14,12 +15,13 @@ from partita.apps.metrics.api.data import DataApi
 from partita.apps.metrics.api.messages import body, encoded, metric_name, refusal
 from partita.apps.metrics.api.monitoring import Monitoring, is_scrape
 from partita.apps.metrics.api.openapi import DESCRIPTION
-from partita.apps.metrics.catalogue import Catalogue, CopiedCatalogue
+from partita.apps.metrics.catalogue import Catalogue
 from partita.apps.metrics.data.queries import MetricDataService
 from partita.apps.metrics.failures import (
     CatalogueError,
     Changed,
     InMigration,
+    Moved,
     Refused,
     Unavailable,
 )
@@ -34,13 +36,15 @@ from partita.apps.metrics.metric import (
     NewMetric,
     Version,
 )
-from partita.apps.metrics.modes import Mode, ModeWatch
+from partita.apps.metrics.modes import POLL_SECONDS, Mode, ModeWatch
 from partita.clock import Clock, system_clock
 from partita.server.http.web import Request, Response, Web, json_response
 
 logger = logging.getLogger(__name__)
 
 PAGE_MAX = 100
+MOVE_SECONDS_MAX = 30.0
+"""How long a write waits for a cutover or a rollback to be over."""
 USER = "x-user"
 VERSION = re.compile(r"[1-9][0-9]{0,8}\Z")
 ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"\Z')
@@ -102,20 +106,22 @@ class Api:
             return response
 
         async def answered(request: Request) -> Response:
-            if is_write and not watch.is_current:
+            """Whoever meets a change of the mode waits for it, and is answered in the new one."""
+            ends = monotonic() + MOVE_SECONDS_MAX
+            while True:
+                if not watch.is_current:
+                    await watch.refresh()
+                mode = watch.enter()
+                try:
+                    _refuse_lost(watch, is_write)
+                    return await answer(stores[mode], request)
+                except CatalogueError as error:
+                    if not isinstance(error, Moved) or monotonic() > ends:
+                        return refusal(error)
+                finally:
+                    watch.leave(mode)
+                await asyncio.sleep(POLL_SECONDS / 2)
                 await watch.refresh()
-            mode = watch.enter()
-            try:
-                if is_write and not watch.is_current:
-                    raise Unavailable(
-                        "This server cannot reach DynamoDB, which has the mode of the catalogue: "
-                        "try again in a moment."
-                    )
-                return await answer(stores[mode], request)
-            except CatalogueError as error:
-                return refusal(error)
-            finally:
-                watch.leave(mode)
 
         return handle
 
@@ -199,17 +205,8 @@ class Api:
             )
         async with self._data.deleting(name):
             await store.delete(name, expected)
-        if store is dynamodb and isinstance(mariadb, CopiedCatalogue):
-            await self._delete_copy(mariadb, name)
         logger.info("%s has deleted the metric %s", user, name)
         return Response(204)
-
-    async def _delete_copy(self, mariadb: CopiedCatalogue, name: str) -> None:
-        """So that a rollback does not find it again."""
-        try:
-            await mariadb.delete_copy(name)
-        except CatalogueError as error:
-            logger.warning("MariaDB still has %s, which was deleted: %s", name, error)
 
     async def list_versions(self, store: Catalogue, request: Request) -> Response:
         return _listed("versions", await store.list_versions(metric_name(request)))
@@ -222,6 +219,19 @@ class Api:
 
     async def list_consumers(self, store: Catalogue, request: Request) -> Response:
         return _listed("consumers", await store.consumers(metric_name(request)))
+
+
+def _refuse_lost(watch: ModeWatch, is_write: bool) -> None:
+    if watch.foreign is not None:
+        raise Unavailable(
+            "The catalogue was moved, and this server was started without the database that it "
+            "was moved to: ask another one."
+        )
+    if is_write and not watch.is_current:
+        raise Unavailable(
+            "This server does not know the mode of the catalogue, because the database that has "
+            "it does not answer: try again in a moment."
+        )
 
 
 def _user(request: Request) -> str:

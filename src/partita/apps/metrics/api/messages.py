@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from partita.apps.metrics.failures import (
     CatalogueError,
+    DatabaseUnavailable,
     InMigration,
     Refused,
     Unavailable,
@@ -16,7 +18,9 @@ from partita.apps.metrics.failures import (
 from partita.apps.metrics.metric import NAME, NAME_CHARS_MAX, AggregationStyle, ValueType
 from partita.server.http.web import Request, Response, problem
 
-RETRY_SECONDS = {InMigration: "1", Unavailable: "1"}
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = {InMigration.status: "1", Unavailable.status: "1"}
 READABLE = {
     f"`str` matching regex {NAME!r}": "a letter or _, then letters, digits, _ and .",
     "`$.valueType`": f"`$.valueType`, which is one of {', '.join(get_args(ValueType))}",
@@ -31,9 +35,11 @@ T = TypeVar("T")
 
 def refusal(error: CatalogueError) -> Response:
     headers = {}
-    if type(error) in RETRY_SECONDS:
-        headers["retry-after"] = RETRY_SECONDS[type(error)]
-    return problem(error.status, str(error), headers, reason=type(error).__name__)
+    if error.status in RETRY_SECONDS:
+        headers["retry-after"] = RETRY_SECONDS[error.status]
+    if isinstance(error, DatabaseUnavailable):
+        logger.warning("%s", error)
+    return problem(error.status, error.told, headers, reason=error.reason)
 
 
 def body(request: Request, shape: type[T]) -> T:

@@ -36,16 +36,11 @@ class Definition(NamedTuple):
         place = bisect_right(self.versions, time, key=lambda version: version.updated_at)
         return self.versions[max(place - 1, 0)]
 
-    def is_chained_at(self, time: str) -> bool:
-        """Before the cutoff date of the latest version, the chained metric has the values."""
-        cutoff = self.metric.chain_cutoff_date
-        return cutoff is not None and time < cutoff
-
     def references_in(self, span: Span) -> set[str]:
         """Every metric that a value in this span may be taken or computed from."""
         found = set()
-        if self.is_chained_at(span.start):
-            found.add(str(self.metric.chained_metric))
+        if (chained := self.metric.chained_at(span.start)) is not None:
+            found.add(chained)
         if self.metric.is_hybrid:
             for version in self._valid_in(span):
                 # A formula that is not valid has no value, and the evaluation says why.

@@ -48,11 +48,11 @@ class Evaluation:
         """The metric that has the values of this one at a time, down its chain."""
         walked = set()
         definition = self._definitions.get(name)
-        while definition is not None and definition.is_chained_at(time):
+        while definition is not None and (chained := definition.metric.chained_at(time)):
             if definition.metric.name in walked:
                 return None
             walked.add(definition.metric.name)
-            definition = self._definitions.get(str(definition.metric.chained_metric))
+            definition = self._definitions.get(chained)
         return definition
 
     def value(self, name: str, span: Span) -> Outcome:
@@ -120,8 +120,10 @@ class Evaluation:
 
 def _is_cut(definition: Definition, span: Span) -> bool:
     """Whether the cutoff date lies within a period."""
-    cutoff = definition.metric.chain_cutoff_date
-    return cutoff is not None and span.end is not None and span.start < cutoff < span.end
+    metric = definition.metric
+    if metric.chained_at(span.start) is None or span.end is None:
+        return False
+    return metric.chained_at(span.end) is None and metric.chain_cutoff_date != span.end
 
 
 def _limited(name: str, number: Fraction) -> Outcome:

@@ -27,7 +27,7 @@ from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
 from partita.apps.metrics.dynamodb.items import Item
 from partita.apps.metrics.dynamodb.tables import DELETED, Tables
 from partita.apps.metrics.dynamodb.transactions import entry
-from partita.apps.metrics.failures import Refused, Unavailable
+from partita.apps.metrics.failures import DatabaseUnavailable, Refused
 from partita.client import Client, ClientError
 from partita.limits import BATCH_WRITE_REQUESTS_MAX
 
@@ -208,5 +208,5 @@ def _value(item: Item) -> Value:
     return Value(exact(item["value"]["N"]), ONE if weight is None else exact(weight["N"]))
 
 
-def _unavailable(error: ClientError) -> Unavailable:
-    return Unavailable(f"The request to DynamoDB failed: {error}")
+def _unavailable(error: ClientError) -> DatabaseUnavailable:
+    return DatabaseUnavailable(f"The request to DynamoDB failed: {error}")

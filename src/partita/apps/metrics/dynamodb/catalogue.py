@@ -16,15 +16,18 @@ from partita.apps.metrics.dynamodb.tables import (
     BY_VERSION,
     CONSUMER,
     DIMENSION,
+    GONE,
     GROUP,
     GUARD,
     Tables,
 )
-from partita.apps.metrics.dynamodb.transactions import FAILED, entry, key
+from partita.apps.metrics.dynamodb.transactions import ACTIONS_MAX, FAILED, entry, key
 from partita.apps.metrics.failures import (
     CatalogueError,
     Changed,
     Conflict,
+    DatabaseUnavailable,
+    Moved,
     Unavailable,
     changed,
     metric_exists,
@@ -40,22 +43,32 @@ from partita.apps.metrics.metric import (
     NewMetric,
     Version,
 )
+from partita.apps.metrics.modes import Mode
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 
 TRIES_MAX = 25
 """Of an update without If-Match, while concurrent updates come first."""
 CONFLICT_SECONDS = 0.01
-TRANSACTION_ACTIONS_MAX = 100
-VERSIONS_AT_ONCE_MAX = TRANSACTION_ACTIONS_MAX - CONSUMED_METRICS_MAX - 2
-"""Deleted in one transaction, with version 0, the entries as a consumer and the guard."""
+VERSIONS_AT_ONCE_MAX = ACTIONS_MAX - CONSUMED_METRICS_MAX - 3
+"""Deleted in one transaction, with version 0, the entries as a consumer, the one that it is gone
+and the guard."""
 
 
 class DynamoDBCatalogue:
-    def __init__(self, client: Client, tables: Tables, clock: Clock = system_clock) -> None:
+    """Its writes count in some modes, and DynamoDB refuses them in others."""
+
+    def __init__(
+        self,
+        client: Client,
+        tables: Tables,
+        modes: tuple[Mode, ...] = (Mode.DYNAMODB,),
+        clock: Clock = system_clock,
+    ) -> None:
         self.client = client
         self.tables = tables
         self.clock = clock
+        self._mode_check = transactions.check_mode(tables, modes)
         self._latest = BatchedReads(client, tables.metrics, ("name", "version"))
 
     # Reading
@@ -104,6 +117,12 @@ class DynamoDBCatalogue:
         async for item in self._pages(query):
             yield item
 
+    async def all_items(self) -> AsyncIterator[Item]:
+        """Of all metrics."""
+        scan = {"TableName": self.tables.metrics, "ConsistentRead": True}
+        async for item in self._pages(scan, operation="Scan"):
+            yield item
+
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
         names = await self.names(limit, after)
         metrics = await asyncio.gather(*(self.find(name) for name in names))
@@ -119,6 +138,10 @@ class DynamoDBCatalogue:
     async def list_groups(self, limit: int, after: str) -> list[str]:
         """Those whose metric has not been added yet."""
         return await self._directory(GROUP, limit, after)
+
+    async def list_gone(self) -> list[str]:
+        """Metrics that were deleted since the cutover."""
+        return await self._directory(GONE)
 
     async def is_consumer(self, name: str, consumed: str) -> bool:
         relationship = entry(CONSUMER + consumed, name)
@@ -187,20 +210,12 @@ class DynamoDBCatalogue:
     # Writing
 
     async def remove_entry(self, kind: str, name: str) -> None:
-        await self._call(
-            "DeleteItem", {"TableName": self.tables.directory, "Key": entry(kind, name)}
-        )
+        await self.transact([transactions.delete(self.tables.directory, entry(kind, name))])
 
     async def add_dimension(self, new: NewDimension) -> None:
-        put = {
-            "TableName": self.tables.directory,
-            "Item": entry(DIMENSION, new.name),
-            "ConditionExpression": "attribute_not_exists(kind)",
-        }
-        try:
-            await self._call("PutItem", put)
-        except Conflict as error:
-            raise Conflict(f"There is a dimension {new.name} already.") from error
+        put = transactions.put_new(self.tables.directory, entry(DIMENSION, new.name), "kind")
+        if await self.transact([put]):
+            raise Conflict(f"There is a dimension {new.name} already.")
 
     async def add_group(self, new: NewGroup) -> None:
         rules.refuse_missing("dimension", await self.missing_dimensions(new.related_dimensions))
@@ -253,8 +268,8 @@ class DynamoDBCatalogue:
     async def _delete_versions(self, name: str) -> int:
         """Those of a metric that has no version 0 any more; the number of them."""
         found = [version.version for version in await self.all_versions(name)]
-        for start in range(0, len(found), TRANSACTION_ACTIONS_MAX):
-            keys = (key(name, str(one)) for one in found[start : start + TRANSACTION_ACTIONS_MAX])
+        for start in range(0, len(found), ACTIONS_MAX):
+            keys = (key(name, str(one)) for one in found[start : start + ACTIONS_MAX])
             await self.transact([transactions.delete(self.tables.metrics, one) for one in keys])
         return len(found)
 
@@ -319,14 +334,16 @@ class DynamoDBCatalogue:
 
     async def transact(self, actions: list[dict[str, Any]]) -> list[str]:
         """The reason of each action for a cancelled transaction; an empty list on success."""
-        request = {"TransactItems": actions}
+        request = {"TransactItems": [*actions, self._mode_check]}
         for tried in range(1, TRIES_MAX + 1):
             try:
                 await self.client.call("dynamodb", "TransactWriteItems", request)
             except ClientError as error:
                 reasons = [reason["Code"] for reason in error.body.get("CancellationReasons", ())]
+                if FAILED in reasons[-1:]:
+                    raise Moved from error
                 if FAILED in reasons:
-                    return reasons
+                    return reasons[:-1]
                 if "TransactionConflict" not in reasons:
                     raise _unavailable(error) from error
                 await asyncio.sleep(CONFLICT_SECONDS * tried)
@@ -338,8 +355,6 @@ class DynamoDBCatalogue:
         try:
             return await self.client.call("dynamodb", operation, request)
         except ClientError as error:
-            if error.code == "ConditionalCheckFailedException":
-                raise Conflict(error.message) from error
             raise _unavailable(error) from error
 
 
@@ -348,4 +363,4 @@ def related_dimensions(group: Item) -> tuple[str, ...]:
 
 
 def _unavailable(error: ClientError) -> CatalogueError:
-    return Unavailable(f"The request to DynamoDB failed: {error}")
+    return DatabaseUnavailable(f"The request to DynamoDB failed: {error}")

@@ -4,8 +4,8 @@
 "0" has every metric once, in order of names.
 
 `metrics-directory` has everything else, by kind and name: dimensions; groups, until their metric is
-added; consumers of a metric; deleted metrics, until their values are; the mode, and the servers
-with theirs.
+added; consumers of a metric; deleted metrics, until their values are, and until a rollback has
+deleted them in MariaDB; the mode, and the servers with theirs.
 
 `metrics-values` has the values of primitive metrics: see `data.values`.
 """
@@ -26,6 +26,9 @@ CONSUMER = "consumer of "
 """A prefix; the name of the consumed metric follows."""
 DELETED = "deleted"
 """Metrics whose values have still to be deleted."""
+GONE = "gone"
+"""Metrics that were deleted since the cutover, and that MariaDB still has."""
+MODE = {"kind": {"S": "mode"}, "name": {"S": "mode"}}
 GUARD = {"kind": {"S": "guard"}, "name": {"S": "references"}}
 """Counts what adds references and what deletes metrics, so that of two updates that would close a
 cycle only one succeeds, and no metric is deleted that another just began to use."""

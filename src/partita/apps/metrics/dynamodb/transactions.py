@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from partita.apps.metrics.dynamodb.items import LATEST, Item, latest_item, version_item
-from partita.apps.metrics.dynamodb.tables import CONSUMER, GROUP, GUARD, Tables
+from partita.apps.metrics.dynamodb.tables import CONSUMER, GONE, GROUP, GUARD, MODE, Tables
 from partita.apps.metrics.metric import Metric
 
 FAILED = "ConditionalCheckFailed"
 """The reason of an action whose condition cancelled the transaction."""
+ACTIONS_MAX = 99
+"""Of a transaction, beside the one that checks the mode."""
 Action = dict[str, Any]
 
 
@@ -21,6 +23,20 @@ def key(name: str, version: str) -> Item:
 def entry(kind: str, name: str) -> Item:
     """The key of an entry of the directory; many entries have nothing else."""
     return {"kind": {"S": kind}, "name": {"S": name}}
+
+
+def check_mode(tables: Tables, modes: Iterable[str]) -> Action:
+    """DynamoDB itself refuses a writer that was paused and has missed a change of the mode."""
+    values = {f":mode{place}": {"S": str(mode)} for place, mode in enumerate(modes)}
+    return {
+        "ConditionCheck": {
+            "TableName": tables.directory,
+            "Key": MODE,
+            "ConditionExpression": f"attribute_not_exists(#mode) OR #mode IN ({', '.join(values)})",
+            "ExpressionAttributeNames": {"#mode": "mode"},
+            "ExpressionAttributeValues": values,
+        }
+    }
 
 
 def save(
@@ -70,6 +86,7 @@ def remove(tables: Tables, metric: Metric, versions: Iterable[str], guard: int) 
         latest,
         *(delete(tables.directory, one) for one in consumed),
         *(delete(tables.metrics, key(metric.name, version)) for version in versions),
+        {"Put": {"TableName": tables.directory, "Item": entry(GONE, metric.name)}},
         _turn_guard(tables, guard),
     ]
 

@@ -27,6 +27,7 @@ from partita.apps.metrics.mariadb.rows import IN_MIGRATION, NOT_MIGRATED, SET_ST
 from partita.apps.metrics.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
+from partita.migrate import switch
 
 SCHEMA = Path(__file__).with_name("schema.sql")
 UPGRADE = Path(__file__).with_name("upgrade.sql")
@@ -49,6 +50,7 @@ async def create_schema(database: ConnectionPool) -> None:
         if await session.row(SELECT_OLD_SCHEMA) is not None:
             await _run_script(session, UPGRADE)
         await _run_script(session, SCHEMA)
+        await session.run(switch.CREATE)
 
 
 async def _run_script(session: Session, script: Path) -> None:
@@ -228,16 +230,6 @@ class MariaDBCatalogue:
                 await rows.chained_to(session, locked["id"]),
             )
             await rows.delete_metric(session, locked["id"], name)
-
-        await self.database.transaction(work)
-
-    async def delete_copy(self, name: str) -> None:
-        """After it was deleted in DynamoDB: whatever still refers to it here is outdated."""
-
-        async def work(session: Session) -> None:
-            locked = await session.row(rows.LOCK_METRIC, name)
-            if locked is not None:
-                await rows.delete_metric(session, locked["id"], name)
 
         await self.database.transaction(work)
 

@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager, suppress
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
+from weakref import WeakSet
 
 import asyncmy
 from asyncmy.cursors import Cursor, DictCursor
 from asyncmy.errors import Error, InternalError, OperationalError
 
-from partita.apps.metrics.failures import CatalogueError, Unavailable
+from partita.apps.metrics.failures import CatalogueError, DatabaseUnavailable, Moved, Unavailable
 from partita.errors import PartitaError
 
 # It logs every warning of the server, even for CREATE TABLE IF NOT EXISTS.
@@ -30,17 +31,23 @@ ANSWER_SECONDS_MAX = 60
 IDLE_SECONDS_MAX = 1.0
 """After which a connection is pinged before it is used."""
 LOCK_SECONDS_MAX = 10
+HOLDER_SECONDS = 1.0
+"""After which who waits for a lock looks who has it."""
 LOCKS_MAX = 8
 TRIES_MAX = 10
 DEADLOCK, LOCK_WAIT = 1213, 1205
 DUPLICATE = 1062
+REFUSED_BY_TRIGGER = 1644
 SETTINGS = (
     # A statement sees what was committed before it, not before the transaction's first statement.
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION group_concat_max_len = 1000000",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
-    "SET SESSION innodb_lock_wait_timeout = 10",
 )
+LOCK_HOLDER = """
+SELECT ID, USER, HOST, NULL AS trx_started
+FROM information_schema.PROCESSLIST WHERE ID = IS_USED_LOCK(MD5(%s))
+"""
 
 UNAVAILABLE = (OSError, OperationalError, InternalError, asyncio.IncompleteReadError)
 """Lost connections, and errors that may pass. Others are bugs."""
@@ -93,6 +100,8 @@ class Session:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self.number = int(connection.thread_id())
+        """As the server counts it."""
         self.used_at = 0.0
 
     @asynccontextmanager
@@ -153,11 +162,17 @@ class ConnectionPool:
         self,
         address: Address,
         connections: int = 16,
+        lock_seconds: int = LOCK_SECONDS_MAX,
         now: Callable[[], float] = monotonic,
     ) -> None:
+        """`lock_seconds`: how long a statement waits for a row."""
         self.address = address
+        self.server_of: Callable[[int], Awaitable[str | None]] | None = None
+        """Which server of the catalogue has a session, where somebody knows."""
+        self._lock_seconds = lock_seconds
         self._now = now
         self._free: list[Session] = []
+        self._open: WeakSet[Session] = WeakSet()
         self._places = asyncio.Semaphore(connections)
         # Separate, because the holder of a lock needs another connection for its work.
         self._lock_places = asyncio.Semaphore(LOCKS_MAX)
@@ -210,13 +225,22 @@ class ConnectionPool:
             session = Session(connection)
             for statement in SETTINGS:
                 await session.run(statement)
+            await session.run(f"SET SESSION innodb_lock_wait_timeout = {self._lock_seconds}")
         except (OSError, Error) as error:
             raise self._unavailable(error) from error
+        self._open.add(session)
         return session
 
+    def sessions(self) -> list[int]:
+        """Their numbers; some may have ended."""
+        return [session.number for session in self._open]
+
     def _unavailable(self, error: BaseException) -> Unavailable:
+        if number(error) == REFUSED_BY_TRIGGER:
+            # The fence, which no other trigger resembles.
+            return Moved()
         reason = error.args[-1] if error.args else type(error).__name__
-        return Unavailable(f"The database {self.address!r} does not answer: {reason}")
+        return DatabaseUnavailable(f"The database {self.address!r} does not answer: {reason}")
 
     async def rows(self, statement: str, *values: object) -> list[Row]:
         """The rows of a query, which is repeated when a connection turns out to be lost."""
@@ -234,13 +258,13 @@ class ConnectionPool:
             async with self.session() as session:
                 try:
                     await session.begin()
-                    result = await work(session)
+                    result = await self.naming_holders(session, work(session))
                     await session.commit()
                     return result
                 except Error as error:
                     with suppress(Error, OSError):
                         await session.rollback()
-                    if number(error) not in (DEADLOCK, LOCK_WAIT) or tried == TRIES_MAX:
+                    if number(error) != DEADLOCK or tried == TRIES_MAX:
                         raise
                 except Exception:
                     with suppress(Error, OSError):
@@ -249,17 +273,54 @@ class ConnectionPool:
             await asyncio.sleep(0.01 * tried)
         raise AssertionError("The last try ends with a result or an error.")
 
+    async def naming_holders(self, session: Session, work: Awaitable[T]) -> T:
+        """The result of `work`. When it waits for a row in vain, the error says who has that."""
+        task = asyncio.ensure_future(work)
+        holders: list[str] = []
+        try:
+            while not (await asyncio.wait({task}, timeout=HOLDER_SECONDS))[0]:
+                with suppress(CatalogueError):
+                    holders = await self._holders(session.number) or holders
+            return task.result()
+        except Error as error:
+            if number(error) != LOCK_WAIT:
+                raise
+            held = "; ".join(holders) or "a session that the server does not name"
+            raise LockHeld(f"A row is locked by {held}: end that, or try again.") from error
+        finally:
+            task.cancel()
+
+    async def _holders(self, waiting: int) -> list[str]:
+        # Needed by those who wait, and not quickly imported.
+        from partita.migrate.moving.fences.mariadb import HOLDERS
+        from partita.migrate.moving.fences.session import VALUE
+
+        return await self._described(HOLDERS.replace(VALUE, "%s"), waiting)
+
+    async def _described(self, statement: str, *values: object) -> list[str]:
+        found = []
+        for row in await self.rows(statement, *values):
+            begun = row["trx_started"]
+            since = f", in a transaction since {begun:%H:%M:%S}" if begun is not None else ""
+            server = await self.server_of(row["ID"]) if self.server_of is not None else None
+            named = f", which is the server {server}" if server else ""
+            found.append(f"session {row['ID']} of {row['USER']} at {row['HOST']}{since}{named}")
+        return found
+
     @asynccontextmanager
     async def lock(self, name: str, seconds_max: float = LOCK_SECONDS_MAX) -> AsyncIterator[None]:
         """A named lock of the server; it ends with the connection, even if this process dies."""
         async with self.session(self._lock_places) as session:
             got = await session.row("SELECT GET_LOCK(MD5(%s), %s) AS got", name, seconds_max)
             if got is None or got["got"] != 1:
-                raise LockHeld(f"The lock {name!r} is held by another process: try again.")
+                held = await self._described(LOCK_HOLDER, name) or ["another process"]
+                raise LockHeld(f"The lock {name!r} is held by {held[0]}: try again.")
             try:
                 yield
             finally:
-                await session.row("SELECT RELEASE_LOCK(MD5(%s))", name)
+                # A server that was restarted meanwhile has forgotten it.
+                with suppress(*UNAVAILABLE):
+                    await session.row("SELECT RELEASE_LOCK(MD5(%s))", name)
 
     def close(self) -> None:
         """Close idle connections."""

@@ -55,4 +55,6 @@ CREATE TABLE IF NOT EXISTS metric_relationships (
     FOREIGN KEY (consumed_metric_id) REFERENCES metrics (id)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-INSERT IGNORE INTO metric_groups (name) VALUES ('hybrid metrics');
+-- Without a row to insert no trigger is called, so that a moved catalogue can be opened.
+INSERT INTO metric_groups (name) SELECT 'hybrid metrics' FROM DUAL
+WHERE NOT EXISTS (SELECT 1 FROM metric_groups WHERE name = 'hybrid metrics');

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue, related_dimensions
@@ -137,9 +138,7 @@ async def copy_to_mariadb(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue
     """Copy what is missing there, and the dimensions of groups that exist on both sides."""
     after = ""
     while names := await dynamodb.list_dimensions(PAGE, after):
-        async with mariadb.database.session() as session:
-            statement = "INSERT IGNORE INTO dimensions (name) VALUES (%s)"
-            await session.run_many(statement, [(name,) for name in names])
+        await mariadb.database.transaction(partial(_add_dimensions, names=names))
         after = names[-1]
     waiting = await _waiting_groups(mariadb)
     after = ""
@@ -150,6 +149,11 @@ async def copy_to_mariadb(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue
             if related is not None and related != waiting.get(name):
                 await _copy_group(mariadb, name, related)
         after = names[-1]
+
+
+async def _add_dimensions(session: Session, names: list[str]) -> None:
+    statement = "INSERT IGNORE INTO dimensions (name) VALUES (%s)"
+    await session.run_many(statement, [(name,) for name in names])
 
 
 async def _copy_group(mariadb: MariaDBCatalogue, name: str, related: tuple[str, ...]) -> None:

@@ -1,11 +1,6 @@
-"""Dual writes: the catalogue in both stores during the migration.
-
-`MigratingCatalogue`: MariaDB answers, and writes go to DynamoDB too, as in figures 5.8 and 5.9.
-When DynamoDB does not take a write, the request still succeeds, and the metric counts as not
-migrated: it will be copied again.
-
-`MirroredCatalogue`: DynamoDB answers, and writes are copied to MariaDB, so that a rollback is
-possible. Cutover and rollback both pass through it (see `modes`).
+"""Dual writes: MariaDB answers during the migration, and writes go to DynamoDB too, as in figures
+5.8 and 5.9. When DynamoDB does not take one, the request still succeeds, and the metric counts as
+not migrated: it will be copied again.
 """
 
 from __future__ import annotations
@@ -15,12 +10,10 @@ from contextlib import suppress
 
 from partita.apps.metrics import rules
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.failures import CatalogueError, Conflict
+from partita.apps.metrics.failures import CatalogueError
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import Session
-from partita.apps.metrics.mariadb.rows import LOCK_METRIC, MIGRATED, NOT_MIGRATED
+from partita.apps.metrics.mariadb.rows import MIGRATED, NOT_MIGRATED
 from partita.apps.metrics.metric import Metric, NewDimension, NewGroup, NewMetric
-from partita.apps.metrics.migration.to_mariadb import copy_back
 
 logger = logging.getLogger(__name__)
 
@@ -63,41 +56,3 @@ class MigratingCatalogue(MariaDBCatalogue):
             logger.warning("%s has to be migrated again: %s", metric.name, error)
             return NOT_MIGRATED
         return MIGRATED
-
-
-class MirroredCatalogue(DynamoDBCatalogue):
-    def __init__(self, mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> None:
-        super().__init__(dynamodb.client, dynamodb.tables, dynamodb.clock)
-        self._mariadb = mariadb
-
-    async def add_dimension(self, new: NewDimension) -> None:
-        await super().add_dimension(new)
-        with suppress(Conflict):
-            await self._mariadb.add_dimension(new)
-
-    async def add_group(self, new: NewGroup) -> None:
-        await super().add_group(new)
-        with suppress(Conflict):
-            await self._mariadb.add_group(new)
-
-    async def add(self, new: NewMetric, user: str) -> Metric:
-        async with self._mariadb.name_lock(new.name):
-            metric = await super().add(new, user)
-            await self._mariadb.database.transaction(
-                lambda session: copy_back(session, metric, [metric])
-            )
-        return metric
-
-    async def revise(self, name: str, revision: rules.Revision, expected: int | None) -> Metric:
-        done: list[Metric] = []
-
-        async def work(session: Session) -> Metric:
-            # The same lock that the migrating catalogue takes, so that they exclude each other.
-            await session.row(LOCK_METRIC, name)
-            if not done:
-                done.append(await super(MirroredCatalogue, self).revise(name, revision, expected))
-            versions = await self.all_versions(name)
-            await copy_back(session, done[0], versions)
-            return done[0]
-
-        return await self._mariadb.database.transaction(work)

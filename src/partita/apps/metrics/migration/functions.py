@@ -1,26 +1,43 @@
-"""The functions of the state machine, as AWS Lambda calls them: handler(event, context).
+"""The functions of the migration, as AWS Lambda calls them: handler(event, context).
 
-Both are given {"metricName": ...}. The environment names the databases. A process runs one call at
-a time, so one event loop and its connections serve all calls.
+The state machine's two are given {"metricName": ...}; the invoker of figure 5.14 starts an
+execution for each of 500 metrics. The environment names the databases. A process runs one call at a
+time, so one event loop and its connections serve all calls.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
 from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
+from partita.apps.metrics.mariadb.rows import MIGRATED
 from partita.apps.metrics.migration import to_dynamodb
-from partita.client import Client
+from partita.apps.metrics.modes import BEFORE_CUTOVER, Modes
+from partita.client import Client, ClientError
+from partita.client.client import REGION
 
 MYSQL = "PARTITA_METRICS_MYSQL"
 TABLE = "PARTITA_METRICS_TABLE"
 ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
+MACHINE = "PARTITA_METRICS_MACHINE"
+CONNECTIONS = 8
+LOCK_SECONDS = 3
+"""A row that nobody gives back is left for another time."""
+METRICS_AT_A_TIME = 500
+TRIES_MAX = 100
+EXISTS = "ExecutionAlreadyExists"
+SELECT_UNMIGRATED = (
+    f"SELECT name FROM metrics m WHERE migratedToDynamoDB <> '{MIGRATED}' AND EXISTS "
+    "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) ORDER BY id LIMIT %s"
+)
 
 Event = dict[str, Any]
 T = TypeVar("T")
@@ -34,14 +51,28 @@ class _Stores:
         self.loop.run_until_complete(self._open())
 
     async def _open(self) -> None:
-        self.client = Client(os.environ.get(ENDPOINT), connections=2)
-        self.mariadb = MariaDBCatalogue(
-            ConnectionPool(parse_address(os.environ[MYSQL]), connections=2)
+        region = os.environ.get("AWS_REGION", REGION)
+        tables = Tables(os.environ.get(TABLE, Tables().metrics))
+        self.client = Client(os.environ.get(ENDPOINT), region, connections=CONNECTIONS)
+        self._states: Client | None = None
+        database = ConnectionPool(
+            parse_address(os.environ[MYSQL]), connections=2, lock_seconds=LOCK_SECONDS
         )
-        self.dynamodb = DynamoDBCatalogue(self.client, Tables(os.environ.get(TABLE, "metrics")))
+        database.server_of = Modes(self.client, tables).server_of
+        self.mariadb = MariaDBCatalogue(database)
+        self.dynamodb = DynamoDBCatalogue(self.client, tables, BEFORE_CUTOVER)
+
+    @property
+    def states(self) -> Client:
+        """Only the invoker needs it."""
+        if self._states is None:
+            endpoint, region = os.environ.get("AWS_ENDPOINT_URL"), os.environ.get("AWS_REGION")
+            self._states = Client(endpoint, region or REGION, connections=CONNECTIONS)
+        return self._states
 
     def close(self) -> None:
-        self.loop.run_until_complete(self.client.close())
+        for client in filter(None, (self.client, self._states)):
+            self.loop.run_until_complete(client.close())
         self.mariadb.database.close()
         # Transports close in the next turn of the loop.
         self.loop.run_until_complete(asyncio.sleep(0))
@@ -56,18 +87,57 @@ def close() -> None:
         _opened.pop().close()
 
 
-def _run(work: Callable[[MariaDBCatalogue, DynamoDBCatalogue, str], Awaitable[T]], name: str) -> T:
+def _run(work: Callable[[_Stores], Awaitable[T]]) -> T:
     if not _opened:
         _opened.append(_Stores())
     stores = _opened[0]
-    return stores.loop.run_until_complete(work(stores.mariadb, stores.dynamodb, name))
+
+    async def run() -> T:
+        return await work(stores)
+
+    return stores.loop.run_until_complete(run())
 
 
 def migrate_one_metric(event: Event, context: object) -> Event:
     name = event["metricName"]
-    return {"metricName": name, "outcome": _run(to_dynamodb.migrate_one, name)}
+    outcome = _run(lambda stores: to_dynamodb.migrate_one(stores.mariadb, stores.dynamodb, name))
+    return {"metricName": name, "outcome": outcome}
 
 
 def clean_up(event: Event, context: object) -> Event:
     name = event["metricName"]
-    return {"metricName": name, "itemsDeleted": _run(to_dynamodb.clean_up, name)}
+    count = _run(lambda stores: to_dynamodb.clean_up(stores.mariadb, stores.dynamodb, name))
+    return {"metricName": name, "itemsDeleted": count}
+
+
+def invoke(event: Event, context: object) -> Event:
+    """Returns the executions that run now, with their metrics: 500 at most."""
+    return {"started": _run(lambda stores: _invoke(stores, set(event.get("leaveOut", ()))))}
+
+
+async def _invoke(stores: _Stores, leave_out: set[str]) -> list[tuple[str, str]]:
+    wanted = METRICS_AT_A_TIME + len(leave_out)
+    rows = await stores.mariadb.database.rows(SELECT_UNMIGRATED, wanted)
+    names = [row["name"] for row in rows if row["name"] not in leave_out][:METRICS_AT_A_TIME]
+    places = asyncio.Semaphore(CONNECTIONS)
+
+    async def start(name: str) -> tuple[str, str]:
+        async with places:
+            return await _start(stores.states, name), name
+
+    return await asyncio.gather(*(start(name) for name in names))
+
+
+async def _start(states: Client, metric: str) -> str:
+    """An execution is named by its metric and a number, so that one that still runs gets no second
+    one, whoever invokes; one that failed, and was cleaned up, gets the next."""
+    digest = sha256(metric.encode()).hexdigest()[:32]
+    request = {"stateMachineArn": os.environ[MACHINE], "input": json.dumps({"metricName": metric})}
+    for number in range(1, TRIES_MAX + 1):
+        try:
+            started = {**request, "name": f"{digest}-{number}"}
+            return str((await states.call("states", "StartExecution", started))["executionArn"])
+        except ClientError as error:
+            if error.code != EXISTS or number == TRIES_MAX:
+                raise
+    raise AssertionError("The last try ends with an execution or an error.")

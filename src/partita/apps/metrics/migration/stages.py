@@ -1,38 +1,43 @@
 """The stages of the migration: `partita metrics migrate`, `verify`, `cutover` and `rollback`.
 
     migrate    legacy -> migrating; every metric is copied; both sides are compared
-    cutover    migrating -> mirrored -> dynamodb, if both sides are equal
-    rollback   dynamodb -> mirrored; what was written since is copied back; -> migrating -> legacy
+    cutover    the fence of MariaDB is closed; if both sides are equal, -> sealed -> dynamodb
+    rollback   dynamodb -> sealed; what was written since is copied back; -> migrating, the fence
+               is opened, -> legacy
 
-Each can be stopped at any point and run again.
+Each can be killed at any point and run again, and so can another one. Requests that meet the closed
+fence or the sealed catalogue wait in their server, and are answered in the next mode.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Protocol
 
 from partita.apps.metrics import service
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import LockHeld, Session
-from partita.apps.metrics.mariadb.rows import LOCK_METRIC, MIGRATED, NOT_MIGRATED
-from partita.apps.metrics.migration import directory
-from partita.apps.metrics.migration import state_machine as machine
+from partita.apps.metrics.mariadb.connections import LockHeld
+from partita.apps.metrics.mariadb.rows import MIGRATED, NOT_MIGRATED
+from partita.apps.metrics.migration import directory, state_machine, way_back
 from partita.apps.metrics.migration.counts import Counts
-from partita.apps.metrics.migration.invoker import Invoker
+from partita.apps.metrics.migration.fence import PassingPool, catalogue_fence
+from partita.apps.metrics.migration.functions import LOCK_SECONDS
+from partita.apps.metrics.migration.run import Run
 from partita.apps.metrics.migration.to_dynamodb import CHANGE_STATE, remove
-from partita.apps.metrics.migration.to_mariadb import copy_back
 from partita.apps.metrics.migration.verification import Verification, verify
-from partita.apps.metrics.modes import Mode, Modes, steps
+from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, steps
 from partita.errors import PartitaError
+from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
 
 LOCK_SECONDS_MAX = 5.0
 REPAIRS_MAX = 3
-AT_ONCE = 8
+WAIT_SECONDS = 30.0
+"""For those that have written in MariaDB and have not committed yet."""
 
 
 class Display(Protocol):
@@ -46,13 +51,17 @@ class Display(Protocol):
 class BothStores:
     """Both stores, and the mode of the servers."""
 
-    def __init__(
-        self, mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, modes: Modes, display: Display
-    ) -> None:
-        self.mariadb = mariadb
-        self.dynamodb = dynamodb
-        self.modes = modes
+    def __init__(self, stores: service.Stores, tables: Tables, display: Display) -> None:
+        assert stores.mariadb and stores.client and stores.modes
+        self.mariadb = stores.mariadb
+        self.passing = MariaDBCatalogue(PassingPool(self.mariadb.database.address))
+        """The same, for what goes back while the fence is closed."""
+        self.dynamodb = DynamoDBCatalogue(stores.client, tables, BEFORE_CUTOVER)
+        self.sealed = DynamoDBCatalogue(stores.client, tables, (Mode.SEALED,))
+        self.client = stores.client
+        self.modes = stores.modes
         self.display = display
+        self.mariadb.database.server_of = self.modes.server_of
 
     async def mode(self) -> Mode:
         return await self.modes.begin(Mode.LEGACY)
@@ -64,6 +73,12 @@ class BothStores:
         for mode in steps(here, end):
             await self.modes.change(here, mode)
             here = mode
+
+    async def go_back(self, mode: Mode) -> None:
+        """After a failure. Nobody is waited for: it may have been the waiting that failed."""
+        here = await self.mode()
+        if here != mode:
+            await self.modes.set(here, mode)
 
     async def count(self) -> int:
         return await self._count("")
@@ -90,49 +105,51 @@ class BothStores:
 async def opened(
     mysql: str, endpoint: str, tables: Tables, display: Display
 ) -> AsyncIterator[BothStores]:
-    async with service.opened(mysql, endpoint, tables) as stores:
-        assert stores.mariadb and stores.dynamodb and stores.modes
-        yield BothStores(stores.mariadb, stores.dynamodb, stores.modes, display)
+    async with service.opened(mysql, endpoint, tables, lock_seconds=LOCK_SECONDS) as stores:
+        both = BothStores(stores, tables, display)
+        try:
+            yield both
+        finally:
+            both.passing.database.close()
 
 
 @asynccontextmanager
 async def _locked(both: BothStores) -> AsyncIterator[None]:
     """Only one command at a time migrates a catalogue."""
     database = both.mariadb.database
-    lock = f"moving {database.address.database}"
-    try:
-        async with database.lock(lock, LOCK_SECONDS_MAX):
-            yield
-    except LockHeld as error:
-        raise PartitaError(
-            "Another command is migrating this catalogue: wait until it has finished."
-        ) from error
+    async with AsyncExitStack() as stack:
+        try:
+            lock = database.lock(f"moving {database.address.database}", LOCK_SECONDS_MAX)
+            await stack.enter_async_context(lock)
+        except LockHeld as error:
+            raise PartitaError(
+                f"Another command is migrating this catalogue: wait until it has finished. {error}"
+            ) from error
+        yield
 
 
 async def migrate(
     mysql: str, endpoint: str, tables: Tables, display: Display
 ) -> tuple[Counts, Verification]:
     async with opened(mysql, endpoint, tables, display) as both, _locked(both):
-        if await both.mode() in (Mode.MIRRORED, Mode.DYNAMODB):
+        if await both.mode() not in BEFORE_CUTOVER:
             raise PartitaError(
                 f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
             )
         await both.go(Mode.MIGRATING)
         await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
-        async with machine.opened(mysql, endpoint, tables) as running:
-            invoker = Invoker(
-                running, both.mariadb, lambda counts: display.migrating(counts, total)
-            )
-            await invoker.run()
+        async with state_machine.opened(both.client, mysql, endpoint, tables) as machine:
+            run = Run(machine, both.mariadb, lambda counts: display.migrating(counts, total))
+            await run.begin()
             found = await both.verify()
             for _ in range(REPAIRS_MAX):
-                if found.is_equal or invoker.counts.errors:
+                if found.is_equal or run.counts.errors:
                     break
                 await _repair(both, found)
-                await invoker.run_again()
+                await run.go_on()
                 found = await both.verify()
-            return invoker.counts, found
+            return run.counts, found
 
 
 async def _repair(both: BothStores, found: Verification) -> None:
@@ -160,6 +177,9 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
         if mode == Mode.LEGACY:
             raise PartitaError("Nothing has been migrated: run `partita metrics migrate` first.")
         found = Verification()
+        if mode == Mode.DYNAMODB:
+            return found
+        fence = await asyncio.to_thread(catalogue_fence, mysql)
         if mode == Mode.MIGRATING:
             # The metric of a new group may be added at any moment.
             await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
@@ -167,15 +187,32 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             found = await both.verify()
             if not found.is_equal:
                 return found
-            await both.go(Mode.MIRRORED)
-            try:
-                await _refuse_unmigrated(both)
-            except PartitaError:
-                await both.go(Mode.MIGRATING)
-                raise
-        await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
+            await asyncio.to_thread(fence.install, WAIT_SECONDS)
+            await asyncio.to_thread(fence.close, WAIT_SECONDS)
+            found = await _sealed(both, fence)
+            if not found.is_equal:
+                return found
+        await asyncio.to_thread(fence.turn, TARGET)
         await both.go(Mode.DYNAMODB)
         return found
+
+
+async def _sealed(both: BothStores, fence: Fence) -> Verification:
+    """Nobody can write in MariaDB any more, so what is equal now stays so. A failure opens it."""
+    try:
+        await _refuse_unmigrated(both)
+        # Groups and dimensions of servers that were killed between their two writes.
+        await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
+        found = await both.verify()
+        if found.is_equal:
+            await both.go(Mode.SEALED)
+            return found
+    except BaseException:
+        await both.go_back(Mode.MIGRATING)
+        await asyncio.to_thread(fence.turn, SOURCE)
+        raise
+    await asyncio.to_thread(fence.turn, SOURCE)
+    return found
 
 
 async def _refuse_unmigrated(both: BothStores) -> None:
@@ -186,35 +223,24 @@ async def _refuse_unmigrated(both: BothStores) -> None:
         )
 
 
-async def rollback(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
+async def rollback(
+    mysql: str, endpoint: str, tables: Tables, display: Display, replaced: Path | None = None
+) -> Verification:
+    """`replaced`: the file that is given what MariaDB has and DynamoDB contradicts; without one,
+    that is refused."""
     async with opened(mysql, endpoint, tables, display) as both, _locked(both):
         found = Verification()
-        if await both.mode() in (Mode.MIRRORED, Mode.DYNAMODB):
-            await both.go(Mode.MIRRORED)
-            await directory.copy_to_mariadb(both.mariadb, both.dynamodb)
-            # Dimensions and groups are never deleted, so each side may get those of the other.
-            await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
-            before = await both.verify()
-            await _copy_all_back(both, before.differences)
-            await directory.remove_stale_consumers(both.dynamodb, before.directory)
-            found = await both.verify()
+        fence = await asyncio.to_thread(catalogue_fence, mysql)
+        if await both.mode() in (Mode.SEALED, Mode.DYNAMODB):
+            # Of a catalogue that was served from DynamoDB without a cutover, it may be open.
+            await asyncio.to_thread(fence.install, WAIT_SECONDS)
+            await asyncio.to_thread(fence.close, WAIT_SECONDS)
+            found = await way_back.copy_all(both, replaced)
             if not found.is_equal:
                 return found
+            # MariaDB answers from here on, and writes wait at the fence.
+            await both.go(Mode.MIGRATING)
+        if await asyncio.to_thread(lambda: fence.is_installed):
+            await asyncio.to_thread(fence.turn, SOURCE)
         await both.go(Mode.LEGACY)
         return found
-
-
-async def _copy_all_back(both: BothStores, names: dict[str, str]) -> None:
-    places = asyncio.Semaphore(AT_ONCE)
-
-    async def one(name: str) -> None:
-        async def work(session: Session) -> None:
-            await session.row(LOCK_METRIC, name)
-            metric = await both.dynamodb.find(name)
-            if metric is not None:
-                await copy_back(session, metric, await both.dynamodb.all_versions(name))
-
-        async with places:
-            await both.mariadb.database.transaction(work)
-
-    await asyncio.gather(*(one(name) for name in names))

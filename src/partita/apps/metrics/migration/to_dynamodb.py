@@ -17,7 +17,6 @@ from partita.apps.metrics.mariadb.connections import Session
 from partita.apps.metrics.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
 from partita.apps.metrics.metric import Metric, Version
 
-TRANSACTION_ACTIONS_MAX = 100
 IMPORTED, SKIPPED = "imported", "skipped"
 CHANGE_STATE = (
     "UPDATE metrics SET migratedToDynamoDB = %s WHERE name = %s AND migratedToDynamoDB = %s"
@@ -50,8 +49,10 @@ async def state_of(mariadb: MariaDBCatalogue, name: str) -> str:
 
 
 async def _change_state(mariadb: MariaDBCatalogue, name: str, old: str, new: str) -> bool:
-    async with mariadb.database.session() as session:
-        return await session.run(CHANGE_STATE, new, name, old) == 1
+    database = mariadb.database
+    async with database.session() as session:
+        changed = session.run(CHANGE_STATE, new, name, old)
+        return await database.naming_holders(session, changed) == 1
 
 
 async def write(dynamodb: DynamoDBCatalogue, metric: Metric, versions: Sequence[Version]) -> None:
@@ -67,9 +68,9 @@ async def write(dynamodb: DynamoDBCatalogue, metric: Metric, versions: Sequence[
         transactions.delete(tables.directory, transactions.entry(GROUP, metric.name)),
         *transactions.relationships(tables, None, metric),
     ]
-    while len(older) + len(last) > TRANSACTION_ACTIONS_MAX:
-        await _write_all(dynamodb, older[:TRANSACTION_ACTIONS_MAX], metric.name)
-        older = older[TRANSACTION_ACTIONS_MAX:]
+    while len(older) + len(last) > transactions.ACTIONS_MAX:
+        await _write_all(dynamodb, older[: transactions.ACTIONS_MAX], metric.name)
+        older = older[transactions.ACTIONS_MAX :]
     await _write_all(dynamodb, older + last, metric.name)
 
 
@@ -108,8 +109,8 @@ async def remove(dynamodb: DynamoDBCatalogue, name: str) -> int:
         entry = transactions.entry(CONSUMER + consumed, name)
         deletions.append(transactions.delete(tables.directory, entry))
     while deletions:
-        await dynamodb.transact(deletions[:TRANSACTION_ACTIONS_MAX])
-        deletions = deletions[TRANSACTION_ACTIONS_MAX:]
+        await dynamodb.transact(deletions[: transactions.ACTIONS_MAX])
+        deletions = deletions[transactions.ACTIONS_MAX :]
     return len(items)
 
 

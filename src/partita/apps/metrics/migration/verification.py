@@ -1,21 +1,23 @@
 """Compare both sides while they are in use: every metric, every version, and the directory.
 
-A first difference may be a dual write that is under way. The metric is therefore compared again
-with its name and row locked, which excludes dual writes, and only the second result counts.
+A first difference may be a dual write that is under way, or was since DynamoDB was read. The metric
+is therefore compared again with its name and row locked, which excludes dual writes, and only the
+second result counts.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.items import LATEST, metric_of, version_of
+from partita.apps.metrics.dynamodb.items import LATEST, Item, metric_of, version_of
+from partita.apps.metrics.dynamodb.tables import CONSUMER
 from partita.apps.metrics.mariadb import rows
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import Row, Session
+from partita.apps.metrics.mariadb.connections import LockHeld, Row, Session
 from partita.apps.metrics.mariadb.rows import MIGRATED
 from partita.apps.metrics.metric import Metric, Version, as_version
 from partita.apps.metrics.migration import directory
@@ -62,11 +64,27 @@ class Known(NamedTuple):
     versions: list[Version]
 
 
+@dataclass
+class Copy:
+    """A metric in DynamoDB."""
+
+    latest: Metric | None = None
+    versions: dict[int, Version] = field(default_factory=dict)
+
+    def add(self, item: Item) -> None:
+        if item["version"]["S"] == LATEST:
+            self.latest = metric_of(item)
+        else:
+            version = version_of(item)
+            self.versions[version.version] = version
+
+
 async def verify(
     mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, show: Show = lambda compared: None
 ) -> Verification:
     found = Verification()
     comparison = Comparison(mariadb, dynamodb, found)
+    await comparison.read_dynamodb()
     names: list[str] = []
     after = ""
     while page := [row["name"] for row in await mariadb.database.rows(SELECT_PAGE, after, PAGE)]:
@@ -99,67 +117,91 @@ class Comparison:
         self._dynamodb = dynamodb
         self._found = found
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._copies: dict[str, Copy] = {}
+        self._consumers: set[tuple[str, str]] = set()
+
+    async def read_dynamodb(self) -> None:
+        """All of it at once, which is much quicker than metric by metric."""
+        async for item in self._dynamodb.all_items():
+            self._copies.setdefault(item["name"]["S"], Copy()).add(item)
+        async for item in self._dynamodb.entries():
+            self._consumers.add((item["kind"]["S"], item["name"]["S"]))
 
     async def compare_all(self, page: Mapping[str, Known | None]) -> None:
         await asyncio.gather(*(self._compare(name, known) for name, known in page.items()))
 
     async def _compare(self, name: str, known: Known | None) -> None:
-        async with self._places:
-            difference = await self._difference(name, known)
-            if difference is not None:
-                async with self._mariadb.name_lock(name):
-                    difference, known = await self._mariadb.database.transaction(
-                        lambda session: self._compare_locked(name, session)
-                    )
+        copy = self._copies.pop(name, Copy())
+        difference = _difference(known, copy, self._consumers)
+        if difference is not None:
+            async with self._places:
+                difference, known = await self._compare_again(name, known)
         if difference is not None:
             self._found.differences[name] = difference
         if known is not None:
             self._found.metrics += 1
             self._found.versions += len(known.versions)
 
+    async def _compare_again(
+        self, name: str, known: Known | None
+    ) -> tuple[str | None, Known | None]:
+        try:
+            async with self._mariadb.name_lock(name):
+                return await self._mariadb.database.transaction(
+                    lambda session: self._compare_locked(name, session)
+                )
+        except LockHeld as error:
+            return str(error), known
+
     async def _compare_locked(self, name: str, session: Session) -> tuple[str | None, Known | None]:
         await session.row(rows.LOCK_METRIC, name)
         row = await session.row(rows.SELECT_METRIC, name)
         if row is None:
-            return await self._difference(name, None), None
+            return await self._differs(name, None), None
         versions = await session.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
         known = Known(
             row["migratedToDynamoDB"], rows.metric_of(row), [rows.version_of(v) for v in versions]
         )
-        return await self._difference(name, known), known
+        return await self._differs(name, known), known
 
-    async def _difference(self, name: str, known: Known | None) -> str | None:
-        if known is not None and known.state != MIGRATED:
-            return f"it is {known.state}"
-        items = {item["version"]["S"]: item async for item in self._dynamodb.items_of(name)}
-        latest = items.pop(LATEST, None)
-        if known is None:
-            return "only DynamoDB has it" if latest or items else None
-        if latest is None:
-            return "only MariaDB has it"
-        metric, number = known.metric, known.metric.latest_version
-        if metric_of(latest) != metric:
-            return "version 0 is not the latest version"
-        there = {item.version: item for item in map(version_of, items.values())}
-        if there.get(number) != as_version(metric):
-            return f"version {number} differs"
-        for version in known.versions:
-            if not is_same(version, there.pop(version.version, None)):
-                return f"version {version.version} differs"
-        if there:
-            return f"only DynamoDB has version {min(there)}"
-        return await self._unrelated(metric)
-
-    async def _unrelated(self, metric: Metric) -> str | None:
-        for consumed in metric.consumed_metrics or ():
-            if not await self._dynamodb.is_consumer(metric.name, consumed):
-                return f"DynamoDB lacks its entry as a consumer of {consumed}"
-        return None
+    async def _differs(self, name: str, known: Known | None) -> str | None:
+        copy = Copy()
+        async for item in self._dynamodb.items_of(name):
+            copy.add(item)
+        consumed = known.metric.consumed_metrics or () if known is not None else ()
+        consumers = {
+            (CONSUMER + one, name)
+            for one in consumed
+            if await self._dynamodb.is_consumer(name, one)
+        }
+        return _difference(known, copy, consumers)
 
     async def find_only_in_dynamodb(self, names: Iterable[str]) -> None:
         """Compare metrics that are not in MariaDB."""
-        known = set(names)
-        after = ""
-        while page := await self._dynamodb.names(PAGE, after):
-            await self.compare_all(dict.fromkeys(set(page) - known))
-            after = page[-1]
+        await self.compare_all(dict.fromkeys(self._copies.keys() - set(names)))
+
+
+def _difference(
+    known: Known | None, copy: Copy, consumers: Collection[tuple[str, str]]
+) -> str | None:
+    if known is not None and known.state != MIGRATED:
+        return f"it is {known.state}"
+    if known is None:
+        return "only DynamoDB has it" if copy.latest or copy.versions else None
+    if copy.latest is None:
+        return "only MariaDB has it"
+    metric, number = known.metric, known.metric.latest_version
+    if copy.latest != metric:
+        return "version 0 is not the latest version"
+    if copy.versions.get(number) != as_version(metric):
+        return f"version {number} differs"
+    for version in known.versions:
+        if not is_same(version, copy.versions.get(version.version)):
+            return f"version {version.version} differs"
+    more = copy.versions.keys() - {version.version for version in known.versions}
+    if more:
+        return f"only DynamoDB has version {min(more)}"
+    for consumed in metric.consumed_metrics or ():
+        if (CONSUMER + consumed, metric.name) not in consumers:
+            return f"DynamoDB lacks its entry as a consumer of {consumed}"
+    return None

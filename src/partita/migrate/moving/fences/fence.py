@@ -21,15 +21,14 @@ from partita.errors import PartitaError
 from partita.migrate.moving.fences.session import VALUE, Session, open_session
 from partita.migrate.moving.logs.origin import Origin
 from partita.migrate.progress import Progress, silent
+from partita.migrate.switch import ALL, CREATE, FLAG, IN_MIGRATION, MIGRATED
+from partita.migrate.switch import SOURCE as SOURCE
+from partita.migrate.switch import TABLE as SWITCH
+from partita.migrate.switch import TARGET as TARGET
 
 FENCE = "partita_fence"
-SWITCH = "partita_switch"
 LOCKED, GATE = 1, 2
 OPEN, CLOSED, PASSING = "open", "closed", "passing"
-SOURCE, TARGET = "source", "target"
-ALL = "*"
-"""The scope of the one row that counts for all tables."""
-NOT_MIGRATED, IN_MIGRATION, MIGRATED = "NOT_MIGRATED", "IN_MIGRATION", "MIGRATED"
 REFUSAL = "partita: this database was moved, and writes go to its new place"
 POLL_SECONDS = 0.1
 PAUSE_SECONDS = 1.0
@@ -86,11 +85,7 @@ class Fence(ABC):
             f"CREATE TABLE IF NOT EXISTS {FENCE} (id INTEGER PRIMARY KEY, side VARCHAR(10) NOT"
             " NULL)"
         )
-        session.run(
-            f"CREATE TABLE IF NOT EXISTS {SWITCH} (scope VARCHAR(128) PRIMARY KEY,"
-            " side VARCHAR(10) NOT NULL, state VARCHAR(20) NOT NULL,"
-            " read_percent INTEGER NOT NULL, shadow_percent INTEGER NOT NULL)"
-        )
+        session.run(CREATE)
         for row in (LOCKED, GATE):
             if not session.run(f"SELECT 1 FROM {FENCE} WHERE id = {VALUE}", row):
                 session.run(f"INSERT INTO {FENCE} VALUES ({VALUE}, {VALUE})", row, OPEN)
@@ -193,11 +188,11 @@ class Fence(ABC):
             with session.transaction():
                 session.change(
                     f"UPDATE {SWITCH} SET side = {VALUE}, state = {VALUE}, read_percent = {VALUE}"
-                    f" WHERE scope = {VALUE}",
+                    f" WHERE scope NOT LIKE {VALUE}",
                     side,
                     state,
                     percent,
-                    ALL,
+                    f"{FLAG}%",
                 )
                 if side == SOURCE:
                     self._set(session, LOCKED, OPEN)

@@ -1,0 +1,51 @@
+"""The fence of the move (`partita.migrate.moving.fences`) around the catalogue in MariaDB: after
+the cutover the database itself refuses writes, also those of servers that were never told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from partita.apps.metrics.mariadb.connections import PASSWORD, ConnectionPool, Session
+from partita.migrate.folder import Folder
+from partita.migrate.moving.fences import fence_of
+from partita.migrate.moving.fences.fence import CLOSED, FENCE, LOCKED, PASSING, Fence
+from partita.migrate.moving.logs.origin import Origin
+from partita.migrate.understanding.sources import connect, reflect
+
+TABLES = [
+    "dimensions",
+    "dimensions_metric_groups",
+    "metric_groups",
+    "metric_relationships",
+    "metric_versions",
+    "metrics",
+]
+T = TypeVar("T")
+SET_SIDE = f"UPDATE {FENCE} SET side = %s WHERE id = {LOCKED}"
+
+
+def catalogue_fence(mysql: str) -> Fence:
+    source = {"url": mysql, "tables": TABLES}
+    if PASSWORD in os.environ:
+        source["password_env"] = PASSWORD
+    folder = Folder(Path(), {"source": source})
+    with connect(folder) as opened:
+        inventory = reflect(opened)
+    return fence_of(Origin(folder, inventory))
+
+
+class PassingPool(ConnectionPool):
+    """Connections of the way back: each transaction opens the fence for itself and closes it before
+    the commit, so that nobody else ever sees it open."""
+
+    async def transaction(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        async def pass_through(session: Session) -> T:
+            await session.run(SET_SIDE, PASSING)
+            result = await work(session)
+            await session.run(SET_SIDE, CLOSED)
+            return result
+
+        return await super().transaction(pass_through)

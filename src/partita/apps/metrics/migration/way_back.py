@@ -1,0 +1,136 @@
+"""The way back: MariaDB is made what DynamoDB is, through the fence that refuses everybody else.
+
+First while DynamoDB still takes writes, so that little is left; then, sealed, the rest. What
+MariaDB has and DynamoDB contradicts was written past the fence: it is never overwritten without a
+word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
+from partita.apps.metrics.dynamodb.tables import GONE
+from partita.apps.metrics.mariadb import rows
+from partita.apps.metrics.mariadb.connections import Session
+from partita.apps.metrics.metric import Version
+from partita.apps.metrics.migration import directory
+from partita.apps.metrics.migration.to_dynamodb import remove
+from partita.apps.metrics.migration.to_mariadb import copy_back, is_same
+from partita.apps.metrics.migration.verification import Verification
+from partita.apps.metrics.modes import Mode
+from partita.errors import PartitaError
+
+if TYPE_CHECKING:
+    from partita.apps.metrics.migration.stages import BothStores
+
+SHOWN_MAX = 10
+
+
+async def copy_all(both: BothStores, replaced: Path | None) -> Verification:
+    """Ends sealed, with both sides equal; or as it began, with what differs."""
+    before = await both.verify()
+    await _refuse_conflicts(both, before.differences, replaced)
+    if await both.mode() == Mode.DYNAMODB:
+        await _copy(both, before)
+    await both.go(Mode.SEALED)
+    try:
+        await _copy_sealed(both, replaced)
+        found = await both.verify()
+        if found.is_equal:
+            for name in await _gone(both):
+                await both.sealed.remove_entry(GONE, name)
+            return found
+    except BaseException:
+        await both.go_back(Mode.DYNAMODB)
+        raise
+    await both.go(Mode.DYNAMODB)
+    return found
+
+
+async def _copy_sealed(both: BothStores, replaced: Path | None) -> None:
+    for name in await _gone(both):
+        await _delete(both, name)
+        if await both.sealed.find(name) is None:
+            await remove(both.sealed, name)
+    left = await both.verify()
+    await _refuse_conflicts(both, left.differences, replaced)
+    await _copy(both, left)
+    # Dimensions and groups are never deleted, so each side may get those of the other.
+    await directory.copy_to_dynamodb(both.mariadb, both.sealed)
+    await directory.remove_stale_consumers(both.sealed, left.directory)
+
+
+async def _gone(both: BothStores) -> list[str]:
+    return await both.sealed.list_gone()
+
+
+async def _copy(both: BothStores, found: Verification) -> None:
+    await directory.copy_to_mariadb(both.passing, both.sealed)
+    for name in sorted(found.differences):
+
+        async def work(session: Session, name: str = name) -> None:
+            await session.row(rows.LOCK_METRIC, name)
+            metric = await both.sealed.find(name)
+            if metric is not None:
+                await copy_back(session, metric, await both.sealed.all_versions(name))
+
+        await both.passing.database.transaction(work)
+
+
+async def _delete(both: BothStores, name: str) -> None:
+    async def work(session: Session) -> None:
+        locked = await session.row(rows.LOCK_METRIC, name)
+        if locked is not None:
+            await rows.delete_metric(session, locked["id"], name)
+
+    await both.passing.database.transaction(work)
+
+
+# What was written past the fence.
+
+
+async def _refuse_conflicts(both: BothStores, names: Iterable[str], replaced: Path | None) -> None:
+    """Raises, unless there is a file to keep what would be overwritten."""
+    found: dict[str, list[Version]] = {}
+    for name in names:
+        here = await both.mariadb.all_versions(name)
+        other = await _contradicted(here, both.sealed, name)
+        if other:
+            found[name] = other
+    # Asked last: a metric may be deleted while we look.
+    for name in await _gone(both):
+        found.pop(name, None)
+    if not found:
+        return
+    if replaced is None:
+        raise _written_past(found, await both.mode())
+    with replaced.open("ab") as file:
+        for versions in found.values():
+            file.writelines(msgspec.json.encode(version) + b"\n" for version in versions)
+
+
+async def _contradicted(
+    here: list[Version], dynamodb: DynamoDBCatalogue, name: str
+) -> list[Version]:
+    """Versions of MariaDB that DynamoDB lacks, or has otherwise."""
+    there = {version.version: version for version in await dynamodb.all_versions(name)}
+    return [version for version in here if not is_same(version, there.get(version.version))]
+
+
+def _written_past(found: dict[str, list[Version]], mode: Mode) -> PartitaError:
+    said = [
+        f"version {version.version} of {name}, by {version.updated_by} at {version.updated_at}"
+        for name, versions in sorted(found.items())
+        for version in versions
+    ]
+    more = f", and {len(said) - SHOWN_MAX} more" if len(said) > SHOWN_MAX else ""
+    return PartitaError(
+        "MariaDB has what DynamoDB does not, written there after the cutover: "
+        f"{'; '.join(said[:SHOWN_MAX])}{more}. Nothing has changed, and the mode is {mode}. With "
+        "--replaced FILE these versions are kept in a file, and DynamoDB's go back."
+    )

@@ -1,0 +1,285 @@
+"""The switch: where an application reads and writes while its database is moved.
+
+One table in the source, `partita_switch`, which any language can read. A row says for a scope which
+side is authoritative, how far its move is, which share of reads the target answers, and which share
+is read from both sides and compared:
+
+    scope            side    state         read_percent  shadow_percent
+    *                source  IN_MIGRATION             5              10
+    orders           target  MIGRATED               100               0
+    orders/42        source  IN_MIGRATION             0               0
+    flag:checkout    source  IN_MIGRATION            20               0
+
+The row of an entity counts before that of its table, and that before the one of all. `cutover` and
+`rollback` turn every row but flags. The switch is advice for programs that ask; those that do not
+are refused by the source's fence.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
+
+from partita.errors import PartitaError
+
+logger = logging.getLogger(__name__)
+
+TABLE = "partita_switch"
+ALL = "*"
+FLAG = "flag:"
+SOURCE, TARGET = "source", "target"
+NOT_MIGRATED, IN_MIGRATION, MIGRATED = "NOT_MIGRATED", "IN_MIGRATION", "MIGRATED"
+KNOWN = {"side": (SOURCE, TARGET), "state": (NOT_MIGRATED, IN_MIGRATION, MIGRATED)}
+CREATE = (
+    f"CREATE TABLE IF NOT EXISTS {TABLE} (scope VARCHAR(128) PRIMARY KEY,"
+    " side VARCHAR(10) NOT NULL, state VARCHAR(20) NOT NULL,"
+    " read_percent INTEGER NOT NULL, shadow_percent INTEGER NOT NULL)"
+)
+SELECT = f"SELECT scope, side, state, read_percent, shadow_percent FROM {TABLE}"
+COLUMNS = ("side", "state", "read_percent", "shadow_percent")
+REFRESH_SECONDS = 1.0
+LEASE_SECONDS = 10.0
+"""For how long rows count that cannot be read again."""
+SETTLE_SECONDS = 1.0
+"""After which what differed is read again: a copy may have been on its way."""
+MISSING_TABLE = (1146, "42P01")
+"""As MariaDB and PostgreSQL number it; SQLite has words only."""
+
+T = TypeVar("T")
+
+
+class InMigration(PartitaError):
+    """The entity is being copied right now, and takes no update; try again in a moment."""
+
+
+class Row(NamedTuple):
+    scope: str
+    side: str
+    state: str
+    read_percent: int
+    shadow_percent: int
+
+
+def scope_of(table: str, key: object = None) -> str:
+    return table if key is None else f"{table}/{key}"
+
+
+def bucket(text: str) -> int:
+    """From 0 to 99, the same in every process and language: CRC-32 of the UTF-8 bytes."""
+    return zlib.crc32(text.encode()) % 100
+
+
+# In the source, over any connection of Python's database API.
+
+
+def create(connection: Any) -> None:
+    """Before the move does it, so that an application can be deployed first. Commits."""
+    _run(connection, CREATE)
+    connection.commit()
+
+
+def rows_of(connection: Any) -> list[Row]:
+    """No rows where there is no table. Ends the connection's transaction, whose snapshot would show
+    the same rows for ever: let it be a connection of its own."""
+    try:
+        return [Row(*row) for row in _run(connection, SELECT)]
+    except Exception as error:
+        if not _is_missing_table(error):
+            raise
+        return []
+    finally:
+        connection.rollback()
+
+
+def turn(connection: Any, scope: str, **columns: Any) -> None:
+    """Change a row, or add it: `turn(connection, "*", shadow_percent=10)`. Commits."""
+    unknown = sorted(columns.keys() - set(COLUMNS))
+    if unknown:
+        raise PartitaError(f"The switch has no column {unknown[0]}; it has {', '.join(COLUMNS)}.")
+    known = {row.scope: row for row in rows_of(connection)}
+    row = _checked(known.get(scope, Row(scope, SOURCE, NOT_MIGRATED, 0, 0))._replace(**columns))
+    mark = "?" if type(connection).__module__ == "sqlite3" else "%s"
+    if scope in known:
+        changes = ", ".join(f"{name} = {mark}" for name in COLUMNS)
+        statement = f"UPDATE {TABLE} SET {changes} WHERE scope = {mark}"
+        _run(connection, statement, (*row[1:], scope))
+    else:
+        marks = ", ".join([mark] * len(row))
+        _run(connection, f"INSERT INTO {TABLE} VALUES ({marks})", row)
+    connection.commit()
+
+
+def _checked(row: Row) -> Row:
+    for name, known in KNOWN.items():
+        if getattr(row, name) not in known:
+            raise PartitaError(f"{name} is one of {', '.join(known)}, not {getattr(row, name)!r}.")
+    for name in ("read_percent", "shadow_percent"):
+        if getattr(row, name) not in range(101):
+            raise PartitaError(f"{name} is a number from 0 to 100, not {getattr(row, name)!r}.")
+    return row
+
+
+def _run(connection: Any, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(statement, tuple(values))
+        return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+
+def _is_missing_table(error: Exception) -> bool:
+    said = {getattr(error, "sqlstate", None), *error.args[:1]}
+    return bool(said & set(MISSING_TABLE)) or "no such table" in str(error)
+
+
+# In the application.
+
+
+class Switch:
+    """What the rows say, read again every second. May be shared by threads.
+
+    `read` returns the rows: `lambda: rows_of(connection)`, with a connection of its own. `default`
+    is the side that counts without a row: the source before a move, the target once `finish` has
+    removed the table. Shadow reads run in `executor`, so that nobody waits for them; without one,
+    the caller does.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Row]],
+        *,
+        default: str = SOURCE,
+        refresh_seconds: float = REFRESH_SECONDS,
+        settle_seconds: float = SETTLE_SECONDS,
+        executor: Executor | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        state = MIGRATED if default == TARGET else NOT_MIGRATED
+        self._default = Row(ALL, default, state, 100 if default == TARGET else 0, 0)
+        self._read = read
+        self._refresh_seconds = refresh_seconds
+        self._settle_seconds = settle_seconds
+        self._executor = executor
+        self._now = now
+        self._lock = Lock()
+        self._rows: dict[str, Row] = {}
+        self._read_at: float | None = None
+        self._tried_at = 0.0
+        self.compared = self.different = self.failed = 0
+        """Shadow reads: all, those that differed twice, and those where the other side failed."""
+
+    # Which side.
+
+    def row(self, table: str, key: object = None) -> Row:
+        """The row that counts for an entity, or for a table."""
+        rows = self._current()
+        scopes = [scope_of(table, key), table, ALL]
+        return next((rows[scope] for scope in scopes if scope in rows), self._default)
+
+    def write_side(self, table: str, key: object = None) -> str:
+        """Where to write. Raises InMigration while this very entity is being copied."""
+        row = self.row(table, key)
+        if key is not None and row.scope == scope_of(table, key) and row.state == IN_MIGRATION:
+            raise InMigration(f"{row.scope} is being migrated: try again in a moment.")
+        return row.side
+
+    def read_side(self, table: str, key: object = None, caller: object = None) -> str:
+        """Where to read. A share of callers is sent to the target, and always the same ones: by
+        `caller`, such as a user, or else by key."""
+        row = self.row(table, key)
+        if row.side == TARGET:
+            return TARGET
+        told = f"{table}/{key if caller is None else caller}"
+        return TARGET if bucket(told) < row.read_percent else SOURCE
+
+    def is_on(self, flag: str, caller: object) -> bool:
+        """A feature flag of a staged rollout: on for its `read_percent` of callers."""
+        row = self._current().get(FLAG + flag)
+        return row is not None and bucket(f"{flag}/{caller}") < row.read_percent
+
+    # Reads of both sides.
+
+    def read(
+        self,
+        table: str,
+        key: object,
+        from_source: Callable[[], T],
+        from_target: Callable[[], T],
+        *,
+        caller: object = None,
+        is_same: Callable[[T, T], bool] | None = None,
+    ) -> T:
+        """The answer of the side to read from; a share is compared with the other's. That other
+        side can neither fail the caller nor change the answer."""
+        sides = {SOURCE: from_source, TARGET: from_target}
+        side = self.read_side(table, key, caller)
+        answer = sides[side]()
+        told = f"shadow {table}/{key if caller is None else caller}"
+        if bucket(told) < self.row(table, key).shadow_percent:
+            same = is_same or _equals
+            self._submit(lambda: self._compare(scope_of(table, key), side, answer, sides, same))
+        return answer
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        if self._executor is None:
+            work()
+        else:
+            self._executor.submit(work)
+
+    def _compare(
+        self,
+        scope: str,
+        side: str,
+        answer: T,
+        sides: dict[str, Callable[[], T]],
+        is_same: Callable[[T, T], bool],
+    ) -> None:
+        other = SOURCE if side == TARGET else TARGET
+        try:
+            shadow = sides[other]()
+            is_equal = is_same(answer, shadow)
+            if not is_equal:
+                # Written meanwhile, or not carried over yet.
+                time.sleep(self._settle_seconds)
+                answer, shadow = sides[side](), sides[other]()
+                is_equal = is_same(answer, shadow)
+        except Exception as error:
+            self._count(failed=1)
+            logger.warning("A shadow read of %s failed: %s", scope, error)
+            return
+        self._count(different=int(not is_equal))
+        if not is_equal:
+            logger.warning("%s differs: %s has %r, %s has %r", scope, side, answer, other, shadow)
+
+    def _count(self, different: int = 0, failed: int = 0) -> None:
+        with self._lock:
+            self.compared += 1
+            self.different += different
+            self.failed += failed
+
+    # The rows.
+
+    def _current(self) -> dict[str, Row]:
+        now = self._now()
+        if self._read_at is not None and now - self._tried_at < self._refresh_seconds:
+            return self._rows
+        with self._lock:
+            self._tried_at = now
+            try:
+                self._rows = {row.scope: row for row in self._read()}
+                self._read_at = now
+            except Exception as error:
+                if self._read_at is None or now - self._read_at > LEASE_SECONDS:
+                    raise PartitaError(
+                        f"{TABLE} cannot be read, so nobody knows which side counts: {error}."
+                    ) from error
+                logger.warning("%s cannot be read; its last rows count: %s", TABLE, error)
+        return self._rows
+
+
+def _equals(one: Any, other: Any) -> bool:
+    return bool(one == other)
