@@ -1,6 +1,6 @@
 // Time: backups and recovery; a table as it was at a moment, compared with now, and put back.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, count, html, items as counted, link, say, size, useEffect, useRef, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, link, say, size, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, isUnknown, session } from "../api.js";
 import { additionOf, keyOf, same, shown, updateOf } from "../values.js";
 
@@ -67,7 +67,7 @@ function OneTable({ name }) {
   const isOn = recovery?.PointInTimeRecoveryStatus === "ENABLED";
   const request = { TableName: name, PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: !isOn } };
   const flip = async () => { try { await call("UpdateContinuousBackups", request); say(`Recovery is ${isOn ? "off" : "on"}.`); setRound(round + 1); } catch (failed) { setError(failed); } };
-  return html`<div class="head"><h1>${name}</h1><a href=${link("tables", [name])}>Settings</a></div>
+  return html`<${TableHead} name=${name} at="time" />
     ${isUnknown(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
     ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Recovery to a moment</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
       ${isOn ? html`<p class="quiet">${recovery.LatestRestorableDateTime ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "From now on."}</p>${session.Mode === "on" && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}</section>
