@@ -66,16 +66,20 @@ class Browser:
         os.close(self._in)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        number = self._send(method, parameters)
+        for answer in self._messages():
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return dict(answer["result"])
+        raise AssertionError("the browser has gone")
+
+    def _send(self, method: str, parameters: dict[str, Any]) -> int:
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
-        for answer in self._messages():
-            if answer.get("id") == self._number:
-                assert "error" not in answer, answer
-                return dict(answer["result"])
-        raise AssertionError("the browser has gone")
+        return self._number
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         while True:
@@ -97,6 +101,9 @@ class Browser:
             self.complaints.append(str(parameters["args"]))
         elif method == "Log.entryAdded":
             self.complaints.append(str(parameters["entry"]["text"]))
+        elif method == "Page.javascriptDialogOpening" and parameters["type"] == "beforeunload":
+            # Whoever goes to another page here does not mind what was typed.
+            self._send("Page.handleJavaScriptDialog", {"accept": True})
         elif method == "Page.javascriptDialogOpening":
             self.complaints.append(f"dialog: {parameters['message']}")
         elif method == "Network.requestWillBeSent":

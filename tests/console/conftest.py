@@ -64,6 +64,12 @@ def person(chromium: Browser, server: Server) -> Iterator[Person]:
 
 
 @pytest.fixture
+def numbered() -> Callable[[], str]:
+    """Names that no table has yet."""
+    return lambda: f"table-{next(numbers)}"
+
+
+@pytest.fixture
 def table(client: Any) -> Callable[..., str]:
     def create(key: str = "pk", sort: str | None = None, **more: Any) -> str:
         name = f"table-{next(numbers)}"

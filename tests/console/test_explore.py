@@ -315,3 +315,91 @@ def test_binaries_of_a_key_find_their_item(
     person.sees("1 item")
     assert base64.b64encode(b"\x01\x02").decode() not in person.text("#items")
     assert "01 02" in person.text("#items")
+
+
+def test_filters_take_ranges_lists_and_types_and_are_joined_either_way(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    name = table()
+    for n in range(20):
+        item = {"pk": {"S": f"{n:02}"}, "n": {"N": str(n)}}
+        client.put_item(TableName=name, Item={**item, **({"odd": {"BOOL": True}} if n % 2 else {})})
+
+    def found(any_of: bool, *filters: tuple[str, ...]) -> list[str]:
+        told = [
+            dict(zip(("name", "op", "type", "text", "text2"), one, strict=False)) for one in filters
+        ]
+        joined = "&any=1" if any_of else ""
+        person.open(f"#/explore/{name}?filters={quote(json.dumps(told))}{joined}")
+        person.sees("20 read", "#summary")
+        return sorted(row[1].split()[-1] for row in person.cells())
+
+    assert found(False, ("n", "between", "N", "3", "5")) == ["03", "04", "05"]
+    assert found(False, ("n", "in", "N", "1, 9 ,12")) == ["01", "09", "12"]
+    assert found(False, ("pk", "not_contains", "S", "1"), ("n", "<", "N", "5")) == [
+        *("00", "02", "03", "04"),
+    ]
+    assert len(found(False, ("odd", "attribute_type", "BOOL", ""))) == 10
+    assert len(found(False, ("pk", "size", "N", "1"))) == 20
+    assert found(True, ("n", "=", "N", "2"), ("n", "=", "N", "17")) == ["02", "17"]
+
+
+def test_an_open_item_a_later_page_and_chosen_columns_have_addresses(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    name = table("pk", "sk")
+    for n in range(25):
+        item = {"pk": {"S": "a"}, "sk": {"S": f"{n:02}"}, "n": {"N": str(n)}, "x": {"S": "y"}}
+        client.put_item(TableName=name, Item=item)
+    person.open(f"#/explore/{name}?pk=a&limit=10")
+    person.clicks("Next")
+    person.sees("page 2")
+    person.clicks("Columns: 4 of 4")
+    person.clicks("x", "input")
+    person.clicks("Done")
+    person.clicks("a")
+    person.sees("It was read for 1 RCU.")
+    person.open(person.browser.evaluate("location.hash"))
+    wait_for(lambda: person.value("Value of n") == "10", "the item")
+    person.clicks("Close")
+    person.no_longer_sees("Nothing is changed")
+    person.sees("Columns: 3 of 4")
+    assert [row[2].split()[-1] for row in person.cells()] == [f"{n}" for n in range(10, 20)]
+
+
+def test_nothing_leads_away_from_an_edit_without_a_question(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    name = table()
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}, "n": {"N": "1"}})
+    person.open(f"#/explore/{name}")
+    person.clicks("a")
+    person.fills("Value of n", "2")
+    asked = "window.asked = []; window.confirm = (text) => { asked.push(text); return false; }; 0"
+    person.browser.evaluate(asked)
+    person.browser.evaluate("history.back()")
+    wait_for(lambda: person.browser.evaluate("asked.length"), "the question")
+    assert person.value("Value of n") == "2"
+    person.clicks("Save")
+    person.sees("Item saved. 1 WCU")
+    person.no_longer_sees("Nothing is changed")
+    assert person.browser.evaluate("asked.length") == 1
+    assert value(client, name)["n"] == {"N": "2"}
+
+
+def test_everything_that_a_request_finds_is_deleted_by_the_name_of_the_table(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    name = table("pk", "sk")
+    for n in range(60):
+        key = {"pk": {"S": "ab"[n % 2]}, "sk": {"S": f"{n:02}"}}
+        client.put_item(TableName=name, Item=key)
+    person.open(f"#/explore/{name}?pk=a&limit=10")
+    person.sees("10 items")
+    person.clicks("Choose all", "input")
+    person.clicks("Delete 10 items")
+    person.chooses("Which", "all")
+    person.fills(f"Type {name} to confirm", name)
+    person.clicks("Delete all that is found")
+    person.sees("30 items deleted. 30 WCU")
+    assert {item["pk"]["S"] for item in client.scan(TableName=name)["Items"]} == {"b"}

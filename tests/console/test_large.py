@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import os
-import threading
+import shutil
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,13 @@ from tests.browser import Browser
 from tests.processes import Server
 
 from .person import Person, wait_for
+from .test_move import BOOKS, NAME, Shop, ended, titles
 from .test_shell import FIRST_VIEW_BYTES_MAX
 
 pytestmark = pytest.mark.soak
 ITEMS = int(os.environ.get("PARTITA_CONSOLE_ITEMS", "5000000"))
 TABLES = 2000
 FIRST_VIEW_SECONDS_MAX = 1.0
-BATCH = 25
-WRITERS = 4
 SCHEMA: dict[str, Any] = {
     "KeySchema": [
         {"AttributeName": "pk", "KeyType": "HASH"},
@@ -35,30 +34,41 @@ SCHEMA: dict[str, Any] = {
     ],
     "BillingMode": "PAY_PER_REQUEST",
 }
-HEADERS = {
-    "content-type": "application/x-amz-json-1.0",
-    "x-amz-target": "DynamoDB_20120810.BatchWriteItem",
-    "x-amz-date": "20000101T000000Z",
-    "authorization": "AWS4-HMAC-SHA256 Credential=a/20000101/x/dynamodb/aws4_request, "
-    "SignedHeaders=host, Signature=0",
-}
+LINES = 100_000
+RESTORED_SECONDS_MAX = 900.0
 
 
-def fill(server: Server, table: str, first: int, last: int) -> None:
-    """Items of a hundred to each partition key, in as few words as they can be said."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
-    for start in range(first, last, BATCH):
-        puts = ",".join(
-            f'{{"PutRequest":{{"Item":{{"pk":{{"S":"p{n // 100}"}},"sk":{{"N":"{n % 100}"}},'
-            f'"n":{{"N":"{n}"}}}}}}}}'
-            for n in range(start, min(start + BATCH, last))
-        )
-        body = f'{{"RequestItems":{{"{table}":[{puts}]}}}}'
-        connection.request("POST", "/", body, HEADERS)
-        response = connection.getresponse()
-        content = response.read()
-        assert response.status == 200, content
-    connection.close()
+def write_items(folder: Path, number: int) -> None:
+    """Items of a hundred to each partition key, in files of DynamoDB's JSON."""
+    for first in range(0, number, LINES):
+        with (folder / f"{first}.json").open("w") as file:
+            file.writelines(
+                f'{{"Item":{{"pk":{{"S":"p{n // 100}"}},"sk":{{"N":"{n % 100}"}},'
+                f'"n":{{"N":"{n}"}}}}}}\n'
+                for n in range(first, min(first + LINES, number))
+            )
+
+
+def imported(client: Any, table: str) -> None:
+    arn = client.import_table(
+        S3BucketSource={"S3Bucket": "files"},
+        InputFormat="DYNAMODB_JSON",
+        TableCreationParameters={"TableName": table, **SCHEMA},
+    )["ImportTableDescription"]["ImportArn"]
+
+    def status() -> str:
+        answer = client.describe_import(ImportArn=arn)
+        return str(answer["ImportTableDescription"]["ImportStatus"])
+
+    patiently(lambda: status() != "IN_PROGRESS")
+    assert status() == "COMPLETED"
+
+
+def patiently(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + RESTORED_SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
 
 
 def first_view(person: Person, place: str, text: str) -> None:
@@ -101,42 +111,78 @@ def test_two_thousand_tables_are_listed_found_and_opened(
     person.sees("The table is empty.")
 
 
-def test_a_day_of_work_on_millions_of_items(
-    chromium: Browser, start: Callable[..., Server], tmp_path: Path
-) -> None:
+@pytest.fixture
+def millions(start: Callable[..., Server], tmp_path: Path) -> Iterator[tuple[Server, Shop]]:
+    """A server with a table of millions of items that is told of a move to it, and the move."""
+    files = tmp_path / "files"
+    files.mkdir()
+    write_items(files, ITEMS)
+    settings = tmp_path / "partita.toml"
+    settings.write_text(f'[[buckets]]\nname = "files"\nfolder = "{files}"\n')
+    folder = tmp_path / NAME
+    folder.mkdir()
     server = start(
         *("serve", "--port", "0", "--data", tmp_path / "data", "--capacity", "observe"),
-        *("--durability", "relaxed"),
+        *("--config", settings, "--move", folder),
     )
+    imported(server.client(), "millions")
+    yield server, Shop(tmp_path, server)
+    server.terminate()
+    shutil.rmtree(tmp_path)
+
+
+def test_a_day_of_work_on_millions_of_items(
+    chromium: Browser, millions: tuple[Server, Shop], pictures: Path
+) -> None:
+    server, shop = millions
     client = server.client()
-    client.create_table(TableName="millions", **SCHEMA)
-    share = -(-ITEMS // WRITERS)
-    writers = [
-        threading.Thread(
-            target=fill, args=(server, "millions", n * share, min(ITEMS, (n + 1) * share))
-        )
-        for n in range(WRITERS)
-    ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert client.describe_table(TableName="millions")["Table"]["ItemCount"] == ITEMS
+    client.update_continuous_backups(
+        TableName="millions", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
     person = Person(chromium, server.url)
     first_view(person, "#/tables", f"{ITEMS:,}")
     first_view(person, "#/explore/millions", "50 items")
-
     last = (ITEMS - 1) // 100
-    person.fills("pk (partition key)", f"p{last}")
-    person.clicks("Query")
-    wait_for(lambda: person.cells()[:1] and f"p{last}" in person.cells()[0][1], "the last key")
     key = {"pk": {"S": f"p{last}"}, "sk": {"N": "0"}}
 
     def stored() -> str:
         return str(client.get_item(TableName="millions", Key=key)["Item"]["n"]["N"])
 
-    before = stored()
-    person.clicks(f"p{last}")
+    finds_and_edits(person, client, key, stored)
+    takes_back(person, stored)
+
+    for _ in range(300):
+        client.get_item(TableName="millions", Key=key)
+    person.open("#/heat?table=millions")
+    person.sees(f"p{last}", ".heatmap")
+    person.photographs(pictures / "millions-heat.png")
+
+    person.open("#/move")
+    person.sees("Nothing is moved yet", "#phase")
+    for title, name in (("Load", "load"), ("Follow up to now", "follow"), ("Verify", "verify")):
+        person.clicks(title)
+        ended(person, name)
+    person.clicks("Cut over…")
+    person.clicks("Rehearse")
+    person.sees("It could be done.", "[role=dialog]")
+    person.fills(f"Type {NAME} to confirm", NAME)
+    person.clicks("Cut over")
+    ended(person, "cutover")
+    person.sees("The target is authoritative", "#phase")
+    assert titles(client, shop.table) == {f"Title {n}" for n in range(BOOKS)}
+    with pytest.raises(sqlite3.Error):
+        shop.sells("UPDATE book SET title = 'Too late' WHERE id = 1")
+
+
+def finds_and_edits(
+    person: Person, client: Any, key: dict[str, Any], stored: Callable[[], str]
+) -> None:
+    """Finds an item, edits it while somebody else does, and undoes what was saved."""
+    name, before = key["pk"]["S"], stored()
+    person.fills("pk (partition key)", name)
+    person.clicks("Query")
+    wait_for(lambda: person.cells()[:1] and name in person.cells()[0][1], "the last key")
+    person.clicks(name)
     person.fills("Value of n", "-1")
     client.update_item(
         TableName="millions",
@@ -155,7 +201,22 @@ def test_a_day_of_work_on_millions_of_items(
     person.sees("Undone.")
     assert stored() == "-2" != before
 
-    for _ in range(300):
-        client.get_item(TableName="millions", Key=key)
-    person.open("#/heat?table=millions")
-    person.sees(f"p{last}", ".heatmap")
+
+def takes_back(person: Person, stored: Callable[[], str]) -> None:
+    """Restores the table as it was before the edits, and puts the item back."""
+    person.open("#/time/millions")
+    person.sees("on", "#recovery")
+    earliest = person.browser.evaluate("document.querySelector('[type=datetime-local]').min || ''")
+    assert earliest
+    person.browser.evaluate(
+        "(() => { const input = document.querySelector('[type=datetime-local]');"
+        "input.value = input.min; input.dispatchEvent(new Event('input', { bubbles: true })); })()"
+    )
+    person.fills("Only this partition key (empty: all)", f"p{(ITEMS - 1) // 100}")
+    person.clicks("Restore and compare with now")
+    person.sees("Restoring millions-as-it-was")
+    patiently(lambda: "differs" in person.text("#differences"))
+    person.sees("1 item differs", "#differences")
+    person.clicks("Put back")
+    person.sees("The item is as it was.")
+    assert int(stored()) == (ITEMS - 1) // 100 * 100

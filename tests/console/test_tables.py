@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,11 @@ def test_the_list_shows_what_a_table_is(
     for n in range(3):
         client.put_item(TableName=name, Item={"customer": {"S": "a"}, "date": {"S": str(n)}})
     person.open()
-    person.sees("NEW_IMAGE", "#tables")
+    person.sees("New image", "#tables")
     row = next(cells for cells in person.cells("#tables") if cells[0] == name)
     assert row[1].split() == ["customer", "(S)", "·", "date", "(S)"]
     assert row[2] == "3"
-    assert row[4:9] == ["on demand", "1", "NEW_IMAGE", "ends", "ACTIVE"]
+    assert row[4:9] == ["on demand", "1", "New image", "ends", "off"]
     person.photographs(pictures / "tables.png")
 
 
@@ -115,3 +116,83 @@ def test_a_table_is_deleted_only_by_its_name(
     person.sees(f"Table {name} was deleted.")
     with pytest.raises(ClientError, match="not found"):
         client.describe_table(TableName=name)
+
+
+def test_a_table_is_created_and_changed_with_every_option(
+    person: Person, client: Any, numbered: Callable[[], str]
+) -> None:
+    name = numbered()
+    person.open("#/tables?create=1")
+    person.fills("Name", name)
+    person.fills("Most read units", "900")
+    person.fills("Warm write units", "8000")
+    person.chooses("Encryption", "KMS")
+    person.clicks("Infrequent access class", "input")
+    person.clicks("Tags and policy")
+    person.fills("Tags, a name=value a line", "team=blue\nstage=test")
+    person.clicks("Create table")
+    person.sees(f"Table {name} was created.")
+    found = client.describe_table(TableName=name)["Table"]
+    arn = found["TableArn"]
+    assert found["OnDemandThroughput"]["MaxReadRequestUnits"] == 900
+    assert found["WarmThroughput"]["WriteUnitsPerSecond"] == 8000
+    assert found["SSEDescription"]["SSEType"] == "KMS"
+    assert found["TableClassSummary"]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"AWS": "arn:aws:iam::123456789012:user/ann"},
+                "Action": "dynamodb:GetItem",
+                "Resource": arn,
+            }
+        ],
+    }
+    person.open(f"#/tables/{name}")
+    person.sees("team=blue")
+    person.clicks("Change")
+    person.chooses("Capacity", "PROVISIONED")
+    person.fills("Read units", "7")
+    person.chooses("Recovery to a moment", "on")
+    person.clicks("Deletion protection", "input")
+    person.clicks("Tags and policy")
+    person.fills("Tags, a name=value a line", "team=red")
+    person.fills("Resource policy, in JSON", json.dumps(policy))
+    person.sees("UntagResource", "[role=dialog]")
+    person.clicks("Apply")
+    person.sees(f"Table {name} was changed.")
+    found = client.describe_table(TableName=name)["Table"]
+    assert found["ProvisionedThroughput"]["ReadCapacityUnits"] == 7
+    assert found["DeletionProtectionEnabled"]
+    recovery = client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
+    assert recovery["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    assert client.list_tags_of_resource(ResourceArn=arn)["Tags"] == [
+        {"Key": "team", "Value": "red"}
+    ]
+    assert json.loads(client.get_resource_policy(ResourceArn=arn)["Policy"]) == policy
+
+
+def test_capacity_of_an_index_is_changed_by_itself(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    units = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+    index = {
+        "IndexName": "by-city",
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+        "ProvisionedThroughput": units,
+    }
+    name = table(
+        BillingMode="PROVISIONED", ProvisionedThroughput=units, GlobalSecondaryIndexes=[index]
+    )
+    person.open(f"#/tables/{name}")
+    person.clicks("Change index by-city")
+    person.fills("Write units", "11")
+    person.clicks("Apply")
+    person.sees("Index by-city was changed.")
+    found = client.describe_table(TableName=name)["Table"]
+    (changed,) = found["GlobalSecondaryIndexes"]
+    assert changed["ProvisionedThroughput"]["WriteCapacityUnits"] == 11
+    assert found["ProvisionedThroughput"]["WriteCapacityUnits"] == 5

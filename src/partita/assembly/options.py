@@ -63,6 +63,8 @@ class ServeOptions:
     """Like the setting of origins, it says in a refusal what would allow another."""
     console: str = NO_CONSOLE
     """What the pages of the console may do."""
+    moves: Sequence[Path] = ()
+    """Folders of migrations to this server, which the console shows."""
 
     auth: bool = False
     """Whether requests must be signed by a user of the data folder whose policies allow them."""

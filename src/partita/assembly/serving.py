@@ -11,11 +11,12 @@ from partita.assembly.options import ServeOptions
 from partita.assembly.protection import STATES, Protection, policy_problem
 from partita.console.modes import OFF as NO_CONSOLE
 from partita.console.modes import PATH as CONSOLE_PATH
+from partita.console.site import Site
 from partita.database.database import Database
 from partita.server.http import lifecycle
 from partita.server.http.hosts import Hosts, is_local
 from partita.server.http.listener import Listener
-from partita.server.http.messages import Handle, HttpRequest, Reply
+from partita.server.http.messages import Handle
 from partita.server.http.origins import Origins
 from partita.server.monitoring.pages import PAGES
 from partita.server.peers import LedCompanion
@@ -82,14 +83,17 @@ async def _run(
     if options.storage is not None:
         handle = peers.guard(served.guard(handle))
         dispatcher.metrics.more.append(served.metric_lines)
+    console = Site(
+        handle,
+        lambda: f"{protection.scheme}://{database.service.address}",
+        options.console,
+        hosts,
+        options.moves,
+        signs_in=protection.access is not None,
+        certificate=protection.certificates[0],
+    )
     if options.console != NO_CONSOLE:
-        sites[CONSOLE_PATH[1:]] = _console(
-            handle,
-            lambda: f"{protection.scheme}://{database.service.address}",
-            options.console,
-            hosts,
-            signs_in=protection.access is not None,
-        )
+        sites[CONSOLE_PATH[1:]] = console.handle
 
     def ready(url: str) -> None:
         database.service.address = url.rpartition("//")[2]
@@ -117,6 +121,7 @@ async def _run(
         )
     finally:
         protection.stop()
+        await console.close()
         await peers.close()
         await served.close()
 
@@ -125,22 +130,3 @@ def _advertised(url: str, host: str) -> str:
     """Where other servers reach one that listens on any address, or is behind another name."""
     scheme, _, address = url.partition("://")
     return f"{scheme}://{host}:{address.rpartition(':')[2]}" if host else url
-
-
-def _console(
-    serve_request: Handle, find_url: Callable[[], str], mode: str, hosts: Hosts, *, signs_in: bool
-) -> Handle:
-    """The pages in a browser; their room is loaded when the first of them is asked for."""
-    loaded: list[Handle] = []
-
-    def handle(request: HttpRequest, reply: Reply) -> None:
-        if not loaded:
-            from partita.console.endpoints import OwnServer
-            from partita.console.service import Console
-
-            server = OwnServer(serve_request, find_url)
-            signing = server if signs_in else None
-            loaded.append(Console(server, mode, hosts, signing=signing).handle)
-        loaded[0](request, reply)
-
-    return handle

@@ -198,6 +198,12 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     show_default=True,
     help="The pages at /console: read-only lets nobody change anything there.",
 )
+@click.option(
+    "--move",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder of `partita migrate`, to watch and steer its move to this server at /console.",
+)
 def serve(
     config: Path | None,
     host: str,
@@ -227,6 +233,7 @@ def serve(
     tls_self_signed: bool,
     allow_function_uploads: bool | None,
     console: str,
+    move: tuple[Path, ...],
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
@@ -257,6 +264,7 @@ def serve(
         allowed_origins=allow_origin,
         allowed_hosts=allow_host,
         console=console,
+        moves=move,
         auth=auth or users is not None,
         users=users,
         encryption_key=key_source(encryption_key),

@@ -49,7 +49,7 @@ def console(
     """
     from partita.client import Client
     from partita.console.endpoints import Elsewhere
-    from partita.console.moves import Moves
+    from partita.console.moves import Moves, Target
     from partita.console.service import Console
     from partita.server.http import lifecycle
 
@@ -67,7 +67,7 @@ def console(
             if amazon is None
             else Client(region=amazon[1], tries=1)
         )
-        moves = Moves(folders, None if amazon else endpoint)
+        moves = Moves(folders, Target(None if amazon else endpoint))
         shown = Console(
             Elsewhere(client, endpoint),
             mode,

@@ -13,10 +13,11 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from partita.client import Credentials
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
 
@@ -73,14 +74,28 @@ class Run:
         }
 
 
+class Target(NamedTuple):
+    """Where moves go to."""
+
+    endpoint: str | None
+    """Without one, the region of the environment at Amazon's."""
+    certificate: str = ""
+    """What it shows, where no authority has signed it."""
+
+    def environment(self) -> dict[str, str]:
+        if not self.certificate:
+            return {}
+        return {"AWS_CA_BUNDLE": self.certificate, "SSL_CERT_FILE": self.certificate}
+
+
 class Move:
-    def __init__(self, name: str, folder: Path, endpoint: str | None, clock: Clock) -> None:
+    def __init__(self, name: str, folder: Path, target: Target, clock: Clock) -> None:
         self.name = name
         self.folder = folder
         self.run: Run | None = None
         self.lag: dict[str, Any] | None = None
         """How far the last command that followed was behind."""
-        self._endpoint = endpoint
+        self._target = target
         self._clock = clock
         self._process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -115,7 +130,8 @@ class Move:
             raise PartitaError(_sentence(errors) or f"{self.folder} cannot be read.")
         return _decoded(output) or {}
 
-    async def start(self, asked: Start) -> None:
+    async def start(self, asked: Start, credentials: Credentials | None = None) -> None:
+        """`credentials` are those of whoever starts it, where the target asks for some."""
         if asked.Command not in FLAGS:
             raise PartitaError(f"The console does not start {asked.Command}.")
         if self._process is not None:
@@ -128,19 +144,26 @@ class Move:
         arguments = [asked.Command, "--json", *(flags[one] for one in asked.Options)]
         if asked.DryRun:
             arguments.append("--dry-run")
-        if self._endpoint is not None:
-            arguments += ["--endpoint", self._endpoint]
+        if self._target.endpoint is not None:
+            arguments += ["--endpoint", self._target.endpoint]
         self.run = Run(asked.Command, is_dry=asked.DryRun, now=self._clock())
-        self._process = await self._started(arguments)
+        self._process = await self._started(arguments, credentials)
         self._watching = asyncio.create_task(self._watch(self._process, self.run))
 
-    async def _started(self, arguments: Sequence[str]) -> asyncio.subprocess.Process:
+    async def _started(
+        self, arguments: Sequence[str], credentials: Credentials | None = None
+    ) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "partita.cli", "migrate", *arguments, str(self.folder)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "PARTITA_PROGRESS": "lines"},
+            env={
+                **os.environ,
+                **self._target.environment(),
+                **_environment(credentials),
+                "PARTITA_PROGRESS": "lines",
+            },
             limit=LINE_BYTES_MAX,
         )
 
@@ -180,12 +203,12 @@ class Move:
 
 class Moves:
     def __init__(
-        self, folders: Sequence[Path], endpoint: str | None, clock: Clock = system_clock
+        self, folders: Sequence[Path], target: Target, clock: Clock = system_clock
     ) -> None:
         self._moves: dict[str, Move] = {}
         for folder in folders:
             name = _free(folder.resolve().name, self._moves)
-            self._moves[name] = Move(name, folder, endpoint, clock)
+            self._moves[name] = Move(name, folder, target, clock)
 
     def names(self) -> list[str]:
         return list(self._moves)
@@ -197,6 +220,17 @@ class Moves:
 
     async def close(self) -> None:
         await asyncio.gather(*(one.close() for one in self._moves.values()))
+
+
+def _environment(credentials: Credentials | None) -> dict[str, str]:
+    if credentials is None:
+        return {}
+    key_id, secret, token = credentials
+    return {
+        "AWS_ACCESS_KEY_ID": key_id,
+        "AWS_SECRET_ACCESS_KEY": secret,
+        "AWS_SESSION_TOKEN": token or "",
+    }
 
 
 def _free(name: str, taken: dict[str, Move]) -> str:

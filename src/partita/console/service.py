@@ -95,11 +95,11 @@ class Console:
             ("GET", "requests", self._page("/requests")),
             ("POST", "explain", self._explain),
             ("GET", "mappings", self._mappings),
-            ("GET", "moves", self._moves_page),
-            ("GET", "moves/{name}", self._move),
-            ("GET", "moves/{name}/designs", self._designs),
-            ("POST", "moves/{name}/start", self._start_move),
-            ("POST", "moves/{name}/stop", self._stop_move),
+            ("GET", "moves", _of_move(self._moves_page)),
+            ("GET", "moves/{name}", _of_move(self._move)),
+            ("GET", "moves/{name}/designs", _of_move(self._designs)),
+            ("POST", "moves/{name}/start", _of_move(self._start_move)),
+            ("POST", "moves/{name}/stop", _of_move(self._stop_move)),
             ("POST", "{service}/{operation}", self._pass_on),
         ):
             self.web.add(method, f"/console/api/{path}", self._of_own_page(answering))
@@ -209,42 +209,43 @@ class Console:
 
     async def _moves_page(self, request: Request, asker: Asker) -> Response:
         names = [] if self._moves is None else self._moves.names()
+        if names:
+            await self._check_right("/moves", asker)
         return json_response({"Moves": names}, headers=NOT_KEPT)
 
+    async def _check_right(self, page: str, asker: Asker) -> None:
+        """A page of the server stands for the right to look at moves, and one for steering them."""
+        if asker.credentials is not None:
+            await self._endpoint.page(page, asker)
+
     async def _move(self, request: Request, asker: Asker) -> Response:
-        try:
-            move = self._found_move(request)
-            told = await move.status()
-        except PartitaError as error:
-            return _refusal(400, "Move", str(error))
+        await self._check_right("/moves", asker)
+        move = self._found_move(request)
+        told = await move.status()
         run = None if move.run is None else move.run.shown()
         return json_response({**told, "run": run, "lag": move.lag}, headers=NOT_KEPT)
 
     async def _designs(self, request: Request, asker: Asker) -> Response:
-        try:
-            found = await self._found_move(request).designs()
-        except PartitaError as error:
-            return _refusal(400, "Move", str(error))
+        await self._check_right("/moves", asker)
+        found = await self._found_move(request).designs()
         return json_response({"designs": found}, headers=NOT_KEPT)
 
     async def _start_move(self, request: Request, asker: Asker) -> Response:
         if self._mode == READ_ONLY:
             return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
+        await self._check_right("/moves/steer", asker)
         try:
-            await self._found_move(request).start(msgspec.json.decode(request.body, type=Start))
+            asked = msgspec.json.decode(request.body, type=Start)
         except msgspec.MsgspecError:
             return _refusal(400, "Incomplete", "Give a Command, and a list of Options.")
-        except PartitaError as error:
-            return _refusal(400, "Move", str(error))
+        await self._found_move(request).start(asked, asker.credentials)
         return json_response({}, headers=NOT_KEPT)
 
     async def _stop_move(self, request: Request, asker: Asker) -> Response:
         if self._mode == READ_ONLY:
             return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
-        try:
-            self._found_move(request).stop()
-        except PartitaError as error:
-            return _refusal(400, "Move", str(error))
+        await self._check_right("/moves/steer", asker)
+        self._found_move(request).stop()
         return json_response({}, headers=NOT_KEPT)
 
     def _found_move(self, request: Request) -> Move:
@@ -308,6 +309,18 @@ class Console:
         except PartitaError as error:
             return _refusal(404, "NotMonitored", str(error))
         return json_response(found, headers=NOT_KEPT)
+
+
+def _of_move(answering: Answering) -> Answering:
+    """Whatever goes wrong with a move is told in its own words."""
+
+    async def answer(request: Request, asker: Asker) -> Response:
+        try:
+            return await answering(request, asker)
+        except PartitaError as error:
+            return _refusal(400, "Move", str(error))
+
+    return answer
 
 
 def _is_plain(credentials: Credentials) -> bool:

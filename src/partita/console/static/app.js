@@ -1,7 +1,7 @@
 // The shell: navigation, the command palette, the theme, whether the server is there.
 
 import { render } from "./vendor/preact-htm.js";
-import { Field, Input, Over, Problem, Toasts, html, link, route, useEffect, useState } from "./parts.js";
+import { Field, Input, Over, Problem, Toasts, html, link, mayLeave, route, useEffect, useState } from "./parts.js";
 import { allTables, onSession, session, signIn, signOut, start } from "./api.js";
 
 const PAGES = [
@@ -106,7 +106,10 @@ function App() {
   const [page, setPage] = useState({});
   useEffect(() => onSession(() => redraw((n) => n + 1)), []);
   useEffect(() => {
-    const moved = () => setHere(route());
+    const moved = (event) => {
+      if (mayLeave()) setHere(route());
+      else history.pushState(null, "", event.oldURL);
+    };
     addEventListener("hashchange", moved);
     const pressed = (event) => {
       const typing = /INPUT|TEXTAREA|SELECT/.test(event.target.tagName);

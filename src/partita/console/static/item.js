@@ -1,8 +1,8 @@
 // The editor of one item: as a form or as JSON, checked while it is typed, saved only over what was read.
 
-import { Call, Confirm, Over, Problem, Select, html, say, useState } from "./parts.js";
+import { Call, Confirm, Over, Problem, Select, html, mayLeave, say, units, useState, useUnsaved } from "./parts.js";
 import { call, session } from "./api.js";
-import { TYPES, additionOf, checkedItem, deletionOf, editable, keyOf, same, shown, typeOf, updateOf, valueOf } from "./values.js";
+import { TYPES, additionOf, checkedItem, deletionOf, editable, pretty, same, shown, typeOf, updateOf, valueOf } from "./values.js";
 
 const FORM_ATTRIBUTES_MAX = 150;
 let number = 0;
@@ -22,13 +22,13 @@ function read(rows) {
 }
 
 // `item` is what was read; without it, a new one is made from `draft`.
-export function Editor({ table, item, draft = {}, onClose, onSaved, onDuplicate }) {
+export function Editor({ table, item, cost, draft = {}, onClose, onSaved, onDuplicate }) {
   const schema = table.KeySchema, keys = schema.map((key) => key.AttributeName);
   const [seen, setSeen] = useState(item);
   const [rows, setRows] = useState(() => rowsOf(orderedBy(keys, item || draft)));
   const isLarge = Object.keys(item || draft).length > FORM_ATTRIBUTES_MAX;
   const [mode, setMode] = useState(isLarge ? "json" : "form");
-  const [text, setText] = useState(() => JSON.stringify(item || draft, null, 2));
+  const [text, setText] = useState(() => pretty(item || draft));
   const [error, setError] = useState(null);
   const [theirs, setTheirs] = useState(undefined);
   const [confirming, setConfirming] = useState(false);
@@ -42,12 +42,13 @@ export function Editor({ table, item, draft = {}, onClose, onSaved, onDuplicate 
   const moved = seen && !isWrong && !missing.length && keys.some((name) => !same(seen[name], edited[name]));
   const request = isWrong || missing.length || moved ? null : seen ? updateOf(table.TableName, schema, seen, edited) : additionOf(table.TableName, schema, edited);
   const operation = seen ? "UpdateItem" : "PutItem";
-  const isDirty = seen ? request !== null || isWrong : Object.keys(edited).length > 0;
+  const isDirty = session.Mode === "on" && (seen ? request !== null || Boolean(isWrong) || moved : rows.some((row) => row.text) || mode === "json");
+  const release = useUnsaved(isDirty);
 
   const change = (id, values) => setRows(rows.map((row) => (row.id === id ? { ...row, ...values } : row)));
   const switchTo = (next) => {
     if (next === mode || isWrong) return;
-    if (next === "json") setText(JSON.stringify(edited, null, 2));
+    if (next === "json") setText(pretty(edited));
     else setRows(rowsOf(orderedBy(keys, edited)));
     setMode(next);
   };
@@ -62,34 +63,37 @@ export function Editor({ table, item, draft = {}, onClose, onSaved, onDuplicate 
     setError(null);
     const before = seen, after = edited;
     try {
-      await call(operation, request);
+      const answer = await call(operation, request);
       const undo = before
         ? updateOf(table.TableName, schema, after, before)
         : deletionOf(table.TableName, schema, after);
-      say(before ? "Item saved." : "Item added.", { label: "Undo", action: () => reverse(before ? "UpdateItem" : "DeleteItem", undo, onSaved) });
+      release();
+      say(`${before ? "Item saved." : "Item added."} ${paid(answer)}`, { label: "Undo", action: () => reverse(before ? "UpdateItem" : "DeleteItem", undo, onSaved) });
       onSaved();
       onClose();
     } catch (failed) { conflict(failed); setBusy(false); }
   };
   const remove = async () => {
-    try { await call("DeleteItem", deletionOf(table.TableName, schema, seen)); } catch (failed) {
+    let answer;
+    try { answer = await call("DeleteItem", deletionOf(table.TableName, schema, seen)); } catch (failed) {
       if (failed.code !== "ConditionalCheckFailedException") throw failed;
       setTheirs(failed.body.Item || null);
       return;
     }
-    say("Item deleted.", { label: "Undo", action: () => reverse("PutItem", additionOf(table.TableName, schema, seen), onSaved) });
+    release();
+    say(`Item deleted. ${paid(answer)}`, { label: "Undo", action: () => reverse("PutItem", additionOf(table.TableName, schema, seen), onSaved) });
     onSaved();
     onClose();
   };
   const title = seen ? keys.map((name) => shown(seen[name], 60)).join(" · ") : "New item";
-  const close = () => { if (!isDirty || window.confirm("Leave without saving?")) onClose(); };
+  const close = () => { if (mayLeave()) { release(); onClose(); } };
   return html`<${Over} kind="drawer" label=${seen ? "Edit item" : "New item"} onClose=${close}>
     <div class="head"><h1>${title}</h1><div class="actions">
-      ${seen && session.Mode === "on" && html`<button type="button" onClick=${() => onDuplicate(edited)}>Duplicate</button><button type="button" class="danger" onClick=${() => setConfirming(true)}>Delete</button>`}
+      ${seen && session.Mode === "on" && html`<button type="button" onClick=${() => { release(); onDuplicate(edited); }}>Duplicate</button><button type="button" class="danger" onClick=${() => setConfirming(true)}>Delete</button>`}
       <button type="button" onClick=${close}>Close</button></div></div>
     ${theirs !== undefined && html`<${Conflict} seen=${seen} mine=${edited} theirs=${theirs}
-      onTake=${() => { setSeen(theirs); setRows(rowsOf(orderedBy(keys, theirs))); setText(JSON.stringify(theirs, null, 2)); setTheirs(undefined); }}
-      onKeep=${() => { const merged = mergedOver(seen || {}, edited, theirs || {}); setSeen(theirs || undefined); setRows(rowsOf(orderedBy(keys, merged))); setText(JSON.stringify(merged, null, 2)); setTheirs(undefined); }} />`}
+      onTake=${() => { setSeen(theirs); setRows(rowsOf(orderedBy(keys, theirs))); setText(pretty(theirs)); setTheirs(undefined); }}
+      onKeep=${() => { const merged = mergedOver(seen || {}, edited, theirs || {}); setSeen(theirs || undefined); setRows(rowsOf(orderedBy(keys, merged))); setText(pretty(merged)); setTheirs(undefined); }} />`}
     <form onSubmit=${save}>
       <div class="tabs" role="tablist"><button type="button" role="tab" aria-selected=${mode === "form" ? "true" : "false"} onClick=${() => switchTo("form")}>Form</button><button type="button" role="tab" aria-selected=${mode === "json" ? "true" : "false"} onClick=${() => switchTo("json")}>JSON</button></div>
       ${mode === "form" ? html`
@@ -101,9 +105,9 @@ export function Editor({ table, item, draft = {}, onClose, onSaved, onDuplicate 
       ${moved && html`<div class="note">The key of an item cannot be changed. Duplicate it instead, and delete this one.</div>`}
       ${request && html`<${Call} operation=${operation} request=${request} />`}
       <${Problem} error=${error} />
-      ${session.Mode === "on" && html`<div class="bar" style=${{ marginTop: "14px" }}>
+      ${session.Mode === "on" && html`<div class="bar footing">
         <button class="primary" disabled=${!request || busy}>${seen ? "Save" : "Add item"}</button>
-        ${seen && !request && !isWrong && !moved && html`<span class="quiet">Nothing is changed.</span>`}
+        ${seen && !request && !isWrong && !moved && html`<span class="quiet">Nothing is changed. It was read for ${units(cost, "R")}.</span>`}
       </div>`}
     </form>
     ${confirming && html`<${Confirm} title="Delete item" name=${plain(seen[keys[0]])} verb="Delete item" operation="DeleteItem" request=${deletionOf(table.TableName, schema, seen)}
@@ -111,13 +115,13 @@ export function Editor({ table, item, draft = {}, onClose, onSaved, onDuplicate 
   <//>`;
 }
 
+const paid = (answer) => units(answer.ConsumedCapacity?.CapacityUnits, "W");
 const plain = (value) => shown(value, 60);
 const orderedBy = (keys, item) => ({ ...Object.fromEntries(keys.filter((name) => name in item).map((name) => [name, item[name]])), ...item });
 
 async function reverse(operation, request, onSaved) {
   try {
-    await call(operation, request);
-    say("Undone.");
+    say(`Undone. ${paid(await call(operation, request))}`);
     onSaved();
   } catch (failed) {
     const text = failed.code === "ConditionalCheckFailedException" ? "Not undone: somebody has changed the item since." : failed.message;

@@ -92,6 +92,21 @@ export function Select({ value, onChange, options, ...more }) {
 export const Input = ({ value, onInput, ...more }) =>
   html`<input value=${value} onInput=${(event) => onInput(event.target.value)} autocomplete="off" spellcheck=${false} ...${more} />`;
 
+// What was typed and is not saved yet: nothing leads away from it without a question.
+
+const unsaved = new Set();
+export const mayLeave = () => !unsaved.size || window.confirm("Leave without saving?");
+addEventListener("beforeunload", (event) => { if (unsaved.size) event.preventDefault(); });
+
+export function useUnsaved(isDirty) {
+  const own = useRef({ isReleased: false });
+  if (isDirty && !own.current.isReleased) unsaved.add(own.current);
+  else unsaved.delete(own.current);
+  const release = () => { own.current.isReleased = true; unsaved.delete(own.current); };
+  useEffect(() => release, []);
+  return release;
+}
+
 // Something over the page: Escape leaves it, Tab stays in it, focus goes back where it was.
 
 export function Over({ kind = "dialog", label, onClose, children }) {
@@ -143,10 +158,58 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
   <//>`;
 }
 
+// The places where one table is looked at.
+
+const PLACES = [["explore", "Items"], ["tables", "Settings"], ["heat", "Heat"], ["streams", "Stream"], ["time", "Time"]];
+
+export function TableHead({ name, at, children, actions }) {
+  return html`<div class="head"><h1>${name}</h1>${children}${actions && html`<div class="actions">${actions}</div>`}</div>
+    <nav class="tabs places" aria-label=${`Views of ${name}`}>${PLACES.map(([page, title]) => html`<a key=${page} class="tab" href=${page === "heat" ? link(page, [], { table: name }) : link(page, [name])} aria-current=${page === at ? "page" : undefined}>${title}</a>`)}</nav>`;
+}
+
+// Live lists: while the keyboard or the pointer is in one, nothing moves away under it.
+
+const isUsed = (box) => box?.matches(":hover, :focus-within");
+
+// The figures go on, the rows stay where they are.
+export function useSteadyOrder(list, key) {
+  const box = useRef(null), order = useRef([]);
+  if (isUsed(box.current)) {
+    const places = new Map(order.current.map((one, at) => [one, at]));
+    const place = (one) => places.get(key(one)) ?? places.size;
+    list = [...list].sort((a, b) => place(a) - place(b));
+  }
+  order.current = list.map(key);
+  return [list, box];
+}
+
+// The whole stays as it is.
+export function useHeld(value) {
+  const box = useRef(null), held = useRef(value);
+  const isHeld = held.current !== null && isUsed(box.current);
+  if (!isHeld) held.current = value;
+  return [held.current, box];
+}
+
+// Asks again and again while the page is looked at; what it waits for is awaited first.
+export function useRepeated(ask, everyMs, inputs) {
+  useEffect(() => {
+    const state = { isGone: false };
+    let timer;
+    const tick = async () => {
+      if (!document.hidden) await ask(state);
+      if (!state.isGone) timer = setTimeout(tick, everyMs);
+    };
+    tick();
+    return () => { state.isGone = true; clearTimeout(timer); };
+  }, inputs);
+}
+
 // Figures
 
 export const count = (number) => (number === undefined ? "–" : Number(number).toLocaleString("en-US"));
 export const items = (number) => `${count(number)} ${number === 1 ? "item" : "items"}`;
+export const units = (number, kind) => (number === undefined ? "cost unknown" : `${count(Math.round(number * 10) / 10)} ${kind}CU`);
 export function size(bytes) {
   if (bytes === undefined) return "–";
   const units = ["B", "KB", "MB", "GB", "TB"];

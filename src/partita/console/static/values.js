@@ -67,6 +67,10 @@ function clipped(text, most) {
   return `${text.slice(0, end)}…`;
 }
 
+// JSON for people: a value that has no others in it stands on one line.
+const LEAF = /\{\n\s*"(S|N|B|BOOL|NULL)": ("(?:[^"\\]|\\.)*"|true|false)\n\s*\}/g;
+export const pretty = (value) => JSON.stringify(value, null, 2).replace(LEAF, '{"$1": $2}');
+
 // What a person edits: the text of a value, and the value of a text.
 
 export function editable(value) {
@@ -77,7 +81,7 @@ export function editable(value) {
   if (type === "SS" && inside.some((one) => one === "" || /[\r\n]/.test(one) || one.startsWith("["))) return JSON.stringify(inside, null, 2);
   if (type === "SS" || type === "NS") return inside.join("\n");
   if (type === "BS") return inside.map((one) => hexOf(one)).join("\n");
-  if (type === "M" || type === "L") return JSON.stringify(inside, null, 2);
+  if (type === "M" || type === "L") return pretty(inside);
   return String(inside);
 }
 

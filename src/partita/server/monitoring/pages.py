@@ -97,10 +97,18 @@ def _validate_statement() -> Validator:
     return compile_validators(("ExecuteStatement",))["ExecuteStatement"]
 
 
+def moves(context: ReadContext, query: Request) -> bytes:
+    """Nothing of the database's own: whoever is answered may look at the moves of the console, or
+    steer them."""
+    return encode({})
+
+
 PAGES: dict[str, ReadHandler] = {
     "/explain": plan,
     "/insights": insights,
     "/metrics": metrics,
+    "/moves": moves,
+    "/moves/steer": moves,
     "/partitions": partitions,
 }
 

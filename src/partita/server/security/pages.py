@@ -27,6 +27,8 @@ ACTIONS: Final = {
     b"/insights": "GetInsights",
     b"/requests": "GetRequests",
     b"/explain": "ExplainStatement",
+    b"/moves": "GetMoves",
+    b"/moves/steer": "SteerMoves",
 }
 OTHER: Final = "GetPage"
 SIGNING_NAME: Final = "partita"

@@ -1,6 +1,6 @@
 // Streams: the changes of a table as they happen, old and new image beside each other.
 
-import { Call, Problem, count, html, link, useEffect, useRef, useState } from "../parts.js";
+import { Call, Problem, TableHead, count, html, link, useEffect, useRef, useState } from "../parts.js";
 import { call } from "../api.js";
 import { Consumers } from "../consumers.js";
 import { bytesOf, hexOf, same, shown } from "../values.js";
@@ -160,7 +160,7 @@ function Tail({ table }) {
       else done.add(ShardId);
       if (!page.Records.length) continue;
       places.set(ShardId, page.Records[page.Records.length - 1].dynamodb.SequenceNumber);
-      setRecords((before) => [...page.Records].reverse().concat(before).slice(0, KEPT));
+      setRecords((before) => latest(page.Records, before));
     }
   };
   useEffect(() => {
@@ -176,14 +176,17 @@ function Tail({ table }) {
     }, setError);
     return () => { gone = true; clearTimeout(timer); };
   }, [table]);
-  return html`<div class="head"><h1>${table}</h1>${stream && html`<span class="badge good">${stream.StreamViewType}</span><span class="quiet">${count(shards.length)} ${shards.length === 1 ? "shard" : "shards"}</span>`}
-      <div class="actions"><button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button></div></div>
+  return html`<${TableHead} name=${table} at="streams" actions=${html`<button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button>`}>
+      ${stream && html`<span class="badge good">${stream.StreamViewType}</span><span class="quiet">${count(shards.length)} ${shards.length === 1 ? "shard" : "shards"}</span>`}<//>
     <${Problem} error=${error} />
     ${stream && html`<${Consumers} stream=${{ arn: stream.StreamArn, name: table, isKinesis: false }} shards=${shards} /><${Shards} shards=${shards} />`}
     ${stream && !records.length && html`<div class="card empty"><h2>No changes yet</h2><p>They appear here as they happen.</p></div>`}
     <div id="records">${records.map((one) => html`<${Change} key=${one.eventID} record=${one} />`)}</div>
     ${stream && html`<${Call} operation="DescribeStream" request=${{ StreamArn: stream.StreamArn }} />`}`;
 }
+
+// The newest first, whatever shard they are from; within one, and within a second, as they came.
+const latest = (records, before) => [...records].reverse().concat(before).sort((one, other) => (other.dynamodb.ApproximateCreationDateTime || 0) - (one.dynamodb.ApproximateCreationDateTime || 0)).slice(0, KEPT);
 
 // Closed shards go a day after their last record; a child follows each.
 function Shards({ shards }) {

@@ -1,10 +1,10 @@
 // Time: backups and recovery; a table as it was at a moment, compared with now, and put back.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, count, html, items as counted, link, say, size, useEffect, useRef, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, link, say, size, units, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, isUnknown, session } from "../api.js";
-import { additionOf, keyOf, same, shown, updateOf } from "../values.js";
+import { compare } from "../compare.js";
+import { additionOf, keyOf, shown, updateOf } from "../values.js";
 
-const COMPARED_MAX = 50000;
 const SHOWN_MAX = 200;
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "–");
 const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
@@ -67,7 +67,7 @@ function OneTable({ name }) {
   const isOn = recovery?.PointInTimeRecoveryStatus === "ENABLED";
   const request = { TableName: name, PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: !isOn } };
   const flip = async () => { try { await call("UpdateContinuousBackups", request); say(`Recovery is ${isOn ? "off" : "on"}.`); setRound(round + 1); } catch (failed) { setError(failed); } };
-  return html`<div class="head"><h1>${name}</h1><a href=${link("tables", [name])}>Settings</a></div>
+  return html`<${TableHead} name=${name} at="time" />
     ${isUnknown(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
     ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Recovery to a moment</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
       ${isOn ? html`<p class="quiet">${recovery.LatestRestorableDateTime ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "From now on."}</p>${session.Mode === "on" && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}</section>
@@ -78,6 +78,7 @@ function OneTable({ name }) {
 function AsItWas({ name, recovery }) {
   const [moment, setMoment] = useState(() => local(new Date((recovery.LatestRestorableDateTime || Date.now() / 1000) * 1000)));
   const [copy, setCopy] = useState(`${name}-as-it-was`);
+  const [only, setOnly] = useState("");
   const [step, setStep] = useState(null);
   const [found, setFound] = useState(null);
   const [error, setError] = useState(null);
@@ -97,47 +98,33 @@ function AsItWas({ name, recovery }) {
         if (Table.TableStatus === "ACTIVE") break;
         await new Promise((next) => setTimeout(next, 500));
       }
-      await compare(signal);
+      await compareNow(signal);
     } catch (failed) { if (failed.name !== "AbortError") setError(failed); setStep(null); }
   };
-  const compare = async (signal) => {
+  const compareNow = async (signal) => {
     const { Table } = await call("DescribeTable", { TableName: name }, signal);
-    const told = (which) => (n) => setStep(`Comparing: ${counted(n)} of ${which} read`);
-    const [then, now] = [await all(copy, Table.KeySchema, told("then"), signal), await all(name, Table.KeySchema, told("now"), signal)];
-    const differences = [];
-    for (const key of new Set([...then.items.keys(), ...now.items.keys()])) {
-      const [was, is] = [then.items.get(key), now.items.get(key)];
-      const names = [...new Set([...Object.keys(was || {}), ...Object.keys(is || {})])].filter((one) => !same(was?.[one], is?.[one]));
-      if (names.length) differences.push({ key, was, is, names });
-    }
-    setFound({ differences, schema: Table.KeySchema, isPart: then.isPart || now.isPart });
+    const told = (number) => setStep(`Comparing: ${counted(number)} of about ${count(Table.ItemCount)}`);
+    setFound({ ...(await compare(copy, name, Table, only.trim(), told, signal)), schema: Table.KeySchema });
     setStep(null);
+  };
+  const again = async () => {
+    setError(null);
+    setStep("Comparing");
+    try { await compareNow((control.current = new AbortController()).signal); } catch (failed) { if (failed.name !== "AbortError") setError(failed); setStep(null); }
   };
   const putBack = async (one) => {
     try {
-      if (!one.is) await call("PutItem", additionOf(name, found.schema, one.was));
-      else await call("UpdateItem", updateOf(name, found.schema, one.is, one.was));
-      say("The item is as it was.");
-      setFound({ ...found, differences: found.differences.filter((each) => each !== one) });
+      const answer = one.is ? await call("UpdateItem", updateOf(name, found.schema, one.is, one.was)) : await call("PutItem", additionOf(name, found.schema, one.was));
+      say(`The item is as it was. ${units(answer.ConsumedCapacity?.CapacityUnits, "W")}`);
+      setFound({ ...found, count: found.count - 1, differences: found.differences.filter((each) => each !== one) });
     } catch (failed) { setError(failed.code === "ConditionalCheckFailedException" ? new Error("Somebody has changed this item since: compare again.") : failed); }
   };
-  return html`<form onSubmit=${act}><div class="row"><${Field} label="As it was at"><${Input} type="datetime-local" step="1" value=${moment} onInput=${setMoment} required /><//><${Field} label="In a table of its own"><${Input} value=${copy} onInput=${setCopy} required /><//></div>
+  return html`<form onSubmit=${act}><div class="row"><${Field} label="As it was at"><${Input} type="datetime-local" step="1" value=${moment} onInput=${setMoment} min=${recovery.EarliestRestorableDateTime ? local(new Date(Math.ceil(recovery.EarliestRestorableDateTime) * 1000)) : undefined} required /><//><${Field} label="In a table of its own"><${Input} value=${copy} onInput=${setCopy} required /><//><${Field} label="Only this partition key (empty: all)"><${Input} value=${only} onInput=${setOnly} /><//></div>
       <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore and compare with now</button>${step && html`<button type="button" onClick=${() => control.current?.abort()}>Cancel</button><span role="status">${step}</span>`}</div>
       <${Call} operation="RestoreTableToPointInTime" request=${request} /></form><${Problem} error=${error} />
-    ${found && html`<div id="differences"><p><strong>${found.differences.length ? `${count(found.differences.length)} ${found.differences.length === 1 ? "item differs" : "items differ"}` : "Nothing differs"}</strong>${found.isPart && html` <span class="quiet">among the first ${count(COMPARED_MAX)} items of each</span>`} <a href=${link("explore", [copy])}>Explore ${copy}</a> <button type="button" class="small danger" onClick=${() => setRemoving(true)}>Delete ${copy}</button></p>
+    ${found && html`<div id="differences"><p class="bar"><strong>${found.count ? `${count(found.count)} ${found.count === 1 ? "item differs" : "items differ"}` : "Nothing differs"}</strong>${found.isPart && html` <span class="quiet">in the part that was compared: the tables differ too much, or are read in different orders</span>`}<button type="button" class="small" onClick=${again}>Compare again</button><a href=${link("explore", [copy])}>Explore ${copy}</a> <button type="button" class="small danger" onClick=${() => setRemoving(true)}>Delete ${copy}</button></p>
+      ${found.count > SHOWN_MAX && html`<p class="quiet">The first ${SHOWN_MAX} are shown.</p>`}
       ${found.differences.slice(0, SHOWN_MAX).map((one) => html`<article class="card" key=${one.key} aria-label="Difference"><div class="bar"><span class=${`badge ${one.is ? (one.was ? "" : "good") : "warn"}`}>${!one.is ? "deleted since" : !one.was ? "added since" : "changed since"}</span><strong class="mono">${Object.values(keyOf(one.was || one.is, found.schema)).map((value) => shown(value, 60)).join(" · ")}</strong><span class="spacer"></span>${one.was && html`<button type="button" class="small" onClick=${() => putBack(one)}>Put back</button>`}</div>
         ${one.was && one.is && html`<div class="scroll change"><table class="grid"><thead><tr><th scope="col">Attribute</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead><tbody>${one.names.map((each) => html`<tr key=${each}><td>${each}</td><td class="was">${one.was[each] ? shown(one.was[each]) : "–"}</td><td class="is">${one.is[each] ? shown(one.is[each]) : "–"}</td></tr>`)}</tbody></table></div>`}</article>`)}</div>`}
     ${removing && html`<${Confirm} title="Delete table" name=${copy} verb="Delete table" operation="DeleteTable" request=${{ TableName: copy }} onClose=${() => setRemoving(false)} onDone=${async () => { await call("DeleteTable", { TableName: copy }); say(`Table ${copy} was deleted.`); setFound(null); }} />`}`;
-}
-
-async function all(TableName, schema, told, signal) {
-  const items = new Map();
-  let start;
-  do {
-    const page = await call("Scan", { TableName, ConsistentRead: true, ...(start ? { ExclusiveStartKey: start } : {}) }, signal);
-    for (const item of page.Items) items.set(JSON.stringify(Object.values(keyOf(item, schema))), item);
-    start = page.LastEvaluatedKey;
-    told(items.size);
-  } while (start && items.size < COMPARED_MAX);
-  return { items, isPart: Boolean(start) };
 }

@@ -1,0 +1,56 @@
+"""The pages of a server about itself; their room is loaded when the first of them is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from partita.server.http.hosts import Hosts
+from partita.server.http.messages import Handle, HttpRequest, Reply
+
+if TYPE_CHECKING:
+    from partita.console.moves import Moves
+
+
+class Site:
+    def __init__(
+        self,
+        serve_request: Handle,
+        find_url: Callable[[], str],
+        mode: str,
+        hosts: Hosts,
+        folders: Sequence[Path] = (),
+        *,
+        signs_in: bool,
+        certificate: str = "",
+    ) -> None:
+        """`folders` are those of moves to this server."""
+        self._serve_request = serve_request
+        self._find_url = find_url
+        self._mode = mode
+        self._hosts = hosts
+        self._folders = folders
+        self._signs_in = signs_in
+        self._certificate = certificate
+        self._loaded: Handle | None = None
+        self._moves: Moves | None = None
+
+    def handle(self, request: HttpRequest, reply: Reply) -> None:
+        if self._loaded is None:
+            self._loaded = self._load()
+        self._loaded(request, reply)
+
+    def _load(self) -> Handle:
+        from partita.console.endpoints import OwnServer
+        from partita.console.moves import Moves, Target
+        from partita.console.service import Console
+
+        server = OwnServer(self._serve_request, self._find_url)
+        self._moves = Moves(self._folders, Target(self._find_url(), self._certificate))
+        signing = server if self._signs_in else None
+        return Console(server, self._mode, self._hosts, signing=signing, moves=self._moves).handle
+
+    async def close(self) -> None:
+        if self._moves is not None:
+            await self._moves.close()

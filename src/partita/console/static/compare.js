@@ -1,0 +1,50 @@
+// Two tables with the same keys, compared item by item as they are read side by side: only what one
+// has and the other has not shown yet is kept meanwhile.
+
+import { call } from "./api.js";
+import { keyOf, same, valueOf } from "./values.js";
+
+const WAITING_MAX = 200000;
+const KEPT_MAX = 10000;
+
+// A Scan of everything, or a Query of one item collection.
+function requestOf(TableName, { KeySchema, AttributeDefinitions }, only) {
+  if (!only) return ["Scan", { TableName, ConsistentRead: true }];
+  const { AttributeName: name } = KeySchema[0], type = AttributeDefinitions.find((one) => one.AttributeName === name).AttributeType;
+  return ["Query", { TableName, ConsistentRead: true, KeyConditionExpression: "#k = :k", ExpressionAttributeNames: { "#k": name }, ExpressionAttributeValues: { ":k": valueOf(type, only) } }];
+}
+
+const changedNames = (was, is) => [...new Set([...Object.keys(was || {}), ...Object.keys(is || {})])].filter((one) => !same(was?.[one], is?.[one]));
+
+// `then` and `now` are names of tables, `described` is either; `told` hears how many were compared.
+export async function compare(then, now, described, only, told, signal) {
+  const sides = [then, now].map((name) => ({ request: requestOf(name, described, only), waiting: new Map(), start: undefined, isDone: false }));
+  const found = { differences: [], count: 0, compared: 0, isPart: false };
+  const note = (key, was, is) => {
+    const names = changedNames(was, is);
+    if (!names.length) return;
+    found.count += 1;
+    if (found.differences.length < KEPT_MAX) found.differences.push({ key, was, is, names });
+  };
+  while (sides.some((side) => !side.isDone)) {
+    for (const [at, side] of sides.entries()) {
+      if (side.isDone) continue;
+      const [operation, request] = side.request, other = sides[1 - at].waiting;
+      const page = await call(operation, side.start ? { ...request, ExclusiveStartKey: side.start } : request, signal);
+      for (const item of page.Items) {
+        const key = JSON.stringify(Object.values(keyOf(item, described.KeySchema))), match = other.get(key);
+        if (!match) { side.waiting.set(key, item); continue; }
+        other.delete(key);
+        found.compared += 1;
+        if (at) note(key, match, item); else note(key, item, match);
+      }
+      side.start = page.LastEvaluatedKey;
+      side.isDone = !side.start;
+    }
+    told(found.compared);
+    if (sides.some((side) => side.waiting.size > WAITING_MAX)) return { ...found, isPart: true };
+  }
+  for (const [key, item] of sides[0].waiting) note(key, item, undefined);
+  for (const [key, item] of sides[1].waiting) note(key, undefined, item);
+  return found;
+}
