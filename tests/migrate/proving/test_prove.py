@@ -27,7 +27,7 @@ from ..servers import PASSWORD, DatabaseServer
 from . import shop
 from .conftest import Narrowed, designed
 
-UNSERVED = {"without orders", "search"}
+UNSERVED = {"search"}
 SINGLE = "model.single-table.toml"
 WIDE = "model.denormalized.toml"
 

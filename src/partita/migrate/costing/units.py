@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from partita.database.capacity.sizing import partitions_for
 from partita.limits import READ_UNIT_BYTES, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
@@ -97,12 +98,34 @@ class Units(Struct, frozen=True, kw_only=True):
 def units(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> Units:
     counter = _Counter(design, volumes)
     named = {pattern.name: pattern for pattern in patterns}
-    counted = [
-        counter.count(access, named[access.pattern])
-        for access in design.access
-        if access.pattern in named
-    ]
+    counted: list[PatternUnits] = []
+    found: dict[str, float] = {}
+    for access in design.access:
+        pattern = named.get(access.pattern)
+        if pattern is None:
+            continue
+        one = counter.count(access, pattern)
+        if access.for_each:
+            one = _times(one, _rows_before(access, pattern, found.get(pattern.name, 1.0)))
+        elif access.request in READS:
+            found[pattern.name] = one.items
+        counted.append(one)
     return Units(patterns=counted, resources=counter.resources(counted))
+
+
+def _rows_before(access: Access, pattern: AccessPattern, read: float) -> float:
+    """For how many rows a request is sent: those of the answer, or all among which it chooses."""
+    rows = read if access.keeps else min(read, pattern.items or read)
+    return max(rows, 1.0)
+
+
+def _times(one: PatternUnits, count: float) -> PatternUnits:
+    return replace(
+        one,
+        items=one.items * count,
+        requests=one.requests * count,
+        read_units=one.read_units * count,
+    )
 
 
 def read_units(size: float, is_consistent: bool) -> float:

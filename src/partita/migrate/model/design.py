@@ -159,6 +159,10 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """Rows that it skips before them."""
     for_each: bool = False
     """Sent for each item that the pattern's first request brings: what that one lacks."""
+    keeps: Literal["", "some", "none"] = ""
+    """Sent for each item (EXISTS, IN): the row stays while it brings some item, or while none."""
+    is_distinct: bool = False
+    """The application keeps one of the rows that come several times."""
     forbids: bool = False
     """While it brings an item, the write that follows is not sent: others refer to its row."""
     alternative: int = 0

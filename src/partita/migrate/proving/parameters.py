@@ -11,7 +11,14 @@ from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.key_texts import FORMS
 from partita.migrate.model.making import order
 from partita.migrate.proving.staging import Staging
-from partita.migrate.statements.question import Modification, Parameter, Question, Test
+from partita.migrate.statements.question import (
+    Constant,
+    JoinedTable,
+    Modification,
+    Parameter,
+    Question,
+    Test,
+)
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Inventory
 
@@ -37,7 +44,7 @@ class Draw:
     def sets(self, question: Question, finest: str) -> list[ParameterSet]:
         """Each tells what it is; the same values are tried once."""
         alternatives = question.alternatives
-        question = replace(question, tests=question.all_tests, alternatives=())
+        question = _whole(question)
         found: dict[str, ParameterSet] = {}
         for one in self._sets(question, finest):
             found.setdefault(repr(sorted(one.values.items(), key=lambda pair: pair[0])), one)
@@ -45,7 +52,7 @@ class Draw:
 
     def usual(self, question: Question, finest: str, count: int) -> Iterator[ParameterSet]:
         """Values of rows from all over the data, as often as rows have them."""
-        question = replace(question, tests=question.all_tests, alternatives=())
+        question = _whole(question)
         for row in self.staging.spread(finest, count):
             chain = self._chain(question, finest, row)
             if chain is not None:
@@ -242,6 +249,28 @@ class Draw:
         if isinstance(question.offset, Parameter):
             found[question.offset.name] = {"N": "1"}
         return found
+
+
+def _whole(question: Question) -> Question:
+    """With the tests of all alternatives, and those inside it, joined to its rows."""
+    joins, tests = list(question.joins), list(question.all_tests)
+    for one in question.existences:
+        inner = one.question
+        own = [test for test in inner.all_tests if not any(_is_outer(v) for v in test.values)]
+        pairs = [
+            (value.outer, test.ref)
+            for test in inner.all_tests
+            for value in test.values
+            if isinstance(value, Parameter) and value.outer and test.operator == "="
+        ]
+        if pairs and inner.table not in question.tables:
+            joins += [JoinedTable(inner.table, tuple(pairs)), *inner.joins]
+        tests += own
+    return replace(question, joins=tuple(joins), tests=tuple(tests), alternatives=(), existences=())
+
+
+def _is_outer(value: Parameter | Constant) -> bool:
+    return isinstance(value, Parameter) and value.outer is not None
 
 
 def _mixed(

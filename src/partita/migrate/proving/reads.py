@@ -8,12 +8,14 @@ from dataclasses import replace
 from msgspec.structs import replace as replaced
 
 from partita.client.failures import ClientError
+from partita.migrate.designing.requests import existences
 from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.model.design import Access, Design
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.proving.answers import Refused
 from partita.migrate.proving.comparing import SHOWN_ROWS, Row, difference, plain, shown
+from partita.migrate.proving.existences import Narrowing, narrowed
 from partita.migrate.proving.merging import Answering
 from partita.migrate.proving.parameters import Draw, ParameterSet
 from partita.migrate.proving.private_server import DynamoDB
@@ -50,17 +52,9 @@ class ReadProof:
         self, pattern: AccessPattern, question: Question, accesses: Sequence[Access], line: str
     ) -> PatternProof:
         try:
-            finest = self.planner.finest(question)
+            finest = self.planner.finest(existences.plain(question))
             sets = self.draw.sets(question, finest)
-            answering = Answering(
-                self.server,
-                self.inventory,
-                self.design,
-                self.planner,
-                question,
-                accesses,
-                self.prefix,
-            )
+            answering = narrowed(self.planner, question, accesses, self._answering)
         except (NotServed, Refused) as reason:
             return self._unproven(pattern, question, str(reason))
         before = self.server.calls
@@ -86,6 +80,17 @@ class ReadProof:
             differences=found,
         )
 
+    def _answering(self, question: Question, accesses: Sequence[Access]) -> Answering:
+        return Answering(
+            self.server,
+            self.inventory,
+            self.design,
+            self.planner,
+            question,
+            accesses,
+            self.prefix,
+        )
+
     def _unproven(self, pattern: AccessPattern, question: Question, why: str) -> PatternProof:
         return PatternProof(
             pattern=pattern.name,
@@ -102,7 +107,7 @@ class ReadProof:
         self,
         question: Question,
         one: ParameterSet,
-        answering: Answering,
+        answering: Answering | Narrowing,
         *,
         is_paged: bool,
     ) -> tuple[int, Difference | None]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from partita.client.failures import ClientError
 from partita.migrate.costing.units import Resource, units
+from partita.migrate.designing.requests import existences
 from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.designing.requests.writes import written_with
@@ -26,6 +27,7 @@ from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.model.making import ItemMaker
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.proving.answers import Refused
+from partita.migrate.proving.existences import narrowed
 from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.merging import Answering
 from partita.migrate.proving.parameters import Draw
@@ -70,6 +72,8 @@ class Tally:
     requests_max: int = 0
     throttled: Counter[str] = field(default_factory=Counter)
     hot: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    """By pattern, what the server said."""
 
 
 @dataclass(frozen=True)
@@ -193,16 +197,10 @@ class Rehearsal:
                 if one.kind == "global"
             ]
             own = throughput(table.name, *(str(Resource(table.name, name)) for name in local))
-            described_now = server.call("DescribeTable", TableName=table.name)["Table"]
-            if _is_provisioned(described_now, own, indexes):
-                continue
-            server.call(
-                "UpdateTable",
-                TableName=table.name,
-                BillingMode="PROVISIONED",
-                ProvisionedThroughput=own,
-                **({"GlobalSecondaryIndexUpdates": indexes} if indexes else {}),
-            )
+            known = server.call("DescribeTable", TableName=table.name)["Table"]
+            changes = _changes(known, own, indexes)
+            if changes:
+                server.call("UpdateTable", TableName=table.name, **changes)
 
     # Calls.
 
@@ -237,10 +235,12 @@ class Rehearsal:
         question: Question,
         accesses: Sequence[Access],
     ) -> Iterator[Call]:
-        answering = Answering(
-            server, self.volumes.inventory, self.design, planner, question, accesses
-        )
-        for one in draw.usual(question, planner.finest(question), ROWS_DRAWN):
+        def made(asked: Question, own: Sequence[Access]) -> Answering:
+            return Answering(server, self.volumes.inventory, self.design, planner, asked, own)
+
+        answering = narrowed(planner, question, accesses, made)
+        finest = planner.finest(existences.plain(question))
+        for one in draw.usual(question, finest, ROWS_DRAWN):
             yield lambda values=one.values: _ignore(answering.rows(values))  # type: ignore[misc]
 
     def _writes(self, server: DynamoDB, accesses: Sequence[Access]) -> Iterator[Call]:
@@ -298,8 +298,9 @@ class Rehearsal:
             call()
         except ClientError as error:
             if not _is_throttled(error):
-                raise
-            tally.throttled[pattern] += 1
+                tally.refused.setdefault(pattern, str(error))
+            else:
+                tally.throttled[pattern] += 1
             if HOT in str(error.body):
                 tally.hot[pattern] += 1
         except (NotEncodable, Refused):
@@ -335,7 +336,10 @@ def _outcome(run: Run, tally: Tally, share: float, loaded: int, patterns: int) -
             f"; one call of {1 / share:,.0f} was sent, against as small a part of the units: no"
             " single partition was tried to its limit"
         )
-    return Check(name=run.name, outcome="failed" if lost else "passed", detail=f"{detail}.")
+    for pattern, said in tally.refused.items():
+        detail += f"; {pattern!r} was refused: {said}"
+    is_failed = bool(lost or tally.refused)
+    return Check(name=run.name, outcome="failed" if is_failed else "passed", detail=f"{detail}.")
 
 
 def _worst(counts: Counter[str]) -> str:
@@ -348,20 +352,29 @@ def _is_throttled(error: ClientError) -> bool:
     return bool(codes & {*THROTTLED, "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
-def _is_provisioned(
+def _changes(
     table: dict[str, Any], own: dict[str, int], indexes: list[dict[str, Any]]
-) -> bool:
-    """Whether nothing would change, which the service refuses."""
+) -> dict[str, Any]:
+    """What UpdateTable is told: what stays as it is must not be said, or the service refuses."""
     if table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST":
-        return False
-    wanted = {one["Update"]["IndexName"]: one["Update"]["ProvisionedThroughput"] for one in indexes}
-    found = {
-        one["IndexName"]: one["ProvisionedThroughput"]
-        for one in table.get("GlobalSecondaryIndexes", [])
-    }
-    pairs = [(own, table["ProvisionedThroughput"])]
-    pairs += [(units, found[name]) for name, units in wanted.items()]
-    return all(have.get(unit) == amount for want, have in pairs for unit, amount in want.items())
+        known: dict[str, Any] = {}
+        changes: dict[str, Any] = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": own}
+    else:
+        known = {one["IndexName"]: one for one in table.get("GlobalSecondaryIndexes", [])}
+        changes = {} if _has(table, own) else {"ProvisionedThroughput": own}
+    updates = [
+        one
+        for one in indexes
+        if not _has(
+            known.get(one["Update"]["IndexName"], {}), one["Update"]["ProvisionedThroughput"]
+        )
+    ]
+    return changes | ({"GlobalSecondaryIndexUpdates": updates} if updates else {})
+
+
+def _has(resource: dict[str, Any], units: dict[str, int]) -> bool:
+    held = resource.get("ProvisionedThroughput", {})
+    return all(held.get(name) == amount for name, amount in units.items())
 
 
 def _whole(amount: float) -> int:

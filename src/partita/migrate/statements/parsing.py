@@ -12,9 +12,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from partita.migrate.statements.flattening import flattened
 from partita.migrate.statements.question import (
     Change,
     Constant,
+    Existence,
     Insertion,
     JoinedTable,
     Modification,
@@ -32,6 +34,7 @@ from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.shapes import shapes_of
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column, Table, is_derived
+from partita.migrate.understanding.schema.relationships import is_unique
 
 _SKIPPED = re.compile(
     r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|/\*.*?\*/|--[^\n]*|::)"""
@@ -54,9 +57,7 @@ _SUFFIXES: dict[Operator, str] = {">": ".from", ">=": ".from", "<": ".to", "<=":
 _JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
 _REFUSED: tuple[tuple[type[exp.Expression], str], ...] = (
     (exp.Union, "it combines several SELECTs"),
-    (exp.Exists, "it asks whether rows of another table exist"),
     (exp.Window, "it computes over a window of rows"),
-    (exp.Subquery, "it has a SELECT inside it"),
     (exp.With, "it has a common table expression"),
 )
 
@@ -78,7 +79,7 @@ _PARTS: dict[type[Any], tuple[str, ...]] = {
     exp.Delete: ("this", "where", "returning"),
     exp.Table: ("this", "db", "catalog", "alias", "hints"),
     exp.Join: ("this", "side", "kind", "on", "using"),
-    exp.In: ("this", "expressions"),
+    exp.In: ("this", "expressions", "query"),
     exp.Between: ("this", "low", "high"),
     exp.Like: _BOTH_SIDES,
     exp.Is: (*_BOTH_SIDES, "negate"),
@@ -110,19 +111,22 @@ def parse_statement(statement: str, schema: SchemaLookup) -> Statement:
         raise NotExact("it is more than one statement")
     if is_replace:
         trees[0].set("alternative", "REPLACE")
-    return _Reader(schema).read(trees[0])
+    return _Reader(schema).read(flattened(trees[0], schema))
 
 
 class _Reader:
-    def __init__(self, schema: SchemaLookup) -> None:
+    def __init__(self, schema: SchemaLookup, outer: _Reader | None = None) -> None:
+        """`outer`: of the statement around, inside EXISTS and IN."""
         self.schema = schema
+        self.outer = outer
         self.scope: dict[str, Table] = {}
         """By alias."""
-        self.names: dict[str, int] = {}
+        self.names: dict[str, int] = outer.names if outer is not None else {}
+        self.existences: list[Existence] = []
         self.alternatives: list[list[tuple[Test, ...]]] = []
         """Of each OR, the groups of tests of which one must hold."""
 
-    def read(self, tree: exp.Expression) -> Statement:
+    def read(self, tree: exp.Expr) -> Statement:
         for kind, reason in _REFUSED:
             if tree.find(kind) is not None:
                 raise NotExact(reason)
@@ -154,7 +158,7 @@ class _Reader:
         if table.is_inherited:
             raise NotExact(f"other tables inherit from {table.name}")
         if any(table is known for known in self.scope.values()):
-            raise NotExact(f"it reads {table.name} twice")
+            raise NotExact(f"it reads {table.name} twice: a pattern for each is served")
         alias = (node.alias or node.name).lower()
         self.scope[alias] = table
         name = table.name
@@ -190,6 +194,10 @@ class _Reader:
         literal = _literal(node)
         if literal is not None:
             return literal
+        if node.find(exp.Select) is not None:
+            raise NotExact(
+                f"{_shown(node)} is asked first, and its answer passed on: make it a pattern"
+            )
         if node.find(exp.Column) is not None:
             raise NotExact(f"it compares columns with each other: {node.parent or node}")
         count = self.names[name] = self.names.get(name, 0) + 1
@@ -207,14 +215,121 @@ class _Reader:
         tests: list[Test] = []
         pairs: list[tuple[Ref, Ref]] = []
         for one in _conjuncts(node):
+            taken = self._taken(one)
+            if taken is not None:
+                tests.append(taken)
+                continue
             pair = self._pair(one)
             if pair is not None:
                 pairs.append(pair)
+            elif self._exists(one):
+                continue
             elif _is_compound(one):
                 tests += self._either(one)
             else:
                 tests.append(self._test(one))
         return tests, pairs
+
+    # Rows of other tables that must be there.
+
+    def _taken(self, node: exp.Expression) -> Test | None:
+        """A column that is compared with one of the row outside."""
+        if self.outer is None or type(node) not in _COMPARED:
+            return None
+        operator, exchanged = _COMPARED[type(node)]
+        left, right = node.this, node.expression
+        if not (isinstance(left, exp.Column) and isinstance(right, exp.Column)):
+            return None
+        if self._is_outside(left):
+            operator, left, right = exchanged, right, left
+        if self._is_outside(left) or not self._is_outside(right):
+            return None
+        ref, outer = self._column(left), self.outer._column(right)
+        return Test(ref, operator, (self._from_outside(ref, outer, operator),))
+
+    def _from_outside(self, ref: Ref, outer: Ref, operator: Operator) -> Parameter:
+        """NotExact where a key would take for different what the source takes for the same."""
+        own, other = self._inventoried(ref), self.outer._inventoried(outer) if self.outer else None
+        kinds = {(one.kind, one.collation, one.is_case_insensitive) for one in (own, other) if one}
+        if len(kinds) != 1:
+            raise NotExact(f"it compares {ref} with {outer}, which holds other values")
+        name = self._name(ref, _SUFFIXES.get(operator, ""))
+        count = self.names[name] = self.names.get(name, 0) + 1
+        return Parameter(name if count == 1 else f"{name}.{count}", ref, outer)
+
+    def _is_outside(self, node: exp.Column) -> bool:
+        if node.table:
+            return node.table.lower() not in self.scope
+        return all(self.schema.column(one, node.name) is None for one in self.scope.values())
+
+    def _exists(self, node: exp.Expression) -> bool:
+        """Whether it tests that rows are there, or that none is; they are noted then."""
+        node = _inside(node)
+        is_negated = isinstance(node, exp.Not)
+        if is_negated:
+            node = _inside(node.this)
+        if isinstance(node, exp.Exists):
+            self._add_existence(node.this, None, is_negated=is_negated)
+            return True
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            self._add_existence(node.args["query"], node.this, is_negated=is_negated)
+            return True
+        is_equal = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Subquery)
+        if not is_equal or is_negated or node.expression.find(exp.AggFunc) is not None:
+            return False
+        self._add_existence(node.expression, node.this, is_negated=False, is_single=True)
+        return True
+
+    def _add_existence(
+        self,
+        query: exp.Expression,
+        compared: exp.Expression | None,
+        *,
+        is_negated: bool,
+        is_single: bool = False,
+    ) -> None:
+        """`compared`: what the column of the SELECT inside must equal; `is_single`: by =, which
+        several rows would make an error."""
+        select = query.unnest()
+        if self.outer is not None:
+            raise NotExact("it has a SELECT inside another one that is inside it")
+        if not isinstance(select, exp.Select):
+            raise NotExact("the SELECT inside it combines several")
+        if any(select.args.get(part) for part in ("group", "having", "offset")):
+            raise NotExact("the SELECT inside it groups or skips rows")
+        if select.args.get("limit") is not None and (compared is not None or is_negated):
+            raise NotExact("the SELECT inside it takes the first rows of an order")
+        inner = _Reader(self.schema, self)
+        question = inner._inside_select(select)
+        if compared is not None:
+            given = select.expressions[0].unalias()
+            if len(select.expressions) != 1 or not isinstance(given, exp.Column):
+                raise NotExact(f"it tests {_shown(compared)} with {_shown(given)}")
+            ref, outer = inner._column(given), self._tested(compared)
+            if is_negated and (inner._is_nullable(ref) or self._is_nullable(outer)):
+                raise NotExact(f"NOT IN finds nothing once {ref} is NULL: say NOT EXISTS")
+            taken = Test(ref, "=", (inner._from_outside(ref, outer, "="),))
+            question = replace(question, tests=(*question.tests, taken))
+            if is_single and not inner._names_one(question, ref):
+                raise NotExact("the SELECT inside it may give several rows, which = refuses")
+        self.existences.append(Existence(question, is_negated))
+
+    def _names_one(self, question: Question, but: Ref) -> bool:
+        """Whether the tests, without that of one column, leave one row at most."""
+        given = {test.ref.column for test in question.tests if test.is_fixing and test.ref != but}
+        table = next(iter(self.scope.values()))
+        return not question.joins and is_unique(table, given)
+
+    def _inside_select(self, tree: exp.Select) -> Question:
+        first, joins, tests = self._sources(tree)
+        return Question(
+            table=first.name,
+            joins=tuple(joins),
+            tests=tuple(tests),
+            alternatives=self._chosen(),
+            existences=tuple(self.existences),
+            tree=tree,
+        )
 
     def _pair(self, node: exp.Expression) -> tuple[Ref, Ref] | None:
         """Two columns of two tables that must be equal."""
@@ -302,7 +417,7 @@ class _Reader:
         ref, form = self._formed(node.this)
         members = node.expressions
         if not members or node.args.get("query") is not None:
-            raise NotExact("it has a SELECT inside it")
+            raise NotExact("it has a SELECT inside an alternative (OR)")
         if form and operator != "in":
             raise NotExact(f"no key and no filter tests {_shown(node)}")
         values = tuple(self._value(one, ref, self._name(ref)) for one in members)
@@ -409,6 +524,10 @@ class _Reader:
     # SELECT.
 
     def _select(self, tree: exp.Select) -> Question:
+        return self._finished(tree, *self._sources(tree))
+
+    def _sources(self, tree: exp.Select) -> tuple[Table, list[JoinedTable], list[Test]]:
+        """FROM, JOIN and WHERE."""
         source = tree.args.get("from_") or tree.args.get("from")
         if source is None:
             raise NotExact("it reads no table")
@@ -444,7 +563,7 @@ class _Reader:
             joins.append(_joined(table, own, is_outer=False))
         if pairs:
             raise NotExact("its WHERE compares columns of two tables that are joined already")
-        return self._finished(tree, first, joins, tests)
+        return first, joins, tests
 
     def _using(self, join: exp.Join, table: Table) -> list[tuple[Ref, Ref]]:
         pairs = []
@@ -464,6 +583,8 @@ class _Reader:
     ) -> Question:
         finish = _finish(tree)
         columns = self._columns(tree, first)
+        joins, tests = self._without_matches(joins, tests, columns)
+        joins = [self._inner(join, tests) for join in joins]
         order = [] if finish else self._order(tree)
         limit = None if finish else self._count(tree, "limit", "limit")
         offset = None if finish else self._count(tree, "offset", "offset")
@@ -476,6 +597,7 @@ class _Reader:
             joins=tuple(joins),
             tests=tuple(tests),
             alternatives=self._chosen(),
+            existences=tuple(self.existences),
             order=tuple(order),
             limit=limit,
             offset=offset,
@@ -483,6 +605,37 @@ class _Reader:
             finish=finish,
             tree=tree,
         )
+
+    def _inner(self, join: JoinedTable, tests: list[Test]) -> JoinedTable:
+        """A LEFT JOIN whose absent rows no test lets pass is none."""
+        is_tested = any(
+            test.ref.table == join.table and test.operator != "is null" for test in tests
+        )
+        return replace(join, is_outer=False) if is_tested else join
+
+    def _without_matches(
+        self, joins: list[JoinedTable], tests: list[Test], columns: list[Ref]
+    ) -> tuple[list[JoinedTable], list[Test]]:
+        """A LEFT JOIN whose rows must be absent (`WHERE other.id IS NULL`) is a NOT EXISTS."""
+        for join in joins:
+            own = [test for test in tests if test.ref.table == join.table]
+            absent = [
+                test
+                for test in own
+                if test.operator == "is null" and not self._is_nullable(test.ref)
+            ]
+            others = [one for other in joins if other is not join for one in other.pairs]
+            is_used = any(ref.table == join.table for ref in (*columns, *sum(others, ())))
+            if not join.is_outer or len(own) != 1 or not absent or is_used:
+                continue
+            taken = tuple(
+                Test(ref, "=", (Parameter(self._name(ref), ref, outer),))
+                for outer, ref in join.pairs
+            )
+            self.existences.append(Existence(Question(join.table, tests=taken), is_negated=True))
+            joins = [one for one in joins if one is not join]
+            tests = [one for one in tests if one not in absent]
+        return joins, tests
 
     def _columns(self, tree: exp.Select, first: Table) -> list[Ref]:
         found: list[Ref] = []
@@ -494,6 +647,8 @@ class _Reader:
                 if table is None:
                     raise NotExact(f"{one.table} is no table of it")
                 found += self._all([table])
+            elif one.find(exp.Select) is not None:
+                raise NotExact(f"{_shown(one)} is asked for each row: make it a pattern of its own")
             else:
                 found += [self._column(column) for column in one.find_all(exp.Column)]
         for part in ("group", "having") if _finish(tree) else ():
@@ -659,6 +814,11 @@ class _Reader:
         tests, _ = self._conditions(where.this if where is not None else None)
         if self.alternatives:
             raise NotExact("it changes rows by alternatives (OR): a pattern for each is served")
+        if self.existences:
+            raise NotExact(
+                "it changes rows by what a SELECT inside it finds: a pattern that reads their keys,"
+                " and one that writes by key, are served"
+            )
         for part in ("order", "limit"):
             if tree.args.get(part) is not None:
                 raise NotExact("it changes the first rows of an order")

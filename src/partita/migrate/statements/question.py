@@ -32,6 +32,8 @@ class Parameter:
     name: str
     ref: Ref | None = None
     """The column that it is compared with or written to."""
+    outer: Ref | None = None
+    """Inside EXISTS: the column of the row outside that it is taken from, not from the caller."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,25 @@ class Sorting:
 
 
 @dataclass(frozen=True)
+class Existence:
+    """Other rows that must be there for a row of the answer (EXISTS, IN), or must not."""
+
+    question: Question
+    """For them; what it takes from the row outside are parameters with `outer`."""
+    is_negated: bool = False
+
+    @property
+    def taken(self) -> list[Ref]:
+        """The columns of the row outside."""
+        return [one.outer for one in self.question.parameters() if one.outer is not None]
+
+
+@dataclass(frozen=True)
 class Question:
     table: str
     joins: tuple[JoinedTable, ...] = ()
     tests: tuple[Test, ...] = ()
+    existences: tuple[Existence, ...] = ()
     alternatives: tuple[tuple[Test, ...], ...] = ()
     """Of these groups, the tests of one must hold too (OR)."""
     order: tuple[Sorting, ...] = ()
@@ -112,6 +129,8 @@ class Question:
         for value in [*values, self.limit, self.offset]:
             if isinstance(value, Parameter):
                 yield value
+        for existence in self.existences:
+            yield from (one for one in existence.question.parameters() if one.outer is None)
 
     def same(self, ref: Ref) -> set[Ref]:
         """The columns that joins make equal to this one."""

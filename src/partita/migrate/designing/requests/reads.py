@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from partita.migrate.designing.requests import existences
 from partita.migrate.designing.requests.homes import (
     DesignedSource,
     Home,
@@ -22,7 +23,7 @@ from partita.migrate.designing.requests.homes import (
 )
 from partita.migrate.designing.requests.ways import Planned, Way
 from partita.migrate.model.design import Access, Entity, type_attribute
-from partita.migrate.statements.question import JoinedTable, Question, Sorting
+from partita.migrate.statements.question import Existence, JoinedTable, Question, Sorting
 from partita.migrate.understanding.schema.column_refs import Ref
 
 
@@ -43,9 +44,41 @@ class ReadPlanner(DesignedSource):
         self, question: Question, pattern: str, *, is_consistent: bool = False
     ) -> list[Access]:
         """NotServed with the reason when nothing answers."""
+        if question.existences:
+            return self._narrowed(question, pattern, is_consistent)
         if not question.alternatives:
             return self._plan(question, pattern, is_consistent)
         return self._merged(question, pattern, is_consistent)
+
+    def _narrowed(self, question: Question, pattern: str, is_consistent: bool) -> list[Access]:
+        """EXISTS and IN: a join where there is one, else a request for each row."""
+        try:
+            if not existences.repeats(self, question):
+                return self.plan(existences.joined(question), pattern, is_consistent=is_consistent)
+            found = self.plan(
+                existences.distinct(self, question), pattern, is_consistent=is_consistent
+            )
+            said = "The application keeps one of the rows that come several times."
+            first = structs.replace(_cut(found[0], question), is_distinct=True)
+            return [_because(first, said), *found[1:]]
+        except NotServed as reason:
+            no_join = reason
+        asked = existences.plain(question)
+        try:
+            found = self.plan(asked, pattern, is_consistent=is_consistent)
+            checks = [self._check(one, pattern, is_consistent) for one in question.existences]
+        except NotServed as reason:
+            raise NotServed(str(no_join if not asked.tests else reason)) from reason
+        return [_cut(found[0], question), *found[1:], *checks]
+
+    def _check(self, existence: Existence, pattern: str, is_consistent: bool) -> Access:
+        """Whether rows are there, for one row."""
+        found = self.plan(existences.check(existence), pattern, is_consistent=is_consistent)
+        if len(found) > 1:
+            raise NotServed("whether rows are there takes several requests for each row")
+        said = f"For each row, whether {existence.question.table} has one."
+        keeps = "none" if existence.is_negated else "some"
+        return _because(structs.replace(found[0], for_each=True, keeps=keeps), said)
 
     def _merged(self, question: Question, pattern: str, is_consistent: bool) -> list[Access]:
         """The requests of each alternative; the application puts their rows together."""
@@ -193,6 +226,17 @@ class ReadPlanner(DesignedSource):
         return self.is_unique(question.table, given)
 
 
+def _cut(access: Access, question: Question) -> Access:
+    """Rows are taken once it is known which stay."""
+    limit = question.limit if isinstance(question.limit, int) else None
+    skips = question.offset if isinstance(question.offset, int) else 0
+    return structs.replace(access, limit=None, first=limit, skips=skips)
+
+
+def _because(access: Access, said: str) -> Access:
+    return structs.replace(access, why=f"{access.why} {said}".strip())
+
+
 def branches(question: Question) -> list[Question]:
     """A question for each alternative; with rows to skip, each is asked for all that it has."""
     found = question.branches() or [question]
@@ -211,14 +255,28 @@ def rebased(question: Question, finest: str) -> Question:
             f"rows of {question.table} without a row of {outer[0]} belong to the answer too,"
             f" and {finest}'s items have none for them"
         )
-    pairs: dict[str, list[tuple[Ref, Ref]]] = {}
-    for join in question.joins:
-        for left, right in join.pairs:
-            target = right.table if right.table != finest else left.table
-            pairs.setdefault(target, []).append((left, right))
-    tables = [table for table in question.tables if table != finest]
-    joins = tuple(JoinedTable(table, tuple(pairs.get(table, ()))) for table in tables)
+    joins = tuple(_led_up(finest, question.joins))
     return replace(question, table=finest, joins=joins)
+
+
+def _led_up(first: str, joins: Sequence[JoinedTable]) -> Iterator[JoinedTable]:
+    """The same joins, each from a table that is reached already to the next."""
+    reached, waiting = {first}, [join.pairs for join in joins]
+    while waiting:
+        for pairs in waiting:
+            turned = tuple((right, left) for left, right in pairs)
+            for one in (pairs, turned):
+                before, after = {left.table for left, _ in one}, {right.table for _, right in one}
+                if before <= reached and len(after) == 1:
+                    break
+            else:
+                continue
+            yield JoinedTable(min(after), one)
+            reached |= after
+            waiting.remove(pairs)
+            break
+        else:
+            raise NotServed("its joins do not lead from one table to the next")
 
 
 def _most_telling(reasons: Sequence[str], question: Question) -> str:

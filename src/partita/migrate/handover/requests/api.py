@@ -301,6 +301,11 @@ def left_to_the_application(access: Access) -> Rest:
             "One of several requests: the application puts their rows together, each once, and"
             f" sorts them. {said}"
         ).strip()
+    if members.get("is_distinct"):
+        said = f"{said} It keeps one of the rows that come several times.".strip()
+    if keeps := members.get("keeps"):
+        stays = "brings an item" if keeps == "some" else "brings none"
+        said = f"The row stays while this {stays}. {said}".strip()
     if members.get("for_each"):
         said = f"Sent for each item that the first request brings. {said}".strip()
     return Rest(said, bool(tests or sorts))

@@ -14,7 +14,7 @@ from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
 from partita.migrate.understanding.patterns.mining.shapes import shapes_of
-from partita.migrate.understanding.patterns.mining.statements import read_statement
+from partita.migrate.understanding.patterns.mining.statements import known_table, read_statement
 from partita.migrate.understanding.patterns.mining.table_access import TableAccess
 from partita.migrate.understanding.patterns.rates import rate_per_second
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -121,7 +121,10 @@ class WrittenPattern:
         try:
             access = read_statement(shapes[0], self._schema)[0]
         except (Noise, NotUnderstood) as reason:
-            self._refuse(f"its sql is not understood: {reason}", "sql")
+            named = known_table(shapes[0], self._schema)
+            if named is None:
+                self._refuse(f"its sql is not understood: {reason}", "sql")
+            access = named
         is_counted = access.is_by_distinct_value and not access.joins
         given = float(max(shapes[0].members, 1))
         pattern = access.pattern(given if is_counted else 0.0)

@@ -133,6 +133,8 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     views: list[str] = field(default_factory=list)
     analytical_views: list[str] = field(default_factory=list)
     """Those of the views that group or aggregate."""
+    view_queries: dict[str, str] = field(default_factory=dict)
+    """What each view selects, in the words of the source."""
     routines: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     relationships: list[Relationship] = field(default_factory=list)

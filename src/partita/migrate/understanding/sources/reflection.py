@@ -52,6 +52,7 @@ def reflect(source: Source, progress: Progress = silent) -> Inventory:
         tables=counted,
         views=sorted(catalog.views),
         analytical_views=sorted(catalog.analytical_views),
+        view_queries=dict(sorted(catalog.view_queries.items())),
         routines=catalog.routines,
         skipped=sorted(catalog.skipped, key=lambda skipped: skipped.name),
     )

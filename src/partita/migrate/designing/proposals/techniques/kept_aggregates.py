@@ -190,8 +190,12 @@ def _kept(
         return None
     if question.finish != "counts or sums the rows" or question.joins:
         return None
-    if question.alternatives or any(
-        not one.is_fixing or not isinstance(one.values[0], Parameter) for one in question.tests
+    if (
+        question.alternatives
+        or question.existences
+        or any(
+            not one.is_fixing or not isinstance(one.values[0], Parameter) for one in question.tests
+        )
     ):
         return None
     names = {

@@ -18,6 +18,7 @@ from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
 from partita.migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
 from partita.migrate.designing.proposals.usage import WRITES
+from partita.migrate.designing.requests.existences import check
 from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner, branches
 from partita.migrate.designing.requests.served import never_null
@@ -89,13 +90,27 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
         except NotExact:
             continue
         if isinstance(statement, Question):
-            for branch in branches(statement) if not pattern.is_consistent else ():
-                design = _served(design, inputs, pattern, branch)
+            inside = [check(one) for one in statement.existences]
+            for one in [*inside, *branches(statement)] if not pattern.is_consistent else ():
+                design = _served(design, inputs, pattern, one)
             continue
         found = _changed(design, inputs, statement)
         if found is not None and any(test.is_equality for test in found.tests):
             design = _served(design, inputs, pattern, found, is_written=True)
+        for copied in _copied(design, inputs, statement):
+            design = _served(design, inputs, pattern, copied, is_written=True)
     return design
+
+
+def _copied(design: Design, inputs: DesignInputs, statement: Statement) -> list[Question]:
+    """What finds the rows that must change with others, where they hold the key of these."""
+    if not isinstance(statement, Modification):
+        return []
+    planner = WritePlanner(design, ReadPlanner(design, inputs.volumes.inventory))
+    try:
+        return [one.question for one in planner.copies(statement) if not one.question.joins]
+    except NotServed:
+        return []
 
 
 def _changed(design: Design, inputs: DesignInputs, statement: Statement) -> Question | None:

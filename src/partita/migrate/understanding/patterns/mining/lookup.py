@@ -36,6 +36,7 @@ class SchemaLookup:
         self._database = inventory.database.lower()
         self._tables = {table.name.lower(): table for table in inventory.tables}
         self._views = {view.lower() for view in inventory.views}
+        self._view_queries = {name.lower(): query for name, query in inventory.view_queries.items()}
         self._by_last_name: dict[str, list[Table]] = {}
         for table in inventory.tables:
             last = table.name.rpartition(".")[2].lower()
@@ -68,6 +69,22 @@ class SchemaLookup:
     def is_view(self, name: str, qualifier: str = "") -> bool:
         name = name.lower()
         return name in self._views or f"{qualifier.lower()}.{name}" in self._views
+
+    def columns_by_table(self) -> dict[str, object]:
+        """As sqlglot wants a schema: the names of the columns, of a type that tells nothing."""
+        return {
+            name.rpartition(".")[2]: dict.fromkeys(columns, "text")
+            for name, columns in self._columns.items()
+        }
+
+    def view_query(self, name: str, qualifier: str = "") -> str:
+        """What a view selects; empty when it is none, or its definition is not known."""
+        full = f"{qualifier}.{name}".lower()
+        return self._view_queries.get(full) or (
+            self._view_queries.get(name.lower(), "")
+            if qualifier.lower() in ("", "public", "main", self._database)
+            else ""
+        )
 
     def is_system(self, name: str, qualifier: str = "") -> bool:
         if qualifier:

@@ -30,6 +30,7 @@ from partita.migrate.understanding.patterns.mining.selects import (
 )
 from partita.migrate.understanding.patterns.mining.shapes import Shape
 from partita.migrate.understanding.patterns.mining.table_access import TableAccess
+from partita.migrate.understanding.patterns.mining.views import with_views
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.join_paths import distinguishing_names
 from partita.migrate.understanding.schema.relationships import is_unique
@@ -53,6 +54,11 @@ _NOISE = {
 }
 """What the first word of a statement says about it."""
 _KIND_BY_WORD = {word: kind for kind, words in _NOISE.items() for word in words.split()}
+_OPERATIONS: dict[type[exp.Expr], Operation] = {
+    exp.Insert: "insert",
+    exp.Update: "update",
+    exp.Delete: "delete",
+}
 _STATEMENTS = (exp.Query, exp.DML, exp.Values)
 _OWN = re.compile(rf"\b{OWN_ALIASES}", re.IGNORECASE)
 _HIDDEN = re.compile(r"<\s*insufficient privilege\s*>")
@@ -64,7 +70,7 @@ def read_statement(shape: Shape, schema: SchemaLookup) -> list[TableAccess]:
     _refuse_noise(shape)
     if shape.is_cut:
         raise NotUnderstood("the server kept only its beginning; raise max_digest_length")
-    statement = _parse(shape.sql, schema.dialect)
+    statement = with_views(_parse(shape.sql, schema.dialect), schema)
     if not isinstance(statement.unnest(), _STATEMENTS):
         raise NotUnderstood(f"no statement on rows begins with {shape.sql.split()[0]!r}")
     try:
@@ -84,6 +90,23 @@ def read_statement(shape: Shape, schema: SchemaLookup) -> list[TableAccess]:
             raise NotUnderstood(f"how it reads {known[0]} is not known")
         raise Noise("statements without a table")
     return [access.settle() for access in accesses]
+
+
+def known_table(shape: Shape, schema: SchemaLookup) -> TableAccess | None:
+    """Of a statement that parses and whose tables are all known, the first of them: what it asks
+    is not understood, and no mistake either."""
+    try:
+        statement = with_views(_parse(shape.sql, schema.dialect), schema)
+    except NotUnderstood:
+        return None
+    own = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+    named = [one for one in statement.find_all(exp.Table) if one.name.lower() not in own]
+    tables = [schema.table(one.name, one.db) for one in named]
+    first = next(iter(tables), None)
+    if first is None or None in tables:
+        return None
+    found = next((name for kind, name in _OPERATIONS.items() if statement.find(kind)), None)
+    return TableAccess(found or "read", first)
 
 
 def _refuse_noise(shape: Shape) -> None:

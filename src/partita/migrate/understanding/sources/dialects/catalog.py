@@ -46,6 +46,7 @@ class Catalog:
     tables: dict[Place, TableFacts] = field(default_factory=dict)
     views: list[str] = field(default_factory=list)
     analytical_views: list[str] = field(default_factory=list)
+    view_queries: dict[str, str] = field(default_factory=dict)
     routines: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 

@@ -105,6 +105,7 @@ def read_catalog(connection: Connection, settings: SourceSettings) -> Catalog:
             facts.partitions.append(partition)
     for view, definition in _ask(connection, _VIEWS):
         catalog.views.append(view)
+        catalog.view_queries[view] = definition or ""
         if is_analytical(definition):
             catalog.analytical_views.append(view)
     catalog.routines = [name for (name,) in _ask(connection, _ROUTINES)]

@@ -374,8 +374,12 @@ def _read_views(connection: Connection, catalog: Catalog, relations: dict[int, R
     schemas = sorted({relation.schema for relation in relations.values()})
     for oid, definition in _ask(connection, _VIEWS, schemas):
         relation = relations.get(oid)
-        if relation and not relation.extension and is_analytical(definition):
-            catalog.analytical_views.append(catalog.name(relation.schema, relation.name))
+        if relation is None or relation.extension:
+            continue
+        name = catalog.name(relation.schema, relation.name)
+        catalog.view_queries[name] = definition or ""
+        if is_analytical(definition):
+            catalog.analytical_views.append(name)
     catalog.analytical_views.sort()
 
 

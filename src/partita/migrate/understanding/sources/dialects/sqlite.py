@@ -102,6 +102,7 @@ def read_catalog(connection: Connection, settings: SourceSettings) -> Catalog:
         table_kind, is_without_rowid = special.get(name, ("table", False))
         if kind == "view":
             catalog.views.append(name)
+            catalog.view_queries[name] = sql or ""
             if is_analytical(sql):
                 catalog.analytical_views.append(name)
         elif kind != "table" or name.startswith("sqlite_"):
