@@ -20,6 +20,7 @@ from partita.migrate.moving.applying import Applier
 from partita.migrate.moving.loading.reports import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
+from partita.migrate.moving.sending import Sender, Write
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
     check_forward,
@@ -30,7 +31,9 @@ from partita.migrate.moving.verifying.continuous import Continuous
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.sources import SourceError
 
-BATCH_CHANGES = 1000
+BATCH_CHANGES = 4000
+SENT_WRITES = 500
+"""That go to the target while the batch goes on."""
 BATCH_SECONDS = 0.2
 SCHEMA_SECONDS = 5.0
 SHOWN_SECONDS = 1.0
@@ -117,6 +120,7 @@ class Follower:
         self.move = move
         self.progress = progress
         self.applier = Applier(move, move.state.fact(READ_UNTIL, int) or 0)
+        self.sender = Sender(move.target)
         self.is_stopped = False
         self.transactions = 0
         self.writes = 0
@@ -181,6 +185,7 @@ class Follower:
                 if self.is_stopped and not batch:
                     return
         finally:
+            self.sender.abandon()
             self.move.state.roll_back()
             stream.close()
 
@@ -205,17 +210,22 @@ class Follower:
     def _apply(self, one: Transaction) -> None:
         self.applier.apply(one)
         self.transactions += bool(one.changes)
+        if len(self.applier.writes) >= SENT_WRITES:
+            self._send(self.applier.taken_writes())
+
+    def _send(self, writes: list[Write]) -> None:
+        self.sender.send(writes)
+        self.writes += len(writes)
 
     def _finish_batch(self, batch: list[Transaction]) -> None:
         """The target first, then the state store, then the source."""
         if not batch:
             return
         state, last = self.move.state, batch[-1]
-        writes = self.applier.taken_writes()
-        for table, item, reason in self.move.target.put_over_older(writes):
+        self._send(self.applier.taken_writes())
+        for table, item, reason in self.sender.finish():
             key = ", ".join(str(next(iter(item[one.name].values()))) for one in table.keys)
             state.reject(table.name, key, "", reason, item)
-        self.writes += len(writes)
         state.set_fact(POSITION_FACT, last.position)
         if last.resume:
             state.set_fact(RESUME, last.resume)

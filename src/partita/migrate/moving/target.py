@@ -116,10 +116,11 @@ class Target:
         self._loop = uvloop.new_event_loop()
         self.client = Client(endpoint, region, connections=AT_ONCE, tries=1, agent=agent)
         self.pace = Pace(write_units)
-        self._is_interrupted = False
+        self.is_interrupted = False
+        """Whether its loop is not to be run again."""
 
     def close(self) -> None:
-        if not self._is_interrupted:
+        if not self.is_interrupted:
             self._run(self.client.close())
             self._loop.close()
 
@@ -131,7 +132,7 @@ class Target:
             return self._loop.run_until_complete(call)
         except KeyboardInterrupt:
             # It may have come between any two steps: the loop is not to be run again.
-            self._is_interrupted = True
+            self.is_interrupted = True
             raise
 
     def wait_for(self, call: Coroutine[Any, Any, Result]) -> Result:

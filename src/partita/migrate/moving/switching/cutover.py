@@ -32,10 +32,10 @@ from partita.migrate.moving.fences import fence_of
 from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
 from partita.migrate.moving.follow import Follower
 from partita.migrate.moving.items import item_digest
-from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.logs.unlogged import Unlogged
 from partita.migrate.moving.moves import Move, open_move
 from partita.migrate.moving.positions import POSITION, is_tombstone, key_of, position_of
+from partita.migrate.moving.sending import Write
 from partita.migrate.moving.switching.closing import TargetGate
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
@@ -108,11 +108,12 @@ class _Drain(Follower):
         self.since = since
         self.noted: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
 
-    def _finish_batch(self, batch: list[Transaction]) -> None:
-        for table, item in self.applier.writes.values():
-            self.noted[table.name, key_bytes(table, item)] = (table, item)
-            self.since.written.add(note_of(table.name, key_bytes(table, item), position_of(item)))
-        super()._finish_batch(batch)
+    def _send(self, writes: list[Write]) -> None:
+        for table, item in writes:
+            key = key_bytes(table, item)
+            self.noted[table.name, key] = (table, item)
+            self.since.written.add(note_of(table.name, key, position_of(item)))
+        super()._send(writes)
 
 
 class _Cutover:
