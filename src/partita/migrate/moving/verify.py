@@ -34,7 +34,7 @@ from partita.migrate.moving.positions import (
     stamped,
     tombstone,
 )
-from partita.migrate.moving.switching.phases import BACKWARD, phase_of
+from partita.migrate.moving.switching.phases import BACKWARD, Phase, phase_of
 from partita.migrate.moving.verifying import sums
 from partita.migrate.moving.verifying.sums import PLACES, Summing, Sums, Task, Total, key_place
 from partita.migrate.moving.worker_setup import worker_setup
@@ -42,6 +42,7 @@ from partita.migrate.moving.workers import Workers, worker_count
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.schema.inventory import Table
 
+REPORT = "verify.json"
 CHUNK_ROWS = 500
 SUMMED_ROWS = 20_000
 SEGMENTS = 8
@@ -66,6 +67,8 @@ class Verified(Struct, kw_only=True, omit_defaults=True):
     endpoint: str
     position: int
     is_sample: bool
+    at: float = 0.0
+    """When it began, in seconds since 1970."""
     rows: int = 0
     items: int = 0
     tombstones: int = 0
@@ -99,7 +102,7 @@ def verify(
         verifier.run(is_following=not is_dry_run)
         found = verifier.found
         found.seconds = round(time.monotonic() - began, 3)
-        folder.write_json("verify.json", found)
+        folder.write_json(REPORT, found)
         return found
 
 
@@ -108,6 +111,20 @@ def compare_sides(move: Move, progress: Progress = silent) -> Verified:
     verifier = _Verifier(move, False, None, progress)
     verifier.run(is_following=False)
     return verifier.found
+
+
+def verified_position(folder: Folder, phase: Phase) -> int:
+    """The position at which both sides were last found to be the same, as a whole."""
+    advice = "run `partita migrate verify` first, without --sample."
+    if not folder.has(REPORT):
+        raise PartitaError(f"{folder.path} was never verified as a whole; {advice}")
+    found = folder.read_json(REPORT, Verified)
+    if found.is_sample or not found.is_right:
+        what = "only a sample was compared" if found.is_sample else "differences were found"
+        raise PartitaError(f"{folder.path}: {what} the last time; {advice}")
+    if phase.turns and found.at < phase.turns[-1].at:
+        raise PartitaError(f"{folder.path} was not verified since the rollback; {advice}")
+    return found.position
 
 
 class _Verifier:
@@ -125,6 +142,7 @@ class _Verifier:
             endpoint=move.target.endpoint,
             position=0,
             is_sample=sample is not None,
+            at=round(time.time(), 3),
         )
         self._sampled: dict[str, set[str]] = {}
 
