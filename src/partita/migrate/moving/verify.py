@@ -67,8 +67,8 @@ class Verified(Struct, kw_only=True, omit_defaults=True):
     endpoint: str
     position: int
     is_sample: bool
-    at: float = 0.0
-    """When it began, in seconds since 1970."""
+    turns: int = 0
+    """Cutovers and rollbacks before it."""
     rows: int = 0
     items: int = 0
     tombstones: int = 0
@@ -122,7 +122,7 @@ def verified_position(folder: Folder, phase: Phase) -> int:
     if found.is_sample or not found.is_right:
         what = "only a sample was compared" if found.is_sample else "differences were found"
         raise PartitaError(f"{folder.path}: {what} the last time; {advice}")
-    if phase.turns and found.at < phase.turns[-1].at:
+    if found.turns < len(phase.turns):
         raise PartitaError(f"{folder.path} was not verified since the rollback; {advice}")
     return found.position
 
@@ -142,7 +142,7 @@ class _Verifier:
             endpoint=move.target.endpoint,
             position=0,
             is_sample=sample is not None,
-            at=round(time.time(), 3),
+            turns=len(phase_of(move.state).turns),
         )
         self._sampled: dict[str, set[str]] = {}
 
