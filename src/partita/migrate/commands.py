@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -303,26 +305,47 @@ def _move(command: Callable[..., None]) -> Callable[..., None]:
         help="The region to sign for.",
     )
     dry_run = click.option(
-        "--dry-run", is_flag=True, help="Say what would be done, and do nothing."
+        "--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and do nothing."
     )
     return _stage(endpoint(region(dry_run(command))))
 
 
-_write_units = click.option(
-    "--write-units", type=click.FloatRange(1), help="Write units a second to use at most."
-)
-
-
-@migrate.command()
-@_move
-@click.option("--model", "name", default="model.toml", help="The model file to take.")
-@click.option(
+_model_name = click.option("--model", "name", default="model.toml", help="The model file to take.")
+_followed = click.option(
     "--follow/--no-follow",
     "is_followed",
     default=None,
     help="Note where the log is, for `follow`; SQLite gets triggers that write one. Default: yes,"
     " except for SQLite.",
 )
+_write_units = click.option(
+    "--write-units", type=click.FloatRange(1), help="Write units a second to use at most."
+)
+
+
+def _run_move(
+    stage: str,
+    summarize: str,
+    given: dict[str, Any],
+    is_wrong: Callable[[Any], object] = lambda done: False,
+) -> None:
+    """A stage of the move with its options; exits with 1 when what came of it is wrong."""
+    path, as_json = given.pop("path"), given.pop("as_json")
+    module, _, name = stage.rpartition(".")
+    with _stage_run(path) as (folder, progress):
+        run = getattr(import_module(f"partita.migrate.moving.{module}"), name)
+        done = run(folder, ask=_password_prompt(), progress=progress, **given)
+    screen, _, show = summarize.rpartition(".")
+    screens = "partita.migrate.report.terminal"
+    _show(as_json, done, lambda: getattr(import_module(f"{screens}.{screen}"), show)(done))
+    if is_wrong(done):
+        sys.exit(1)
+
+
+@migrate.command()
+@_move
+@_model_name
+@_followed
 @click.option(
     "--where",
     nargs=2,
@@ -342,48 +365,21 @@ _write_units = click.option(
     metavar="PLACE",
     help="Where those files go: a folder, or s3://bucket/prefix.",
 )
-@click.option("--replay", is_flag=True, help="Try rejected rows again, after they were corrected.")
+@click.option(
+    "--replay",
+    "is_replaying",
+    is_flag=True,
+    help="Try rejected rows again, after they were corrected.",
+)
 @_write_units
-def load(
-    path: Path,
-    as_json: bool,
-    endpoint: str | None,
-    region: str,
-    dry_run: bool,
-    name: str,
-    is_followed: bool | None,
-    where: tuple[tuple[str, str], ...],
-    through: str | None,
-    files: str,
-    replay: bool,
-    write_units: float | None,
-) -> None:
+def load(where: tuple[tuple[str, str], ...], through: str | None, files: str, **given: Any) -> None:
     """Every row of the source, as items of the target.
 
     Goes on where it was stopped. Rows that make no item are in move/rejects.jsonl, with the reason
     and how to replay them; exits with 1 when there are any. Writes load.json.
     """
-    with _stage_run(path) as (folder, progress):
-        from partita.migrate.moving.load import load as run
-        from partita.migrate.report.terminal.moving import summarize_load
-
-        loaded = run(
-            folder,
-            endpoint,
-            name=name,
-            region=region,
-            is_followed=is_followed,
-            where=dict(where),
-            files=files if through else "",
-            is_replaying=replay,
-            write_units=write_units,
-            is_dry_run=dry_run,
-            ask=_password_prompt(),
-            progress=progress,
-        )
-    _show(as_json, loaded, lambda: summarize_load(loaded))
-    if loaded.failed:
-        sys.exit(1)
+    given |= {"where": dict(where), "files": files if through else ""}
+    _run_move("load.load", "moving.summarize_load", given, lambda done: done.failed)
 
 
 @migrate.command()
@@ -393,76 +389,26 @@ def load(
     "--verify", "is_verifying", is_flag=True, help="Compare both sides meanwhile, over and over."
 )
 @_write_units
-def follow(
-    path: Path,
-    as_json: bool,
-    endpoint: str | None,
-    region: str,
-    dry_run: bool,
-    is_once: bool,
-    is_verifying: bool,
-    write_units: float | None,
-) -> None:
+def follow(**given: Any) -> None:
     """Every change that was committed since the load, until interrupted.
 
     Goes on where it was stopped. A change of the schema ends it with a sentence. With --verify it
     exits with 1 when something differed.
     """
-    with _stage_run(path) as (folder, progress):
-        from partita.migrate.moving.follow import follow as run
-        from partita.migrate.report.terminal.moving import summarize_follow
-
-        followed = run(
-            folder,
-            endpoint,
-            region=region,
-            is_once=is_once,
-            is_verifying=is_verifying,
-            write_units=write_units,
-            is_dry_run=dry_run,
-            ask=_password_prompt(),
-            progress=progress,
-        )
-    _show(as_json, followed, lambda: summarize_follow(followed))
-    if followed.different:
-        sys.exit(1)
+    _run_move("follow.follow", "moving.summarize_follow", given, lambda done: done.different)
 
 
 @migrate.command()
 @_move
 @click.option("--sample", type=click.IntRange(1), help="Only so many rows of each table.")
 @click.option("--repair", "is_repairing", is_flag=True, help="Correct what differs.")
-def verify(
-    path: Path,
-    as_json: bool,
-    endpoint: str | None,
-    region: str,
-    dry_run: bool,
-    sample: int | None,
-    is_repairing: bool,
-) -> None:
+def verify(**given: Any) -> None:
     """Compares both sides at one position, each way.
 
     Follows the log up to that position first, in place of a running `follow`. Exits with 1 when
     something differs. Writes verify.json.
     """
-    with _stage_run(path) as (folder, progress):
-        from partita.migrate.moving.verify import verify as run
-        from partita.migrate.report.terminal.moving import summarize_verify
-
-        verified = run(
-            folder,
-            endpoint,
-            region=region,
-            sample=sample,
-            is_repairing=is_repairing,
-            is_dry_run=dry_run,
-            ask=_password_prompt(),
-            progress=progress,
-        )
-    _show(as_json, verified, lambda: summarize_verify(verified))
-    if not verified.is_right:
-        sys.exit(1)
+    _run_move("verify.verify", "moving.summarize_verify", given, lambda done: not done.is_right)
 
 
 @migrate.command()
@@ -478,35 +424,13 @@ def verify(
 @click.option(
     "--one-way", "is_one_way", is_flag=True, help="Although some rows would have no way back."
 )
-def cutover(
-    path: Path,
-    as_json: bool,
-    endpoint: str | None,
-    region: str,
-    dry_run: bool,
-    wait_seconds: float,
-    is_one_way: bool,
-) -> None:
+def cutover(**given: Any) -> None:
     """The target becomes authoritative; the source refuses writes from then on.
 
     What was written up to then is at the target, and compared. `follow` goes backwards afterwards,
     from the target's streams into the source, and `rollback` turns back. Writes cutover.json.
     """
-    with _stage_run(path) as (folder, progress):
-        from partita.migrate.moving.switching.cutover import cutover as run
-        from partita.migrate.report.terminal.switching import summarize_cutover
-
-        done = run(
-            folder,
-            endpoint,
-            region=region,
-            wait_seconds=wait_seconds,
-            is_one_way=is_one_way,
-            is_dry_run=dry_run,
-            ask=_password_prompt(),
-            progress=progress,
-        )
-    _show(as_json, done, lambda: summarize_cutover(done))
+    _run_move("switching.cutover.cutover", "switching.summarize_cutover", given)
 
 
 @migrate.command()
@@ -517,35 +441,18 @@ def cutover(
     is_flag=True,
     help="Nobody writes at the target, which cannot be made to refuse writes.",
 )
-def rollback(
-    path: Path,
-    as_json: bool,
-    endpoint: str | None,
-    region: str,
-    dry_run: bool,
-    is_stopped: bool,
-) -> None:
+def rollback(**given: Any) -> None:
     """The source becomes authoritative again, with all that was written at the target.
 
     What cannot be in the source is said before anything changes; the exit code is 1 then. Writes
     rollback.json.
     """
-    with _stage_run(path) as (folder, progress):
-        from partita.migrate.moving.switching.rollback import rollback as run
-        from partita.migrate.report.terminal.switching import summarize_rollback
-
-        done = run(
-            folder,
-            endpoint,
-            region=region,
-            is_stopped=is_stopped,
-            is_dry_run=dry_run,
-            ask=_password_prompt(),
-            progress=progress,
-        )
-    _show(as_json, done, lambda: summarize_rollback(done))
-    if done.obstacles:
-        sys.exit(1)
+    _run_move(
+        "switching.rollback.rollback",
+        "switching.summarize_rollback",
+        given,
+        lambda done: done.obstacles,
+    )
 
 
 @migrate.command()
@@ -556,34 +463,56 @@ def rollback(
     is_flag=True,
     help="End the move without a cutover; the source stays as it is.",
 )
-def finish(
-    path: Path,
-    as_json: bool,
-    endpoint: str | None,
-    region: str,
-    dry_run: bool,
-    is_given_up: bool,
-) -> None:
+def finish(**given: Any) -> None:
     """The move is over: nothing of it is left in the source, and there is no way back.
 
     Compares both sides a last time; the exit code is 1 when something differs. Writes finish.json
     and finish.md.
     """
-    with _stage_run(path) as (folder, progress):
-        from partita.migrate.moving.switching.finish import finish as run
-        from partita.migrate.report.terminal.switching import summarize_finish
+    _run_move(
+        "switching.finish.finish",
+        "switching.summarize_finish",
+        given,
+        lambda done: done.different or done.obstacles,
+    )
 
-        done = run(
-            folder,
-            endpoint,
-            region=region,
-            is_given_up=is_given_up,
-            is_dry_run=dry_run,
-            ask=_password_prompt(),
-            progress=progress,
-        )
-    _show(as_json, done, lambda: summarize_finish(done))
-    if done.different or done.obstacles:
+
+@migrate.command()
+@_move
+@_model_name
+@_followed
+@_write_units
+@click.option(
+    "--until",
+    type=click.Choice(["load", "verify", "follow", "cutover", "finish"]),
+    help="The last stage to run. Without it, changes are followed until you press q.",
+)
+def run(**given: Any) -> None:
+    """All of the move: load, verify, follow, and what you press keys for.
+
+    Goes on where it was, whichever stage was killed. On a terminal, v verifies, c cuts over, r
+    rolls back, f finishes and q quits. Exits with 1 when rows failed or something differed.
+    """
+    is_watched = sys.stdin.isatty() and sys.stderr.isatty() and not given["as_json"]
+    if not is_watched or given["is_dry_run"]:
+        _run_move("run.run", "cockpit.summarize_run", given, lambda done: done.is_wrong)
+        return
+    path, as_json = given.pop("path"), given.pop("as_json")
+    with _stage_run(path) as (folder, _):
+        from partita.migrate.moving.run import run as run_stages
+        from partita.migrate.report.terminal.cockpit import cockpit, summarize_run
+        from partita.migrate.understanding.sources import connect
+
+        password = _asked_once()
+        # Before the screen is drawn, which a prompt would be lost in.
+        with connect(folder, password):
+            pass
+        with cockpit(folder) as screen:
+            ran = run_stages(
+                folder, ask=password, progress=screen.bars.show, seat=screen.seat(), **given
+            )
+    _show(as_json, ran, lambda: summarize_run(ran))
+    if ran.is_wrong:
         sys.exit(1)
 
 
@@ -608,6 +537,12 @@ def _password_prompt() -> Callable[[str], str] | None:
     if not sys.stdin.isatty():
         return None
     return lambda source: str(click.prompt(f"Password for {source}", hide_input=True, err=True))
+
+
+def _asked_once() -> Callable[[str], str]:
+    """A prompt that remembers the answer."""
+    prompt = _password_prompt()
+    return cache(lambda source: prompt(source) if prompt else "")
 
 
 @contextmanager
@@ -638,48 +573,12 @@ def _progress_bars() -> Iterator[Progress]:
         yield _progress_line
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        ProgressColumn,
-        Task,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bars
-    from rich.text import Text
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+    from partita.migrate.report.terminal.bars import Bars
 
-    console = Console(stderr=True)
-    bars = Bars(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def show(description: str, done: int, total: int) -> None:
-        name = description.partition(",")[0]
-        # Not before: bars that are drawn again and again wipe out the prompt for a password.
-        if not tasks:
-            bars.start()
-        if name not in tasks:
-            tasks[name] = bars.add_task(description, total=total or None)
-        bars.update(tasks[name], description=description, completed=done, total=total or None)
-
+    bars = Bars(Console(stderr=True))
     try:
-        yield show
+        yield bars.show
     finally:
         bars.stop()
 

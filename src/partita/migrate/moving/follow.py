@@ -20,17 +20,21 @@ from partita.migrate.moving.applying import Applier
 from partita.migrate.moving.loading.reports import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
+from partita.migrate.moving.sending import Sender, Write
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
     check_forward,
     check_unfinished,
     phase_of,
 )
+from partita.migrate.moving.switching.watching import Watch
 from partita.migrate.moving.verifying.continuous import Continuous
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.sources import SourceError
 
-BATCH_CHANGES = 1000
+BATCH_CHANGES = 4000
+SENT_WRITES = 500
+"""That go to the target while the batch goes on."""
 BATCH_SECONDS = 0.2
 SCHEMA_SECONDS = 5.0
 SHOWN_SECONDS = 1.0
@@ -67,35 +71,41 @@ def follow(
     is_verifying: bool = False,
     write_units: float | None = None,
     is_dry_run: bool = False,
+    stop: threading.Event | None = None,
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> Followed:
-    """`is_once`: up to where the log ends now; else until interrupted. `is_verifying`: compare both
-    sides meanwhile."""
+    """`is_once`: up to where the log ends now; else until interrupted, or `stop` is set.
+    `is_verifying`: compare both sides meanwhile."""
+    stop = stop or threading.Event()
     with open_move(folder, endpoint, region=region, write_units=write_units, ask=ask) as move:
         if phase_of(move.state).name == BACKWARD:
             from partita.migrate.moving.back.following import follow_back
 
-            return follow_back(move, is_once=is_once, is_dry_run=is_dry_run, progress=progress)
-        follower = Follower(move, progress)
+            with _stopped_by_signals(stop):
+                return follow_back(
+                    move, stop, is_once=is_once, is_dry_run=is_dry_run, progress=progress
+                )
+        follower = Follower(move, progress, stop)
         if is_verifying:
             follower.continuous = Continuous(move)
         if not is_dry_run:
             until = follower.log_end() if is_once else None
-            with _stopped_by_signals(follower):
+            with _stopped_by_signals(stop):
                 follower.run(until)
+            follower.look()
         return follower.report()
 
 
 @contextmanager
-def _stopped_by_signals(follower: Follower) -> Iterator[None]:
+def _stopped_by_signals(stopped: threading.Event) -> Iterator[None]:
     """An interrupt ends following behind a batch, and the second one at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, _: object) -> None:
-        follower.is_stopped = True
+        stopped.set()
         signal.signal(number, signal.default_int_handler)
 
     before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
@@ -107,7 +117,9 @@ def _stopped_by_signals(follower: Follower) -> Iterator[None]:
 
 
 class Follower:
-    def __init__(self, move: Move, progress: Progress = silent) -> None:
+    def __init__(
+        self, move: Move, progress: Progress = silent, stop: threading.Event | None = None
+    ) -> None:
         if move.state.fact(LOADED, bool) is None:
             raise PartitaError(
                 f"{move.folder.path} is not fully loaded; run `partita migrate load` again, which"
@@ -117,7 +129,9 @@ class Follower:
         self.move = move
         self.progress = progress
         self.applier = Applier(move, move.state.fact(READ_UNTIL, int) or 0)
-        self.is_stopped = False
+        self.sender = Sender(move.target)
+        self.stop = stop or threading.Event()
+        self.watch = Watch(move)
         self.transactions = 0
         self.writes = 0
         self._began = time.monotonic()
@@ -161,7 +175,7 @@ class Follower:
                 is_due = (
                     time.monotonic() - waited > BATCH_SECONDS
                     or applied >= BATCH_CHANGES
-                    or self.is_stopped
+                    or self.stop.is_set()
                     or not self.move.log.is_repeatable
                 )
                 is_reached = until is not None and one is not None and one.position >= until
@@ -172,15 +186,14 @@ class Follower:
                     return
                 if one is None:
                     self._lag_seconds = 0.0
-                    self._show()
                     self._check_schema()
-                    if self.continuous is not None and not batch:
-                        self.continuous.step()
+                    self.look()
                     if until is not None and self.move.position >= until:
                         return
-                if self.is_stopped and not batch:
+                if self.stop.is_set() and not batch:
                     return
         finally:
+            self.sender.abandon()
             self.move.state.roll_back()
             stream.close()
 
@@ -205,17 +218,22 @@ class Follower:
     def _apply(self, one: Transaction) -> None:
         self.applier.apply(one)
         self.transactions += bool(one.changes)
+        if len(self.applier.writes) >= SENT_WRITES:
+            self._send(self.applier.taken_writes())
+
+    def _send(self, writes: list[Write]) -> None:
+        self.sender.send(writes)
+        self.writes += len(writes)
 
     def _finish_batch(self, batch: list[Transaction]) -> None:
         """The target first, then the state store, then the source."""
         if not batch:
             return
         state, last = self.move.state, batch[-1]
-        writes = self.applier.taken_writes()
-        for table, item, reason in self.move.target.put_over_older(writes):
+        self._send(self.applier.taken_writes())
+        for table, item, reason in self.sender.finish():
             key = ", ".join(str(next(iter(item[one.name].values()))) for one in table.keys)
             state.reject(table.name, key, "", reason, item)
-        self.writes += len(writes)
         state.set_fact(POSITION_FACT, last.position)
         if last.resume:
             state.set_fact(RESUME, last.resume)
@@ -224,9 +242,18 @@ class Follower:
             self._confirmed = time.monotonic()
             self.move.log.confirm(last.position)
         self._lag_seconds = max(time.time() - last.committed_at, 0.0)
+        self.look()
+
+    def look(self) -> None:
+        """Between batches: how far it is, and whether both sides are the same."""
         self._show()
         if self.continuous is not None:
             self.continuous.step()
+        self.watch.look(self._lag_seconds, self._differences)
+
+    def _differences(self) -> int:
+        found = self.continuous.different if self.continuous is not None else 0
+        return found + self.move.state.reject_count()
 
     def _show(self) -> None:
         """How far behind following is, and when it will have caught up."""

@@ -14,7 +14,7 @@ from partita.limits import ITEM_BYTES_MAX, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYT
 from partita.migrate.model.design import Design, Entity, SecondaryIndex, TableDesign
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.model.making import ItemMaker
-from partita.migrate.moving.positions import OWN
+from partita.migrate.moving.positions import DELETED, OWN, POSITION
 from partita.migrate.moving.state import StateStore, primary_keys
 
 
@@ -42,6 +42,7 @@ class Items:
         self, design: Design, state: StateStore, parts: Mapping[str, Part] | None = None
     ) -> None:
         self.homes: list[tuple[TableDesign, Entity]] = list(design.entities())
+        self.tables = design.tables
         self.parts = parts or {}
         self.numbers: dict[str, list[int]] = {}
         """By table of the source, the entities that are made of its rows."""
@@ -118,7 +119,8 @@ def _key_refusal(keys: list[Key], item: Item) -> str:
 # What items are compared by.
 
 encoded = msgspec.json.Encoder(order="sorted").encode
-_SETS = (b'"SS":', b'"NS":', b'"BS":')
+_SET = b'S":["'
+"""How SS, NS and BS begin, and nothing else that is encoded: quotes in texts are escaped."""
 
 
 def key_hash(table: TableDesign, item: Item) -> bytes:
@@ -128,10 +130,14 @@ def key_hash(table: TableDesign, item: Item) -> bytes:
 
 def item_digest(item: Item) -> bytes:
     """Of what an item says, without what the move keeps on it; sets have no order."""
-    if any(name in item for name in OWN):
+    if POSITION in item or DELETED in item:
         item = {name: value for name, value in item.items() if name not in OWN}
-    content = encoded(item)
-    if any(mark in content for mark in _SETS):
+    return content_digest(item, encoded(item))
+
+
+def content_digest(item: Item, content: bytes) -> bytes:
+    """The same, of an item that has nothing of the move on it and has been `encoded`."""
+    if _SET in content:
         content = encoded({name: _unordered(value) for name, value in item.items()})
     return hashlib.blake2b(content, digest_size=16).digest()
 

@@ -191,6 +191,9 @@ class StateStore:
     def set_fact(self, name: str, value: Any) -> None:
         self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, self.encode(value)))
 
+    def remove_fact(self, name: str) -> None:
+        self._run("DELETE FROM facts WHERE name = ?", (name,))
+
     # Rows.
 
     def add(self, table: str, rows: Iterable[tuple[Any, ...]], position: int) -> None:
@@ -376,6 +379,10 @@ class StateStore:
         self._run(
             "DELETE FROM rejects WHERE source = ? AND key = ? AND entity = ?", (table, key, entity)
         )
+
+    def reject_count(self) -> int:
+        (count,) = self._run("SELECT count(*) FROM rejects").fetchone()
+        return int(count)
 
     def rejects(self) -> list[tuple[str, str, str, str, Item]]:
         """(table, key, entity, reason, row)."""

@@ -17,14 +17,22 @@ from msgspec import Struct, field
 from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
 from partita.migrate.model.files import CHOSEN
 from partita.migrate.model.proofs import TEST
-from partita.migrate.moving.loading.reports import LANES, REPORT, Lane, TableLoad
+from partita.migrate.moving.loading.reports import LANES, Lane, TableLoad
+from partita.migrate.moving.loading.reports import REPORT as LOAD_REPORT
 from partita.migrate.moving.moves import BEGUN, LOADED, POSITION_FACT, Begun
 from partita.migrate.moving.state import LOCK, MOVE, state_path
-from partita.migrate.moving.verify import Verified
+from partita.migrate.moving.switching.phases import (
+    BACKWARD,
+    FINISHED,
+    FORWARD,
+    PHASE,
+    UNDER_WAY,
+    Phase,
+    Turn,
+)
+from partita.migrate.moving.verify import REPORT, Verified
 
 LISTED_MAX = 100
-PHASE = "phase"
-"""The fact that says which side is authoritative, once it was changed."""
 FILES = (
     ("plan", (INVENTORY, PLAN)),
     ("analyze", (ANALYSIS,)),
@@ -61,12 +69,9 @@ class Status(Struct, kw_only=True):
     rejects: list[Reject] = field(default_factory=list)
     verified: Verified | None = None
     phase: str = ""
-    turns: list[dict[str, Any]] = field(default_factory=list)
-
-
-class _Phase(Struct):
-    name: str = "forward"
-    turns: list[dict[str, Any]] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    under_way: str = ""
+    """A cutover, rollback or finish that was begun: it runs, or was killed."""
 
 
 class _Facts:
@@ -96,7 +101,7 @@ class _Facts:
 def status(folder: Folder) -> Status:
     facts = _Facts(state_path(folder))
     begun = facts.get(BEGUN, Begun)
-    phase = facts.get(PHASE, _Phase) or _Phase(name="forward" if begun else "")
+    phase = facts.get(PHASE, Phase) or Phase(FORWARD if begun else "")
     verified = _verified(folder)
     told = Status(
         folder=str(folder.path),
@@ -108,6 +113,7 @@ def status(folder: Folder) -> Status:
         verified=verified,
         phase=phase.name,
         turns=phase.turns,
+        under_way=facts.get(UNDER_WAY, str) or "",
     )
     if begun is not None:
         told.source, told.endpoint, told.model = begun.source, begun.endpoint, begun.model
@@ -126,23 +132,23 @@ def status(folder: Folder) -> Status:
             is_done=verified is not None and verified.is_right and is_loaded,
             said="" if verified is None else _compared(verified),
         ),
-        Stage(name="cutover", is_done=phase.name in ("backward", "finished")),
-        Stage(name="finish", is_done=phase.name == "finished"),
+        Stage(name="cutover", is_done=phase.name in (BACKWARD, FINISHED)),
+        Stage(name="finish", is_done=phase.name == FINISHED),
     ]
     return told
 
 
 def _verified(folder: Folder) -> Verified | None:
-    if not folder.has("verify.json"):
+    if not folder.has(REPORT):
         return None
-    found = folder.read_json("verify.json", Verified)
+    found = folder.read_json(REPORT, Verified)
     found.differences = found.differences[:LISTED_MAX]
     return found
 
 
 def _tables(facts: _Facts) -> list[TableLoad]:
     """While rows are still read, they are counted by the lanes that read them."""
-    found: list[TableLoad] = facts.get(REPORT, list[TableLoad]) or []
+    found: list[TableLoad] = facts.get(LOAD_REPORT, list[TableLoad]) or []
     if found:
         return found
     tables: dict[str, TableLoad] = {}

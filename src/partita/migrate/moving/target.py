@@ -116,22 +116,33 @@ class Target:
         self._loop = uvloop.new_event_loop()
         self.client = Client(endpoint, region, connections=AT_ONCE, tries=1, agent=agent)
         self.pace = Pace(write_units)
-        self._is_interrupted = False
+        self.errors = 0
+        """Answers that were errors of the target or throttling, and answers that did not come."""
+        self.is_interrupted = False
+        """Whether its loop is not to be run again."""
 
     def close(self) -> None:
-        if not self._is_interrupted:
+        if not self.is_interrupted:
             self._run(self.client.close())
             self._loop.close()
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         return self._run(self._patiently(operation, request))
 
+    def call_once(self, operation: str, **request: Any) -> None:
+        """Whatever comes of it."""
+        try:
+            self._run(self.client.call("dynamodb", operation, request))
+        except ClientError as error:
+            self.errors += error.is_passing
+            raise
+
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         try:
             return self._loop.run_until_complete(call)
         except KeyboardInterrupt:
             # It may have come between any two steps: the loop is not to be run again.
-            self._is_interrupted = True
+            self.is_interrupted = True
             raise
 
     def wait_for(self, call: Coroutine[Any, Any, Result]) -> Result:
@@ -152,6 +163,7 @@ class Target:
             except ClientError as error:
                 if not error.is_passing:
                     raise
+                self.errors += 1
                 if error.code in THROTTLING:
                     self.pace.slow_down()
                     away_since = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -34,22 +34,15 @@ from partita.migrate.moving.positions import (
     stamped,
     tombstone,
 )
-from partita.migrate.moving.switching.phases import BACKWARD, phase_of
+from partita.migrate.moving.switching.phases import BACKWARD, Phase, phase_of
 from partita.migrate.moving.verifying import sums
-from partita.migrate.moving.verifying.sums import (
-    SUMS,
-    Setup,
-    Sums,
-    Task,
-    Total,
-    bucket,
-    made_sums,
-    scanned_sums,
-)
+from partita.migrate.moving.verifying.sums import PLACES, Summing, Sums, Task, Total, key_place
+from partita.migrate.moving.worker_setup import worker_setup
 from partita.migrate.moving.workers import Workers, worker_count
 from partita.migrate.progress import Progress, silent
 from partita.migrate.understanding.schema.inventory import Table
 
+REPORT = "verify.json"
 CHUNK_ROWS = 500
 SUMMED_ROWS = 20_000
 SEGMENTS = 8
@@ -74,6 +67,8 @@ class Verified(Struct, kw_only=True, omit_defaults=True):
     endpoint: str
     position: int
     is_sample: bool
+    turns: int = 0
+    """Cutovers and rollbacks before it."""
     rows: int = 0
     items: int = 0
     tombstones: int = 0
@@ -107,7 +102,7 @@ def verify(
         verifier.run(is_following=not is_dry_run)
         found = verifier.found
         found.seconds = round(time.monotonic() - began, 3)
-        folder.write_json("verify.json", found)
+        folder.write_json(REPORT, found)
         return found
 
 
@@ -116,6 +111,20 @@ def compare_sides(move: Move, progress: Progress = silent) -> Verified:
     verifier = _Verifier(move, False, None, progress)
     verifier.run(is_following=False)
     return verifier.found
+
+
+def verified_position(folder: Folder, phase: Phase) -> int:
+    """The position at which both sides were last found to be the same, as a whole."""
+    advice = "run `partita migrate verify` first, without --sample."
+    if not folder.has(REPORT):
+        raise PartitaError(f"{folder.path} was never verified as a whole; {advice}")
+    found = folder.read_json(REPORT, Verified)
+    if found.is_sample or not found.is_right:
+        what = "only a sample was compared" if found.is_sample else "differences were found"
+        raise PartitaError(f"{folder.path}: {what} the last time; {advice}")
+    if found.turns < len(phase.turns):
+        raise PartitaError(f"{folder.path} was not verified since the rollback; {advice}")
+    return found.position
 
 
 class _Verifier:
@@ -133,6 +142,7 @@ class _Verifier:
             endpoint=move.target.endpoint,
             position=0,
             is_sample=sample is not None,
+            turns=len(phase_of(move.state).turns),
         )
         self._sampled: dict[str, set[str]] = {}
 
@@ -173,12 +183,12 @@ class _Verifier:
                 workers = stack.enter_context(self._workers())
                 # Rows are compared here while others sum up items.
                 tasks = stack.enter_context(ThreadPoolExecutor(1))
-                summed = tasks.submit(self._summed, workers)
+                summed = tasks.submit(self._differing, workers)
                 self._compare_all_rows(session)
                 different = summed.result()
             else:
                 self._compare_all_rows(session)
-                different = self._summed(None)
+                different = self._differing(None)
         if different:
             self._compare_items(different)
 
@@ -289,51 +299,34 @@ class _Verifier:
     # Items of the target, and those that rows make.
 
     def _workers(self) -> Workers[Sums]:
-        move = self.move
-        setup = Setup(
-            folder=str(move.folder.path.resolve()),
-            model=move.begun.model,
-            where=move.begun.where,
-            endpoint=move.begun.endpoint or None,
-            region=move.target.region,
-        )
-        return Workers(sums.__name__, setup, Sums, move.lock, max(worker_count() - 1, 1))
+        count = worker_count()
+        setup = worker_setup(self.move, count)
+        return Workers(sums.__name__, setup, Sums, self.move.lock, count)
 
-    def _summed(self, workers: Workers[Sums] | None) -> set[int]:
-        """Where the sums of both sides differ."""
-        expected, there = Total(), Total()
+    def _differing(self, workers: Workers[Sums] | None, *, by_key: bool = False) -> set[int]:
+        """Where the sums of both sides differ: tables, or places of keys."""
+        made, there = Total(), Total()
         done, total = 0, sum(self.last.values())
-        for found in workers.in_order(self._tasks()) if workers else self._sums():
-            (expected if found.is_made else there).add(found)
-            self.found.items, self.found.tombstones = there.items, there.tombstones
+        tasks = sums.tasks(self.last, self.move.design.tables, SUMMED_ROWS, SEGMENTS, by_key=by_key)
+        for found in workers.in_order(tasks) if workers else self._summed(tasks):
+            (made if found.is_made else there).add(found)
             done += found.rows
-            self.progress("Items", done, total)
-        return expected.differing(there)
+            self.progress("Items, once more" if by_key else "Items", done, total)
+        self.found.items, self.found.tombstones = there.items, there.tombstones
+        differing = made.differing(there)
+        return self._differing(workers, by_key=True) if differing and not by_key else differing
 
-    def _sums(self) -> Iterator[Sums]:
-        tables = {table.name: table for table in self.move.design.tables}
+    def _summed(self, tasks: Iterable[Task]) -> Iterator[Sums]:
+        summing = Summing(self.move.items, self.state, self.move.target)
         self.state.freeze(is_frozen=True)
         try:
-            for task in self._tasks():
-                if task.segments:
-                    yield scanned_sums(self.move.target, tables[task.table], task)
-                else:
-                    yield made_sums(self.move.items, self.state, task)
+            yield from map(summing.run, tasks)
         finally:
             self.state.freeze(is_frozen=False)
 
-    def _tasks(self) -> Iterator[Task]:
-        for source in self.move.items.numbers:
-            last = self.last[source]
-            for after in range(0, last, SUMMED_ROWS):
-                yield Task(source, after, min(after + SUMMED_ROWS, last))
-        for table in self.move.design.tables:
-            for segment in range(SEGMENTS):
-                yield Task(table.name, segment=segment, segments=SEGMENTS)
-
     def _compare_items(self, places: set[int]) -> None:
         """One by one those whose keys are at these places, as many at once as memory holds."""
-        at_once = max(COMPARED_ITEMS * SUMS // max(self.found.items, self.rows, 1), 1)
+        at_once = max(COMPARED_ITEMS * PLACES // max(self.found.items, self.rows, 1), 1)
         ordered = sorted(places)
         for first in range(0, len(ordered), at_once):
             self._compare_items_at(set(ordered[first : first + at_once]))
@@ -344,13 +337,13 @@ class _Verifier:
         for number, (table, entity) in enumerate(self.move.homes):
             for _, row in state.rows(entity.source):
                 item = items.made(number, row)
-                if item is not None and bucket(table, item) in places:
+                if item is not None and key_place(table, item) in places:
                     made = (item_digest(item), number, item)
                     expected.setdefault(key_hash(table, item), made)
         for table in self.move.design.tables:
             for page in self.move.target.pages(table.name):
                 for item in page:
-                    if not is_tombstone(item) and bucket(table, item) in places:
+                    if not is_tombstone(item) and key_place(table, item) in places:
                         made_item = expected.pop(key_hash(table, item), None)
                         self._compare_item(table, item, made_item)
         for _, number, item in expected.values():

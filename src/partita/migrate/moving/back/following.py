@@ -8,7 +8,7 @@ kill in between the same records ask for the same rows again.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from threading import Event
 
 from msgspec import Struct, field
 
@@ -28,6 +28,7 @@ from partita.migrate.moving.load import READ_UNTIL
 from partita.migrate.moving.logs.changes import Change, Transaction
 from partita.migrate.moving.moves import Move
 from partita.migrate.moving.positions import key_of, position_of
+from partita.migrate.moving.switching.watching import Watch
 from partita.migrate.progress import Progress, silent
 
 PLACES, SINCE = "back_places", "back_since"
@@ -52,13 +53,16 @@ def note_of(table: str, key: bytes, position: int | None) -> str:
     return f"{table} {key.decode()} {position}"
 
 
-def follow_back(move: Move, *, is_once: bool, is_dry_run: bool, progress: Progress) -> Followed:
+def follow_back(
+    move: Move, stop: Event, *, is_once: bool, is_dry_run: bool, progress: Progress
+) -> Followed:
     """`follow` after a cutover."""
     began = time.monotonic()
     follower = BackFollower(move, fence_of(move.origin), progress)
-    if not is_dry_run:
-        with suppress(KeyboardInterrupt):
-            follower.run(is_once=is_once)
+    if is_once and not is_dry_run:
+        follower.catch_up()
+    elif not is_dry_run:
+        follower.run(stop)
     return Followed(
         source=str(move.origin.address),
         endpoint=move.target.endpoint,
@@ -76,7 +80,7 @@ def follow_back(move: Move, *, is_once: bool, is_dry_run: bool, progress: Progre
 
 def catch_up_back(move: Move) -> None:
     """All that is in the streams by now is in the source."""
-    BackFollower(move, fence_of(move.origin)).run(is_once=True)
+    BackFollower(move, fence_of(move.origin)).catch_up()
 
 
 class BackFollower:
@@ -104,14 +108,13 @@ class BackFollower:
 
     # Rounds.
 
-    def run(self, *, is_once: bool = False) -> None:
-        """Until it is stopped; `is_once`: up to what was written before now."""
-        if is_once:
-            self.catch_up()
-            return
-        while True:
+    def run(self, stop: Event) -> None:
+        watch = Watch(self.move)
+        while not stop.is_set():
             if not self.round():
-                time.sleep(IDLE_SECONDS)
+                self.lag_seconds = 0.0
+                stop.wait(IDLE_SECONDS)
+            watch.look(self.lag_seconds, self.store.obstacle_count)
 
     def catch_up(self) -> None:
         """To markers that are written now: what is in front of them is carried over."""

@@ -69,6 +69,12 @@ class BackStore:
         found = self._run("SELECT home, key, item, why FROM back_refused ORDER BY 1, 2").fetchall()
         return [(home, _decode(key), _decode(item), why) for home, key, item, why in found]
 
+    def obstacle_count(self) -> int:
+        """Rows that wait, and items that no row can be."""
+        counts = "SELECT (SELECT count(*) FROM back_waiting) + (SELECT count(*) FROM back_refused)"
+        ((count,),) = self._run(counts).fetchall()
+        return int(count)
+
     # Items that are to be stamped again, as rows make them.
 
     def touch(self, table: str, key: Item, item: Item | None) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
@@ -16,20 +15,17 @@ from msgspec import Struct, field
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
 from partita.migrate.moving.items import Items, key_hash, too_large
 from partita.migrate.moving.loading.files import ImportFiles
 from partita.migrate.moving.loading.keys import entities_with_own_keys
 from partita.migrate.moving.loading.reports import LANES, REPORT, SAME_KEY, Lane, TableLoad
 from partita.migrate.moving.moves import LOADED, Move
-from partita.migrate.moving.parts import parts_of
 from partita.migrate.moving.positions import POSITION
-from partita.migrate.moving.state import StateStore, state_path
-from partita.migrate.moving.target import Target, batches
+from partita.migrate.moving.state import StateStore
+from partita.migrate.moving.target import batches
+from partita.migrate.moving.worker_setup import WorkerSetup, worker_setup
 from partita.migrate.moving.workers import Handler, Workers, worker_count
 from partita.migrate.progress import Progress
-from partita.migrate.understanding.schema.inventory import read_inventory
 
 CHUNK_ROWS = 5000
 FILE_ROWS = 20_000
@@ -42,16 +38,6 @@ Put = Callable[[list[tuple[str, bytes]]], None]
 """Items that are encoded, with the names of their tables, to where they belong."""
 Rejected = tuple[str, str, str, str, Item]
 """Table, key, entity, reason and row."""
-
-
-class Setup(Struct):
-    folder: str
-    model: str
-    where: dict[str, str]
-    endpoint: str | None
-    region: str
-    write_units: float | None
-    position: int
 
 
 class Task(Struct):
@@ -152,12 +138,8 @@ class ChunkWriter:
 
 def worker(content: bytes) -> Handler:
     """In a process of its own."""
-    setup = msgspec.msgpack.decode(content, type=Setup)
-    folder = Folder.open(Path(setup.folder))
-    inventory, design = read_inventory(folder), read_design(folder, setup.model)
-    state = StateStore(state_path(folder), inventory, design, is_read_only=True)
-    items = Items(design, state, parts_of(inventory, setup.where))
-    target = Target(setup.endpoint, setup.region, setup.write_units)
+    setup = msgspec.msgpack.decode(content, type=WorkerSetup)
+    items, state, target = setup.opened()
     writer = ChunkWriter(items, state, setup.position, lambda made: target.put_all(batches(made)))
     return lambda task: writer.write(msgspec.msgpack.decode(task, type=Task))
 
@@ -229,18 +211,8 @@ class Writing:
         return self.files is None and left >= PARALLEL_ROWS_MIN
 
     def _workers(self) -> Workers[Chunk]:
-        move, count = self.move, worker_count()
-        units = move.target.pace.units_max
-        setup = Setup(
-            folder=str(move.folder.path.resolve()),
-            model=move.begun.model,
-            where=move.begun.where,
-            endpoint=move.begun.endpoint or None,
-            region=move.target.region,
-            write_units=units / count if units is not None else None,
-            position=move.position,
-        )
-        return Workers(__name__, setup, Chunk, move.lock, count)
+        count = worker_count()
+        return Workers(__name__, worker_setup(self.move, count), Chunk, self.move.lock, count)
 
     def _begin(self) -> list[TableLoad]:
         expected: dict[str, int] = {}

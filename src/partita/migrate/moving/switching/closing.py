@@ -95,7 +95,7 @@ class TargetGate:
 
     def _forget(self) -> None:
         with self.move.state.transaction():
-            self.move.state.execute("DELETE FROM facts WHERE name = ?", (CLOSED,))
+            self.move.state.remove_fact(CLOSED)
 
     def _arn(self, table: TableDesign) -> str:
         described = self.target.call("DescribeTable", TableName=table.name)

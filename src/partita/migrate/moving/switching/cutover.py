@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import field
 
 from partita.client import ClientError
 from partita.database.item.values import Item
@@ -32,20 +32,20 @@ from partita.migrate.moving.fences import fence_of
 from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
 from partita.migrate.moving.follow import Follower
 from partita.migrate.moving.items import item_digest
-from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.logs.unlogged import Unlogged
-from partita.migrate.moving.moves import Move, open_move
+from partita.migrate.moving.moves import Move
 from partita.migrate.moving.positions import POSITION, is_tombstone, key_of, position_of
+from partita.migrate.moving.sending import Write
 from partita.migrate.moving.switching.closing import TargetGate
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
     PHASE,
     STREAMS_MADE,
     Turn,
-    check_unfinished,
     phase_of,
 )
-from partita.migrate.moving.verify import Verified
+from partita.migrate.moving.switching.steps import Switched, switching
+from partita.migrate.moving.verify import verified_position
 from partita.migrate.progress import Progress, silent
 
 WAIT_SECONDS = 30.0
@@ -56,16 +56,7 @@ CATCH_UP_ROUNDS = 10
 CATCH_UP_SECONDS = 0.2
 
 
-class CutOver(Struct, kw_only=True, omit_defaults=True):
-    source: str
-    endpoint: str
-    position: int
-    is_dry_run: bool = False
-    is_switched: bool = False
-    refused_seconds: float = 0.0
-    """For how long the source refused writes before the target was authoritative."""
-    seconds: float = 0.0
-    changes: int = 0
+class CutOver(Switched, kw_only=True, omit_defaults=True):
     compared: int = 0
     fenced: list[str] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
@@ -84,20 +75,14 @@ def cutover(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> CutOver:
-    began = time.monotonic()
-    with open_move(folder, endpoint, region=region, ask=ask) as move:
-        check_unfinished(move.state)
-        stage = _Cutover(move, TargetGate(move, endpoint, region), progress)
+    with switching(
+        "cutover", CutOver, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
+    ) as (move, gate, found):
+        stage = _Cutover(move, gate, found, progress)
         stage.check(is_one_way=is_one_way)
         if not is_dry_run:
             stage.run(wait_seconds)
-        found = stage.found
-        found.is_dry_run = is_dry_run
-        found.position = move.position
-        found.seconds = round(time.monotonic() - began, 3)
-        if not is_dry_run:
-            folder.write_json("cutover.json", found)
-        return found
+    return found
 
 
 class _Drain(Follower):
@@ -108,25 +93,24 @@ class _Drain(Follower):
         self.since = since
         self.noted: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
 
-    def _finish_batch(self, batch: list[Transaction]) -> None:
-        for table, item in self.applier.writes.values():
-            self.noted[table.name, key_bytes(table, item)] = (table, item)
-            self.since.written.add(note_of(table.name, key_bytes(table, item), position_of(item)))
-        super()._finish_batch(batch)
+    def _send(self, writes: list[Write]) -> None:
+        for table, item in writes:
+            key = key_bytes(table, item)
+            self.noted[table.name, key] = (table, item)
+            self.since.written.add(note_of(table.name, key, position_of(item)))
+        super()._send(writes)
 
 
 class _Cutover:
-    def __init__(self, move: Move, gate: TargetGate, progress: Progress) -> None:
+    def __init__(self, move: Move, gate: TargetGate, found: CutOver, progress: Progress) -> None:
         self.move = move
         self.gate = gate
+        self.found = found
         self.progress = progress
         self.fence: Fence = fence_of(move.origin)
         self.rows = Rows(move)
         self.since = Since()
         self.verified = 0
-        self.found = CutOver(
-            source=str(move.origin.address), endpoint=move.target.endpoint, position=move.position
-        )
 
     def check(self, *, is_one_way: bool) -> None:
         """What can be known before anything changes."""
@@ -141,7 +125,7 @@ class _Cutover:
         self.found.one_way = self.rows.without_way_back()
         if phase_of(move.state).name == BACKWARD:
             return
-        self.verified = _check_verified(move)
+        self.verified = verified_position(move.folder, phase_of(move.state))
         if self.found.one_way and not is_one_way:
             raise PartitaError(
                 "Not all that is written at the target could come back: "
@@ -324,19 +308,3 @@ class _Cutover:
         self.gate.open()
         self.fence.turn(TARGET)
         self.found.is_switched = True
-
-
-def _check_verified(move: Move) -> int:
-    """The position at which both sides were the same."""
-    folder = move.folder
-    advice = "run `partita migrate verify` first, without --sample."
-    if not folder.has("verify.json"):
-        raise PartitaError(f"{folder.path} was never verified as a whole; {advice}")
-    found = folder.read_json("verify.json", Verified)
-    if found.is_sample or not found.is_right:
-        what = "only a sample was compared" if found.is_sample else "differences were found"
-        raise PartitaError(f"{folder.path}: {what} the last time; {advice}")
-    turns = phase_of(move.state).turns
-    if turns and found.position < turns[-1].position:
-        raise PartitaError(f"{folder.path} was not verified since the rollback; {advice}")
-    return found.position

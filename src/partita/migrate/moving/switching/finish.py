@@ -31,6 +31,7 @@ from partita.migrate.moving.switching.phases import (
     STREAMS_MADE,
     Turn,
     phase_of,
+    under_way,
 )
 from partita.migrate.moving.switching.watching import Watched, watched
 from partita.migrate.moving.verify import Verified, compare_sides
@@ -87,19 +88,20 @@ def finish(
         if phase.name == FINISHED:
             return folder.read_json("finish.json", Finished)
         gate = TargetGate(move, endpoint, region)
-        if not is_dry_run:
+        if is_dry_run:
+            return found
+        with under_way(move.state, "finish"):
             if not is_given_up:
                 _compare(move, found, progress)
             _remove(move, gate, found)
         found.seconds = round(time.monotonic() - began, 3)
-        if not is_dry_run:
-            found.watched = watched(folder)
-            found.monthly_cost = _monthly_cost(folder)
-            folder.write_json("finish.json", found)
-            folder.write_text(REPORT, _page(found))
-            with move.state.transaction():
-                phase.name = FINISHED
-                move.state.set_fact(PHASE, phase)
+        found.watched = watched(folder)
+        found.monthly_cost = _monthly_cost(folder)
+        folder.write_json("finish.json", found)
+        folder.write_text(REPORT, _page(found))
+        with move.state.transaction():
+            phase.name = FINISHED
+            move.state.set_fact(PHASE, phase)
         return found
 
 
@@ -128,7 +130,7 @@ def _leftovers(move: Move) -> list[str]:
 
 def _compare(move: Move, found: Finished, progress: Progress) -> None:
     back = BackFollower(move, fence_of(move.origin), progress)
-    back.run(is_once=True)
+    back.catch_up()
     found.obstacles = back.obstacles()
     verified: Verified = compare_sides(move, progress)
     found.rows, found.items = verified.rows, verified.items

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from msgspec import Struct, field
@@ -12,9 +14,11 @@ from partita.migrate.moving.state import StateStore
 PHASE = "phase"
 STREAMS_MADE = "streams_made"
 """Tables whose streams a cutover has switched on."""
+UNDER_WAY = "under_way"
+"""The step that was begun and has not come to its end."""
 FORWARD, BACKWARD, FINISHED = "forward", "backward", "finished"
 
-Step = Literal["cutover", "rollback"]
+Step = Literal["cutover", "rollback", "finish"]
 
 
 class Turn(Struct, kw_only=True):
@@ -35,6 +39,18 @@ class Phase(Struct):
 
 def phase_of(state: StateStore) -> Phase:
     return state.fact(PHASE, Phase) or Phase()
+
+
+@contextmanager
+def under_way(state: StateStore, step: Step) -> Iterator[None]:
+    """Noted until it succeeds or fails: what is noted still was killed, and is to be run again."""
+    with state.transaction():
+        state.set_fact(UNDER_WAY, step)
+    try:
+        yield
+    finally:
+        with state.transaction():
+            state.remove_fact(UNDER_WAY)
 
 
 def check_forward(state: StateStore) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 import orjson
-from msgspec import Struct, field
+from msgspec import field
 
 from partita.client import ClientError
 from partita.database.item.values import Item
@@ -33,7 +33,6 @@ from partita.migrate.moving.moves import (
     POSITION_FACT,
     RESUME,
     Move,
-    open_move,
 )
 from partita.migrate.moving.positions import (
     is_tombstone,
@@ -47,9 +46,9 @@ from partita.migrate.moving.switching.phases import (
     FORWARD,
     PHASE,
     Turn,
-    check_unfinished,
     phase_of,
 )
+from partita.migrate.moving.switching.steps import Switched, switching
 from partita.migrate.moving.target import batches
 from partita.migrate.progress import Progress, silent
 
@@ -57,16 +56,7 @@ REPLACED = "replaced.jsonl"
 SHOWN_MAX = 20
 
 
-class RolledBack(Struct, kw_only=True, omit_defaults=True):
-    source: str
-    endpoint: str
-    position: int
-    is_dry_run: bool = False
-    is_switched: bool = False
-    refused_seconds: float = 0.0
-    """For how long the target refused writes before the source was authoritative."""
-    seconds: float = 0.0
-    changes: int = 0
+class RolledBack(Switched, kw_only=True, omit_defaults=True):
     rows: int = 0
     """That were written in the source."""
     items: int = 0
@@ -88,36 +78,27 @@ def rollback(
     progress: Progress = silent,
 ) -> RolledBack:
     """`is_stopped`: nobody writes at the target, where it cannot be made to refuse."""
-    began = time.monotonic()
-    with open_move(folder, endpoint, region=region, ask=ask) as move:
-        check_unfinished(move.state)
-        stage = _Rollback(move, TargetGate(move, endpoint, region), progress)
-        stage.run(is_stopped=is_stopped, is_dry_run=is_dry_run)
-        found = stage.found
-        found.is_dry_run = is_dry_run
-        found.position = move.position
-        found.seconds = round(time.monotonic() - began, 3)
-        if not is_dry_run:
-            folder.write_json("rollback.json", found)
-        return found
+    with switching(
+        "rollback", RolledBack, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
+    ) as (move, gate, found):
+        _Rollback(move, gate, found, progress).run(is_stopped=is_stopped, is_dry_run=is_dry_run)
+    return found
 
 
 class _Rollback:
-    def __init__(self, move: Move, gate: TargetGate, progress: Progress) -> None:
+    def __init__(self, move: Move, gate: TargetGate, found: RolledBack, progress: Progress) -> None:
         self.move = move
         self.gate = gate
+        self.found = found
         self.fence = fence_of(move.origin)
         self.back = BackFollower(move, self.fence, progress)
         self.tables = {table.name: table for table in move.design.tables}
-        self.found = RolledBack(
-            source=str(move.origin.address), endpoint=move.target.endpoint, position=move.position
-        )
 
     def run(self, *, is_stopped: bool, is_dry_run: bool) -> None:
         if phase_of(self.move.state).name != BACKWARD:
             self._undo_begun(is_dry_run=is_dry_run)
             return
-        self.back.run(is_once=True)
+        self.back.catch_up()
         self._check(is_dry_run=is_dry_run)
         if is_dry_run:
             return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -23,8 +25,10 @@ class Sample(Struct, kw_only=True, omit_defaults=True):
     lag_seconds: float
     latency_ms: float | None = None
     """Of a GetItem at the target; None when it failed."""
+    errors: int = 0
+    """Answers of the target since the sample before that were errors, throttling included."""
     differences: int = 0
-    """Rows or items that could not be carried over."""
+    """Rows or items that differ or could not be carried over."""
 
 
 class Watched(Struct, kw_only=True):
@@ -43,16 +47,20 @@ class Watch:
     def __init__(self, move: Move) -> None:
         self.move = move
         self._next = 0.0
+        self._errors = 0
 
-    def look(self, lag_seconds: float, differences: int) -> None:
+    def look(self, lag_seconds: float, differences: Callable[[], int]) -> None:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + EVERY_SECONDS
+        latency_ms = self._latency_ms()
+        errors, self._errors = self.move.target.errors - self._errors, self.move.target.errors
         sample = Sample(
             at=time.time(),
             lag_seconds=round(lag_seconds, 3),
-            latency_ms=self._latency_ms(),
-            differences=differences,
+            latency_ms=latency_ms,
+            errors=errors,
+            differences=differences(),
         )
         with (self.move.folder.path / MOVE / WATCH).open("ab") as file:
             file.write(msgspec.json.encode(sample) + b"\n")
@@ -61,7 +69,7 @@ class Watch:
         table = self.move.design.tables[0]
         began = time.perf_counter()
         try:
-            self.move.target.call("GetItem", TableName=table.name, Key=marker_key(table))
+            self.move.target.call_once("GetItem", TableName=table.name, Key=marker_key(table))
         except ClientError:
             return None
         return round((time.perf_counter() - began) * 1000, 3)
@@ -72,15 +80,18 @@ def watched(folder: Folder) -> Watched | None:
     path = folder.path / MOVE / WATCH
     if not path.is_file():
         return None
-    lines = path.read_bytes().splitlines()
-    samples = [msgspec.json.decode(line, type=Sample) for line in lines if line.endswith(b"}")]
+    samples = []
+    for line in path.read_bytes().splitlines():
+        # One that was cut off by a kill.
+        with suppress(msgspec.DecodeError):
+            samples.append(msgspec.json.decode(line, type=Sample))
     if not samples:
         return None
     latencies = sorted(one.latency_ms for one in samples if one.latency_ms is not None) or [0.0]
     return Watched(
         days=round((samples[-1].at - samples[0].at) / DAY_SECONDS, 2),
         samples=len(samples),
-        errors=sum(one.latency_ms is None for one in samples),
+        errors=sum(one.errors for one in samples),
         latency_ms_median=latencies[len(latencies) // 2],
         latency_ms_99th=latencies[min(len(latencies) * 99 // 100, len(latencies) - 1)],
         lag_seconds_max=max(one.lag_seconds for one in samples),

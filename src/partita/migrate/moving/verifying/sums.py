@@ -1,40 +1,30 @@
-"""Both sides as sums: of the digests of their items, by a hash of their keys.
+"""Both sides as sums of the digests of their items.
 
-Two sides whose sums are the same have the same items. Where a sum differs, and only there, items
-are looked at one by one. So a side of any size takes as much memory as it has sums.
+Two sides whose sums are the same have the same items. Only where they differ are they summed up
+once more, by a hash of the items' keys, and only where those sums differ are items looked at one by
+one. So a side of any size takes as much memory as it has sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from zlib import crc32
 
 import msgspec
 from msgspec import Struct, field
 
 from partita.database.item.values import Item
-from partita.migrate.folder import Folder
+from partita.limits import ITEM_BYTES_MAX
 from partita.migrate.model.design import TableDesign
-from partita.migrate.model.files import read_design
-from partita.migrate.moving.items import Items, item_digest
-from partita.migrate.moving.parts import parts_of
-from partita.migrate.moving.positions import DELETED
-from partita.migrate.moving.state import StateStore, state_path
+from partita.migrate.moving.items import Items, content_digest, encoded, is_too_large
+from partita.migrate.moving.positions import DELETED, POSITION
+from partita.migrate.moving.state import StateStore
 from partita.migrate.moving.target import Target
+from partita.migrate.moving.worker_setup import WorkerSetup
 from partita.migrate.moving.workers import Handler
-from partita.migrate.understanding.schema.inventory import read_inventory
 
-SUMS = 1 << 16
+PLACES = 1 << 16
 _MODULUS = 1 << 128
-
-
-class Setup(Struct):
-    folder: str
-    model: str
-    where: dict[str, str]
-    endpoint: str | None
-    region: str
 
 
 class Task(Struct):
@@ -45,68 +35,88 @@ class Task(Struct):
     until: int = 0
     segment: int = 0
     segments: int = 0
+    by_key: bool = False
 
 
 class Sums(Struct):
     sums: dict[int, bytes] = field(default_factory=dict)
+    """By the place of a table, or of keys."""
     items: int = 0
     tombstones: int = 0
     rows: int = 0
     is_made: bool = False
 
 
-def bucket(table: TableDesign, item: Item) -> int:
+def key_place(table: TableDesign, item: Item) -> int:
     """By the key alone, so that both sides put an item at the same place."""
     text = table.name
     for key in table.keys:
         for held in item[key.name].values():
             text += "\0" + held
-    return crc32(text.encode()) % SUMS
+    return crc32(text.encode()) % PLACES
 
 
-def made(items: Items, state: StateStore, task: Task) -> Iterator[tuple[TableDesign, Item, int]]:
-    """What rows make, with the number of the row."""
-    numbers = items.numbers.get(task.table, [])
-    for row_number, row in state.rows(task.table, task.after, task.until):
-        for number in numbers:
-            item = items.made(number, row)
-            if item is not None:
-                yield items.homes[number][0], item, row_number
+class Summing:
+    """A task that is `by_key` gives the sums of keys, and another one those of whole tables."""
 
+    def __init__(self, items: Items, state: StateStore, target: Target) -> None:
+        self.items = items
+        self.state = state
+        self.target = target
+        self.places = {table.name: n for n, table in enumerate(items.tables)}
+        self.tables = {table.name: table for table in items.tables}
 
-def made_sums(items: Items, state: StateStore, task: Task) -> Sums:
-    found = _summed((table, item) for table, item, _ in made(items, state, task))
-    found.is_made = True
-    found.rows = task.until - task.after
-    return found
+    def run(self, task: Task) -> Sums:
+        return self._scanned(task) if task.segments else self._made(task)
 
+    def _made(self, task: Task) -> Sums:
+        found = _Adding()
+        items = self.items
+        numbers = items.numbers.get(task.table, [])
+        homes = [(number, *self._home(items.homes[number][0])) for number in numbers]
+        for _, row in self.state.rows(task.table, task.after, task.until):
+            for number, table, place in homes:
+                item, reason = items.make(number, row)
+                if item is None or reason:
+                    continue
+                content = encoded(item)
+                # An item has fewer bytes than its JSON.
+                if len(content) > ITEM_BYTES_MAX and is_too_large(item):
+                    continue
+                where = key_place(table, item) if task.by_key else place
+                found.add(where, content_digest(item, content))
+        return found.sums(rows=task.until - task.after, is_made=True)
 
-def scanned_sums(target: Target, table: TableDesign, task: Task) -> Sums:
-    tombstones = 0
-
-    def live() -> Iterator[tuple[TableDesign, Item]]:
-        nonlocal tombstones
-        for page in target.pages(table.name, task.segment, task.segments):
+    def _scanned(self, task: Task) -> Sums:
+        found = _Adding()
+        tombstones = 0
+        table, place = self._home(self.tables[task.table])
+        for page in self.target.pages(table.name, task.segment, task.segments):
             for item in page:
                 if DELETED in item:
                     tombstones += 1
-                else:
-                    yield table, item
+                    continue
+                item.pop(POSITION, None)
+                where = key_place(table, item) if task.by_key else place
+                found.add(where, content_digest(item, encoded(item)))
+        return found.sums(tombstones=tombstones)
 
-    found = _summed(live())
-    found.tombstones = tombstones
-    return found
+    def _home(self, table: TableDesign) -> tuple[TableDesign, int]:
+        return table, self.places[table.name]
 
 
-def _summed(pairs: Iterable[tuple[TableDesign, Item]]) -> Sums:
-    sums: dict[int, int] = {}
-    count = 0
-    for table, item in pairs:
-        count += 1
-        place = bucket(table, item)
-        sums[place] = sums.get(place, 0) + int.from_bytes(item_digest(item))
-    kept = {place: (value % _MODULUS).to_bytes(16) for place, value in sums.items()}
-    return Sums(kept, count)
+class _Adding:
+    def __init__(self) -> None:
+        self.digests: dict[int, int] = {}
+        self.items = 0
+
+    def add(self, place: int, digest: bytes) -> None:
+        self.items += 1
+        self.digests[place] = self.digests.get(place, 0) + int.from_bytes(digest)
+
+    def sums(self, *, rows: int = 0, tombstones: int = 0, is_made: bool = False) -> Sums:
+        kept = {place: (value % _MODULUS).to_bytes(16) for place, value in self.digests.items()}
+        return Sums(kept, self.items, tombstones, rows, is_made)
 
 
 class Total:
@@ -129,20 +139,28 @@ class Total:
         return {place for place in places if self.sums.get(place, 0) != other.sums.get(place, 0)}
 
 
+def tasks(
+    last: dict[str, int], tables: list[TableDesign], rows: int, segments: int, *, by_key: bool
+) -> Iterator[Task]:
+    """`last`: by table of the source, the number of its last row."""
+    made = [
+        Task(source, after, min(after + rows, until), by_key=by_key)
+        for source, until in last.items()
+        for after in range(0, until, rows)
+    ]
+    scanned = [
+        Task(table.name, segment=segment, segments=segments, by_key=by_key)
+        for table in tables
+        for segment in range(segments)
+    ]
+    # In turn: while the target reads for the one, the other is made here.
+    for place in range(max(len(made), len(scanned))):
+        yield from scanned[place : place + 1]
+        yield from made[place : place + 1]
+
+
 def worker(content: bytes) -> Handler:
     """In a process of its own."""
-    setup = msgspec.msgpack.decode(content, type=Setup)
-    folder = Folder.open(Path(setup.folder))
-    inventory, design = read_inventory(folder), read_design(folder, setup.model)
-    state = StateStore(state_path(folder), inventory, design, is_read_only=True)
-    items = Items(design, state, parts_of(inventory, setup.where))
-    target = Target(setup.endpoint, setup.region)
-    tables = {table.name: table for table in design.tables}
-
-    def handle(content: bytes) -> Sums:
-        task = msgspec.msgpack.decode(content, type=Task)
-        if task.segments:
-            return scanned_sums(target, tables[task.table], task)
-        return made_sums(items, state, task)
-
-    return handle
+    setup = msgspec.msgpack.decode(content, type=WorkerSetup)
+    summing = Summing(*setup.opened())
+    return lambda task: summing.run(msgspec.msgpack.decode(task, type=Task))

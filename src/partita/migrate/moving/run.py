@@ -1,0 +1,195 @@
+"""Stage `run`: load, verify and follow, one after the other, and what is asked for meanwhile.
+
+Which stage comes next is read from the folder alone, each time anew. So whoever was killed goes on
+where it was, and a cutover, rollback or finish that was under way is brought to its end first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct, field
+
+from partita.errors import PartitaError
+from partita.migrate.folder import Folder
+from partita.migrate.model.files import CHOSEN
+from partita.migrate.moving.follow import Followed, follow
+from partita.migrate.moving.load import load
+from partita.migrate.moving.status import Status, status
+from partita.migrate.moving.switching.cutover import cutover
+from partita.migrate.moving.switching.finish import finish
+from partita.migrate.moving.switching.phases import BACKWARD, FINISHED, Phase
+from partita.migrate.moving.switching.rollback import rollback
+from partita.migrate.moving.verify import verified_position, verify
+from partita.migrate.progress import Progress, silent
+
+Until = Literal["load", "verify", "follow", "cutover", "finish"]
+QUIT = "quit"
+
+
+class Ran(Struct, kw_only=True, omit_defaults=True):
+    stages: list[str] = field(default_factory=list)
+    """That were run, in their order."""
+    next: str = ""
+    """What a further run would do; empty when the move is over."""
+    is_dry_run: bool = False
+    failed: int = 0
+    different: int = 0
+    followed: Followed | None = None
+    status: Status | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        return bool(self.failed or self.different)
+
+
+class Seat(NamedTuple):
+    """Who sits at the cockpit: what they ask for, and what they are told."""
+
+    asked: Callable[[], str] = lambda: ""
+    """A stage, or `QUIT`; it is asked for once."""
+    tell: Callable[[str], None] = lambda sentence: None
+    begin: Callable[[str], None] = lambda stage: None
+    """A stage begins."""
+
+
+def run(
+    folder: Folder,
+    endpoint: str | None,
+    *,
+    region: str = "us-east-1",
+    name: str = CHOSEN,
+    until: Until | None = None,
+    is_followed: bool | None = None,
+    write_units: float | None = None,
+    is_dry_run: bool = False,
+    seat: Seat | None = None,
+    ask: Callable[[str], str] | None = None,
+    progress: Progress = silent,
+) -> Ran:
+    """`until`: the last stage that is run; without one it follows until it is interrupted."""
+    ran = Ran(is_dry_run=is_dry_run, next=next_stage(folder, until))
+    if is_dry_run:
+        ran.status = status(folder)
+        return ran
+    cockpit = _Cockpit(folder, endpoint, seat or Seat(), until, ran)
+    every = {"region": region, "ask": ask, "progress": progress}
+    cockpit.options = {
+        "load": {**every, "name": name, "write_units": write_units, "is_followed": is_followed},
+        "verify": every,
+        "follow": {**every, "write_units": write_units, "is_verifying": True},
+        "cutover": every,
+        "rollback": every,
+        "finish": every,
+    }
+    cockpit.run()
+    ran.next = next_stage(folder, until)
+    ran.status = status(folder)
+    return ran
+
+
+def next_stage(folder: Folder, until: Until | None = None) -> str:
+    """From what the folder says; empty when all is done."""
+    told = status(folder)
+    done = {one.name: one.is_done for one in told.stages}
+    if not done["load"]:
+        return "load"
+    if told.under_way:
+        return told.under_way
+    if told.phase == FINISHED:
+        return ""
+    if told.phase == BACKWARD:
+        return "finish" if until == "finish" else "follow"
+    if not _is_verified(folder, told):
+        return "verify"
+    if not told.is_followed:
+        return ""
+    return "cutover" if until in ("cutover", "finish") else "follow"
+
+
+def _is_verified(folder: Folder, told: Status) -> bool:
+    try:
+        verified_position(folder, Phase(told.phase, told.turns))
+    except PartitaError:
+        return False
+    return True
+
+
+class _Cockpit:
+    def __init__(
+        self, folder: Folder, endpoint: str | None, seat: Seat, until: Until | None, ran: Ran
+    ) -> None:
+        self.folder = folder
+        self.endpoint = endpoint
+        self.seat = seat
+        self.until = until
+        self.ran = ran
+        self.options: dict[str, dict[str, Any]] = {}
+
+    def run(self) -> None:
+        asked = ""
+        while stage := asked or next_stage(self.folder, self.until):
+            is_asked, asked = bool(asked), ""
+            self.seat.begin(stage)
+            self.ran.stages.append(stage)
+            try:
+                if stage == "follow":
+                    asked = self._follow()
+                else:
+                    self._step(stage)
+            except PartitaError as error:
+                # Who asked for it by hand is told, and goes on following.
+                if not is_asked:
+                    raise
+                self.seat.tell(str(error))
+                continue
+            if asked == QUIT or stage == self.until or self.ran.is_wrong:
+                return
+
+    def _step(self, stage: str) -> None:
+        """A stage that comes to its end by itself."""
+        options = self.options[stage]
+        match stage:
+            case "load":
+                self.ran.failed = load(self.folder, self.endpoint, **options).failed
+                self.seat.tell("Every row is an item.")
+            case "verify":
+                found = verify(self.folder, self.endpoint, **options)
+                self.ran.different = found.different
+                self.seat.tell(f"{found.rows:,} rows compared: {found.different:,} differences.")
+            case "cutover":
+                done = cutover(self.folder, self.endpoint, **options)
+                self.seat.tell(f"Cut over; writes were refused for {done.refused_seconds:.1f} s.")
+            case "rollback":
+                back = rollback(self.folder, self.endpoint, **options)
+                self.seat.tell(f"Rolled back; {back.items:,} items follow their rows again.")
+            case "finish":
+                self.ran.different = finish(self.folder, self.endpoint, **options).different
+                self.seat.tell("The move is over.")
+
+    def _follow(self) -> str:
+        """What was asked for meanwhile."""
+        stop, over = threading.Event(), threading.Event()
+        asked: list[str] = []
+
+        def listen() -> None:
+            while not over.wait(0.1):
+                if stage := self.seat.asked():
+                    asked.append(stage)
+                    stop.set()
+                    return
+
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        try:
+            is_once = self.until == "follow"
+            options = self.options["follow"]
+            followed = follow(self.folder, self.endpoint, is_once=is_once, stop=stop, **options)
+        finally:
+            over.set()
+            listener.join()
+        self.ran.followed, self.ran.different = followed, followed.different
+        # An interrupt ends all of it.
+        return asked[0] if asked else QUIT

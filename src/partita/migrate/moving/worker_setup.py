@@ -1,0 +1,48 @@
+"""What a process that makes items needs: the design, the state store to read, and the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from partita.migrate.folder import Folder
+from partita.migrate.model.files import read_design
+from partita.migrate.moving.items import Items
+from partita.migrate.moving.moves import Move
+from partita.migrate.moving.parts import parts_of
+from partita.migrate.moving.state import StateStore, state_path
+from partita.migrate.moving.target import Target
+from partita.migrate.understanding.schema.inventory import read_inventory
+
+
+class WorkerSetup(Struct):
+    folder: str
+    model: str
+    where: dict[str, str]
+    endpoint: str | None
+    region: str
+    write_units: float | None
+    position: int
+
+    def opened(self) -> tuple[Items, StateStore, Target]:
+        """In the process itself."""
+        folder = Folder.open(Path(self.folder))
+        inventory, design = read_inventory(folder), read_design(folder, self.model)
+        state = StateStore(state_path(folder), inventory, design, is_read_only=True)
+        items = Items(design, state, parts_of(inventory, self.where))
+        return items, state, Target(self.endpoint, self.region, self.write_units)
+
+
+def worker_setup(move: Move, count: int) -> WorkerSetup:
+    """For one of so many, which share the write units."""
+    units = move.target.pace.units_max
+    return WorkerSetup(
+        folder=str(move.folder.path.resolve()),
+        model=move.begun.model,
+        where=move.begun.where,
+        endpoint=move.begun.endpoint or None,
+        region=move.target.region,
+        write_units=units / count if units is not None else None,
+        position=move.position,
+    )

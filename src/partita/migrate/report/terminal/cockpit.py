@@ -1,0 +1,130 @@
+"""`partita migrate run` on a terminal: the stages of a move, how far each is, and keys to press."""
+
+from __future__ import annotations
+
+import select
+import sys
+import termios
+import threading
+import time
+import tty
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from partita.migrate.folder import Folder
+from partita.migrate.moving.run import QUIT, Ran, Seat
+from partita.migrate.moving.status import Status, status
+from partita.migrate.report.terminal.bars import Bars
+from partita.migrate.report.terminal.grid import grid
+from partita.migrate.report.terminal.moving import summarize_follow, summarize_status
+
+KEYS = {"v": "verify", "c": "cutover", "r": "rollback", "f": "finish", "q": QUIT}
+CONFIRMED = ("cutover", "rollback", "finish")
+"""Pressed once by mistake, a key of these does nothing."""
+LOOKED_SECONDS = 1.0
+SAID_MAX = 5
+
+
+class Cockpit:
+    """Drawn again and again while stages run below it."""
+
+    def __init__(self, folder: Folder, console: Console) -> None:
+        self.folder = folder
+        self.bars = Bars(console, is_started=False)
+        self.stage = ""
+        self.said: deque[str] = deque(maxlen=SAID_MAX)
+        self._asked = ""
+        self._pressed = ""
+        self._lock = threading.Lock()
+        self._looked = 0.0
+        self._status: Status | None = None
+
+    def seat(self) -> Seat:
+        return Seat(self.taken, self.said.append, self.begin)
+
+    def begin(self, stage: str) -> None:
+        self.stage = stage
+        self.bars.clear()
+
+    def press(self, key: str) -> None:
+        wanted = KEYS.get(key.lower(), "")
+        if wanted in CONFIRMED and self._pressed != wanted:
+            self._pressed = wanted
+            self.said.append(f"Press {key} again for {wanted}.")
+            return
+        self._pressed = ""
+        if wanted and self.stage != "follow":
+            self.said.append(f"{self.stage} is under way; press {key} again when it has ended.")
+        elif wanted:
+            with self._lock:
+                self._asked = wanted
+
+    def taken(self) -> str:
+        with self._lock:
+            asked, self._asked = self._asked, ""
+        return asked
+
+    def __rich__(self) -> RenderableType:
+        if self._status is None or time.monotonic() - self._looked > LOOKED_SECONDS:
+            self._looked = time.monotonic()
+            with suppress(OSError):
+                self._status = status(self.folder)
+        parts: list[RenderableType] = []
+        if self._status is not None:
+            rows = [
+                (
+                    one.name,
+                    "now" if one.name == self.stage else "done" if one.is_done else "",
+                    one.said,
+                )
+                for one in self._status.stages
+            ]
+            parts.append(grid(f"The move of {self.folder.path}", ["stage", "", ""], rows, []))
+        parts.append(self.bars.bars)
+        parts += [Text(sentence) for sentence in self.said]
+        parts.append(Text("  ".join(f"{key} {stage}" for key, stage in KEYS.items()), "dim"))
+        return Group(*parts)
+
+
+@contextmanager
+def cockpit(folder: Folder) -> Iterator[Cockpit]:
+    """Where there is a person: keys are read as they are pressed, and the terminal is as before
+    at the end."""
+    console = Console(stderr=True)
+    found = Cockpit(folder, console)
+    over = threading.Event()
+    keys = threading.Thread(target=_read_keys, args=(found, over), daemon=True)
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        # Control-C stays an interrupt.
+        tty.setcbreak(sys.stdin)
+        keys.start()
+        with Live(found, console=console, refresh_per_second=4, transient=True):
+            yield found
+    finally:
+        over.set()
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        keys.join()
+
+
+def _read_keys(found: Cockpit, over: threading.Event) -> None:
+    while not over.is_set():
+        ready, _, _ = select.select([sys.stdin], [], [], 0.2)
+        if ready and (key := sys.stdin.read(1)):
+            found.press(key)
+
+
+def summarize_run(ran: Ran) -> Iterator[RenderableType]:
+    if ran.stages:
+        yield Text(f"Run: {', '.join(ran.stages)}.")
+    if ran.status is not None:
+        yield from summarize_status(ran.status)
+    if ran.followed is not None:
+        yield from summarize_follow(ran.followed)
+    if ran.next:
+        yield Text(f"Next: {ran.next}.")

@@ -1,0 +1,163 @@
+"""`migrate run`: all stages one after the other, whatever it is asked for and whenever it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from partita.migrate.moving.run import QUIT, Seat, next_stage, run
+from partita.migrate.moving.status import status
+from partita.migrate.moving.switching.watching import WATCH, watched
+from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from tests.processes import ENVIRONMENT
+
+from ..servers import PASSWORD
+from .conftest import KINDS, MakeSource, start
+from .test_life import rows_of
+from .test_move import PATTERNS, items_of, script, writes_of
+
+
+def asking(*stages: str) -> tuple[Seat, list[str]]:
+    """Somebody who asks for one thing after the other, and notes what is said."""
+    wanted: Iterator[str] = iter(stages)
+    said: list[str] = []
+    return Seat(lambda: next(wanted, ""), said.append), said
+
+
+def test_one_run_goes_through_all_stages_and_a_finished_move_has_none_left(
+    make_source: MakeSource, target: str
+) -> None:
+    source = make_source("sqlite", script())
+    folder = source.folder(PATTERNS, target)
+    planned = run(folder, target, is_dry_run=True)
+    assert (planned.stages, planned.next) == ([], "load")
+    ran = run(folder, target, until="cutover", is_followed=True)
+    assert (ran.stages, ran.next, ran.is_wrong) == (["load", "verify", "cutover"], "follow", False)
+    assert run(folder, target, until="finish").stages == ["finish"]
+    assert run(folder, target).stages == []
+    assert status(folder).phase == "finished"
+
+
+def test_what_is_asked_for_while_following_is_done_and_what_fails_is_said(
+    make_source: MakeSource, target: str
+) -> None:
+    source = make_source("sqlite", script())
+    folder = source.folder(PATTERNS, target)
+    seat, said = asking("rollback", "cutover", "verify", "rollback", QUIT)
+    ran = run(folder, target, is_followed=True, seat=seat)
+    assert ran.stages == [
+        "load", "verify", "follow", "rollback", "follow", "cutover", "follow", "verify", "follow",
+        "rollback", "verify", "follow",
+    ]  # fmt: skip
+    assert any("nothing to roll back" in sentence for sentence in said)
+    assert any("Rolled back" in sentence for sentence in said)
+    assert next_stage(folder) == "follow"
+    seen = watched(folder)
+    assert seen is not None and seen.samples >= 3 and seen.errors == 0
+    assert seen.latency_ms_median > 0
+
+
+def test_a_sample_that_a_kill_cut_off_is_left_out(make_source: MakeSource, target: str) -> None:
+    folder = make_source("sqlite", script()).folder(PATTERNS, target)
+    run(folder, target, is_followed=True, until="follow")
+    path = folder.path / "move" / WATCH
+    before = watched(folder)
+    assert before is not None
+    line = path.read_bytes().splitlines()[0]
+    path.write_bytes(path.read_bytes() + line[:20] + line + b"\n" + line + b"\n" + line[:10])
+    found = watched(folder)
+    assert found is not None and found.samples == before.samples + 1
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_any_moment_a_run_comes_to_its_end(
+    make_source: MakeSource, target: str, kind: str
+) -> None:
+    chance = random.Random(11)
+    source = make_source(kind, script(books=300))
+    folder = source.folder(PATTERNS, target)
+    is_over = threading.Event()
+
+    def write() -> None:
+        own = random.Random(12)
+        while not is_over.wait(0.02):
+            try:
+                source.run(writes_of(own))
+            except Exception as error:
+                assert "was moved" in str(error)
+                return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    arguments = ("run", folder.path, "--endpoint", target, "--until", "finish", "--follow")
+    try:
+        for _ in range(20):
+            process = start(*arguments)
+            time.sleep(chance.uniform(0.8, 3.5))
+            process.kill()
+            process.communicate()
+    finally:
+        is_over.set()
+        writer.join()
+    process = start(*arguments, "--json")
+    said, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    assert json.loads(said).get("next", "") == ""
+    finished = json.loads((folder.path / "finish.json").read_text())
+    assert finished.get("different", 0) == 0
+    ((books,),) = rows_of(source, "SELECT count(*) FROM book")
+    assert len([item for item in items_of(folder, target) if "price" in item]) == books
+
+
+@pytest.mark.soak
+def test_keys_are_pressed_on_a_terminal(make_source: MakeSource, target: str) -> None:
+    source = make_source("sqlite", script())
+    folder = source.folder(PATTERNS, target)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "partita.cli", "migrate", "run", str(folder.path),
+         "--endpoint", target, "--follow"],
+        stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**ENVIRONMENT, PASSWORD_ENV: PASSWORD, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = bytearray()
+
+    def read() -> None:
+        try:
+            while part := os.read(ours, 65536):
+                shown.extend(part)
+        except OSError:
+            return
+
+    threading.Thread(target=read, daemon=True).start()
+
+    def wait_for(phase: str, key: bytes) -> None:
+        end = time.monotonic() + 60
+        while status(folder).phase != phase or next_stage(folder) != "follow":
+            assert time.monotonic() < end and process.poll() is None, shown.decode()
+            time.sleep(0.3)
+        time.sleep(1.5)
+        os.write(ours, key)
+
+    try:
+        wait_for("forward", b"c")
+        time.sleep(0.5)
+        assert b"again for cutover" in shown
+        os.write(ours, b"c")
+        wait_for("backward", b"q")
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert b"Cut over" in shown and b"load" in shown
