@@ -9,7 +9,7 @@ be put is told in files of the output bucket.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from concurrent.futures import Future
 from functools import partial
 from hashlib import md5
@@ -21,12 +21,14 @@ import orjson
 from msgspec.structs import replace
 
 from partita.database.capacity.units import write_units
-from partita.database.expressions.condition import Condition, compile_condition
+from partita.database.expressions.condition import compile_condition
 from partita.database.item.values import normalize_item
 from partita.database.recovery.buckets import Bucket, BucketError
 from partita.database.recovery.exporting import encryption_of, iso, put_checked
-from partita.database.recovery.importing import Record, checked, keys_of, open_object
+from partita.database.recovery.formats import open_object
+from partita.database.recovery.importing import keys_of
 from partita.database.recovery.objects import NotWhole
+from partita.database.recovery.preparing import Batches, Prepared, Preparing, Ready, Unusable
 from partita.database.recovery.records import (
     CANCELLED,
     CANCELLING,
@@ -39,19 +41,16 @@ from partita.database.recovery.tasks import Task, Workplace
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.indexes import entry_of
+from partita.database.tables.keys import check_index_keys
 from partita.database.tables.read import load
 from partita.database.tables.schema import DELETING, Table
-from partita.database.tables.stored import Stored
+from partita.database.tables.stored import Stored, unpack
 from partita.database.tables.write_path import write_item
 from partita.errors import DynamoDBError, ValidationException
 
-PIECE_RECORDS: Final = 250
 REPORT_LINES_MAX: Final = 1000
 REPORT_BYTES_MAX: Final = 1 << 20
 ERROR, CONDITION_CHECK_FAILURE = "ERROR", "CONDITION_CHECK_FAILURE"
-MEMBERS: Final = frozenset(
-    ("Item", "ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
-)
 
 
 class _Stopped(Exception):
@@ -90,17 +89,26 @@ class _Progress:
     def __init__(self, record: Bulk) -> None:
         self.record = record
         output = record.request["OutputS3Configuration"]
-        self.wanted: set[str] = set(output["OutputType"])
+        self._wanted: set[str] = set(output["OutputType"])
+        self._reports = list(record.reports)
+        self._report_bytes = sum(map(len, self._reports))
 
     def report(self, kind: str, **said: Any) -> None:
-        if kind in self.wanted:
+        if kind in self._wanted:
             line = orjson.dumps({"Type": kind, **said}).decode()
-            self.record = replace(self.record, reports=[*self.record.reports, line])
+            self._reports.append(line)
+            self._report_bytes += len(line)
 
     @property
     def is_report_due(self) -> bool:
-        lines = self.record.reports
-        return len(lines) >= REPORT_LINES_MAX or sum(map(len, lines)) > REPORT_BYTES_MAX
+        return len(self._reports) >= REPORT_LINES_MAX or self._report_bytes > REPORT_BYTES_MAX
+
+    @property
+    def reports(self) -> list[str]:
+        return list(self._reports)
+
+    def forget_reports(self) -> None:
+        self._reports, self._report_bytes = [], 0
 
 
 def _put_all(work: Workplace, progress: _Progress) -> Generator[Future[Any] | None, Any, None]:
@@ -110,37 +118,40 @@ def _put_all(work: Workplace, progress: _Progress) -> Generator[Future[Any] | No
     _output(work, progress.record)
     sizes = yield from keys_of(work, bucket, source)
     progress.record = replace(progress.record, total_bytes=sum(sizes.values()))
-    for key, size in islice(sizes.items(), progress.record.done_objects, None):
-        yield from _put_object(work, progress, bucket, key, size)
+    preparing = work.preparing.joined(progress.record.total_bytes or 0)
+    try:
+        for key, size in islice(sizes.items(), progress.record.done_objects, None):
+            yield from _put_object(work, progress, bucket, key, size, preparing)
+    finally:
+        work.preparing.leave()
 
 
 def _put_object(
-    work: Workplace, progress: _Progress, bucket: Bucket, key: str, size: int
+    work: Workplace,
+    progress: _Progress,
+    bucket: Bucket,
+    key: str,
+    size: int,
+    preparing: Preparing | None,
 ) -> Generator[Future[Any] | None, Any, None]:
     source = progress.record.request["InputS3Configuration"]
     compression = source.get("InputCompressionType", "NONE")
     reader = open_object(bucket, key, source["InputFormat"], compression)
+    batches = Batches(work.run, reader, preparing)
     skipped = progress.record.done_records
     pace = _Pace(work, progress.record.request.get("MaxWriteRequestUnits"))
-    ahead = work.run(reader.next)
     while True:
         try:
-            yield ahead
-            content = ahead.result()
+            batch = yield from batches.next(_table(work, progress.record))
         except NotWhole as problem:
-            _fail(progress, key, None, None, ValidationException(str(problem)))
+            _fail(progress, key, None, Unusable(ValidationException.__name__, str(problem)))
             break
-        if not content:
+        if batch is None:
             break
-        ahead = work.run(reader.next)
-        records: Iterator[Record] = reader.parse(content, _table(work, progress.record))
-        if skipped:
-            # Put before the last restart.
-            skipped -= sum(1 for _ in islice(records, skipped))
-        while piece := list(islice(records, PIECE_RECORDS)):
-            yield from _put_piece(work, progress, key, piece, pace)
-            if progress.is_report_due:
-                yield from _report(work, progress)
+        # Put before the last restart.
+        before = min(skipped, len(batch))
+        skipped -= before
+        yield from _put_batch(work, progress, key, batch[before:], pace)
     write_batch = yield None
     record = progress.record
     progress.record = replace(
@@ -149,30 +160,26 @@ def _put_object(
         done_records=0,
         done_object_bytes=record.done_object_bytes + size,
         processed_bytes=record.done_object_bytes + size,
+        reports=progress.reports,
     )
     work.records.save(write_batch, progress.record)
 
 
-def _put_piece(
-    work: Workplace, progress: _Progress, key: str, piece: list[Record], pace: _Pace
+def _put_batch(
+    work: Workplace, progress: _Progress, key: str, batch: list[Prepared], pace: _Pace
 ) -> Generator[Future[Any] | None, Any, None]:
     at = 0
-    while at < len(piece):
+    while at < len(batch):
         yield from pace.wait()
         write_batch = yield None
         table = _table(work, progress.record)
         usage = dict(progress.record.usage)
         first = at
-        while at < len(piece) and not progress.is_report_due:
+        while at < len(batch) and not progress.is_report_due:
             number = progress.record.done_records + at - first + 1
-            try:
-                if not _put_one(write_batch, table, piece[at], progress, key, number, usage, pace):
-                    # A transaction holds it: after its commit.
-                    break
-            except DynamoDBError as error:
-                item = piece[at]
-                found = item.get("Item") if isinstance(item, dict) else None
-                _fail(progress, key, number, found, error)
+            if not _put_one(write_batch, table, batch[at], progress, key, number, usage, pace):
+                # A transaction holds it: after its commit.
+                break
             at += 1
         record = progress.record
         progress.record = replace(
@@ -180,6 +187,7 @@ def _put_piece(
             processed_items=record.processed_items + at - first,
             done_records=record.done_records + at - first,
             usage=usage,
+            reports=progress.reports,
         )
         work.records.save(write_batch, progress.record)
         if progress.is_report_due:
@@ -189,7 +197,7 @@ def _put_piece(
 def _put_one(
     write_batch: WriteBatch,
     table: Table,
-    asked: Record,
+    asked: Prepared,
     progress: _Progress,
     key: str,
     number: int,
@@ -197,44 +205,46 @@ def _put_one(
     pace: _Pace,
 ) -> bool:
     """Whether it was dealt with."""
-    if isinstance(asked, str):
-        raise ValidationException(asked)
-    stored = checked(table, asked["Item"])
-    condition, values = (None, {}) if len(asked) == 1 else _condition(asked)
-    item_key = layout.item_key(table, stored.item)
-    if write_batch.is_held(item_key):
-        return False
-    old = load(write_batch, item_key)
-    pace.spend(write_units(max(stored.size, old.size if old else 0)))
-    if condition is not None and not condition.holds(old.item if old else None, values):
-        shown = {"ExistingItem": old.item} if old else {}
-        progress.report(
-            CONDITION_CHECK_FAILURE, Object=key, Record=number, Item=stored.item, **shown
-        )
+    if isinstance(asked, Unusable):
+        _fail(progress, key, number, asked)
         return True
-    write_item(write_batch, table, item_key, old, stored)
-    _count(usage, table, stored, layout.place_of(item_key))
+    if write_batch.is_held(asked.key):
+        return False
+    stored = unpack(asked.value)
+    old = load(write_batch, asked.key)
+    savepoint = write_batch.savepoint()
+    try:
+        if table.indexes:
+            # There may be more of them than when it was prepared.
+            check_index_keys(table, stored.item)
+        pace.spend(write_units(max(stored.size, old.size if old else 0)))
+        if not _may_put(asked, old):
+            shown = {"ExistingItem": old.item} if old else {}
+            progress.report(
+                CONDITION_CHECK_FAILURE, Object=key, Record=number, Item=stored.item, **shown
+            )
+            return True
+        write_item(write_batch, table, asked.key, old, stored)
+    except DynamoDBError as error:
+        write_batch.rollback_to(savepoint)
+        _fail(progress, key, number, Unusable(type(error).__name__, str(error), stored.item))
+        return True
+    _count(usage, table, stored, layout.place_of(asked.key))
     return True
 
 
-def _condition(asked: dict[str, Any]) -> tuple[Condition | None, dict[str, Any]]:
-    unknown = asked.keys() - MEMBERS
-    if unknown:
-        raise ValidationException(f"a record has an unknown member: {min(unknown)}")
-    text = asked.get("ConditionExpression")
-    names = asked.get("ExpressionAttributeNames", {})
-    given = asked.get("ExpressionAttributeValues", {})
-    if not (isinstance(names, dict) and all(isinstance(name, str) for name in names.values())):
-        raise ValidationException("ExpressionAttributeNames must be a map of strings")
-    if not isinstance(text, str):
-        raise ValidationException("ConditionExpression must be a string")
-    values: dict[str, Any] = normalize_item(given)
-    condition = compile_condition(text, names)
+def _may_put(asked: Ready, old: Stored | None) -> bool:
+    """Whether its condition holds, if it has one."""
+    if asked.condition is None:
+        return True
+    names = asked.condition.get("ExpressionAttributeNames", {})
+    values = normalize_item(asked.condition.get("ExpressionAttributeValues", {}))
+    condition = compile_condition(asked.condition["ConditionExpression"], names)
     condition.check(values)
     unused = (names.keys() - condition.names_used) | (values.keys() - condition.values_used)
     if unused:
         raise ValidationException(f"{min(unused)} is not used in ConditionExpression")
-    return condition, values
+    return condition.holds(old.item if old else None, values)
 
 
 def _count(usage: dict[str, int], table: Table, stored: Stored, place: bytes) -> None:
@@ -245,14 +255,16 @@ def _count(usage: dict[str, int], table: Table, stored: Stored, place: bytes) ->
             usage[index.name] = usage.get(index.name, 0) + entry.size
 
 
-def _fail(
-    progress: _Progress, key: str, number: int | None, item: Any, error: DynamoDBError
-) -> None:
-    said = {"Object": key, "ErrorCode": type(error).__name__, "ErrorMessage": str(error)}
+def _fail(progress: _Progress, key: str, number: int | None, found: Unusable) -> None:
+    said: dict[str, Any] = {
+        "Object": key,
+        "ErrorCode": found.code,
+        "ErrorMessage": found.message,
+    }
     if number is not None:
-        said["Record"] = number  # type: ignore[assignment]
-    if item is not None:
-        said["Item"] = item
+        said["Record"] = number
+    if found.item is not None:
+        said["Item"] = found.item
     progress.report(ERROR, **said)
     progress.record = replace(progress.record, failed_items=progress.record.failed_items + 1)
 
@@ -314,7 +326,7 @@ def _output(work: Workplace, record: Bulk) -> tuple[Bucket, str]:
 
 def _report(work: Workplace, progress: _Progress) -> Generator[Future[Any] | None, Any, None]:
     """Write down what is to be told. Done twice after a crash, it gives the same file."""
-    lines = progress.record.reports
+    lines = progress.reports
     if not lines:
         return
     bucket, folder = _output(work, progress.record)
@@ -324,6 +336,7 @@ def _report(work: Workplace, progress: _Progress) -> Generator[Future[Any] | Non
     digest = b64encode(md5(content, usedforsecurity=False).digest()).decode()
     files = [*progress.record.report_files, (key, len(lines), digest)]
     write_batch = yield None
+    progress.forget_reports()
     progress.record = replace(progress.record, reports=[], report_files=files)
     work.records.save(write_batch, progress.record)
 

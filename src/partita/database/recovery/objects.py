@@ -34,8 +34,8 @@ class Lines:
         self._problem: NotWhole | None = None
         self.read_bytes = 0
 
-    def next(self) -> list[bytes]:
-        """Nothing at the end. Raises NotWhole behind the last whole line."""
+    def next(self) -> bytes:
+        """Whole lines; nothing at the end. Raises NotWhole behind the last whole line."""
         if self._problem is not None:
             raise self._problem
         pieces = [self._rest]
@@ -55,11 +55,11 @@ class Lines:
                     break
         except NotWhole as problem:
             self._problem = problem
-            lines = b"".join(pieces).splitlines(keepends=True)[:-1]
-            if not lines:
+            head, end, _ = b"".join(pieces).rpartition(b"\n")
+            if not end:
                 raise
-            return lines
-        return b"".join(pieces).splitlines(keepends=True)
+            return head + end
+        return b"".join(pieces)
 
     def _quotes(self, content: bytes) -> int:
         return content.count(b'"') if self._has_quotes else 0

@@ -23,6 +23,7 @@ from partita.database.recovery.manifests import (
     put_manifest,
     read_chunks,
 )
+from partita.database.recovery.preparing import Preparing
 from partita.database.recovery.records import Backup, Base, Records
 from partita.database.storage.archive import Archive
 from partita.database.storage.engine import Loads, Snapshot
@@ -74,6 +75,7 @@ class Workplace:
         self.table_arn = table_arn
         self.buckets = buckets
         self.loads = loads
+        self.preparing = Preparing()
 
     def bases(self, table_id: str) -> list[Base]:
         """The oldest first."""

@@ -20,7 +20,7 @@ from partita.database.operations.recovery.resources import (
     resource_arn,
     workplace,
 )
-from partita.database.recovery.importing import CSV
+from partita.database.recovery.formats import CSV
 from partita.database.recovery.records import FAILED, IN_PROGRESS, Import
 from partita.database.tables.catalog import next_table_number
 from partita.database.tables.schema import NOT_BEFORE_LOADED, PROVISIONED

@@ -1,0 +1,234 @@
+"""The formats of imports and bulk puts: DynamoDB JSON, Ion and CSV, from bytes to records.
+
+An object is read a piece at a time. A piece has all that its records can be told from, so that it
+can be sent to another process.
+"""
+
+from __future__ import annotations
+
+import binascii
+import csv
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Sequence
+from io import StringIO
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from partita.database.recovery.buckets import INSTALL, Bucket, BucketError
+from partita.database.recovery.ion import NotIon, item_from_ion, read_ion
+from partita.database.recovery.objects import Lines, NotWhole, whole
+from partita.database.tables.schema import Table
+
+CSV, DYNAMODB_JSON, ION = "CSV", "DYNAMODB_JSON", "ION"
+FIELD_CHARS_MAX: Final = 1 << 24
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+Parsed = dict[str, Any]
+"""A line: its Item, and what else it has."""
+Record = Parsed | str
+"""What a record has, or why it has none."""
+
+_decode = msgspec.json.Decoder().decode
+_SHAPES: Final[dict[str, type]] = {
+    **dict.fromkeys(("S", "N", "B"), str),
+    **dict.fromkeys(("SS", "NS", "BS", "L"), list),
+    **dict.fromkeys(("BOOL", "NULL"), bool),
+    "M": dict,
+}
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """Whole records of an object."""
+
+    kind: str
+    content: bytes
+    headers: Sequence[str] = ()
+    delimiter: str = ","
+
+
+class Source(Protocol):
+    """An object that is read a piece at a time."""
+
+    @property
+    def read_bytes(self) -> int: ...
+
+    def next(self) -> Piece | None:
+        """On a thread that may wait; None at the end. Raises NotWhole."""
+
+
+def open_object(
+    bucket: Bucket, key: str, kind: str, compression: str, options: dict[str, Any] | None = None
+) -> Source:
+    if kind == CSV:
+        return _CsvObject(bucket, key, compression, (options or {}).get("Csv", {}))
+    return (_IonObject if kind == ION else _JsonObject)(bucket, key, compression)
+
+
+def records(piece: Piece, table: Table) -> Iterator[Record]:
+    if piece.kind == CSV:
+        return _rows(piece, table)
+    return _ion(piece.content) if piece.kind == ION else _json(piece.content)
+
+
+class _JsonObject:
+    def __init__(self, bucket: Bucket, key: str, compression: str) -> None:
+        self._lines = Lines(bucket, key, compression, has_quotes=False)
+
+    @property
+    def read_bytes(self) -> int:
+        return self._lines.read_bytes
+
+    def next(self) -> Piece | None:
+        content = self._lines.next()
+        return Piece(DYNAMODB_JSON, content) if content else None
+
+
+class _CsvObject:
+    def __init__(self, bucket: Bucket, key: str, compression: str, options: dict[str, Any]) -> None:
+        self._lines = Lines(bucket, key, compression, has_quotes=True)
+        self._headers: Sequence[str] = options.get("HeaderList") or ()
+        self._delimiter: str = options.get("Delimiter", ",")
+        self._is_first = True
+
+    @property
+    def read_bytes(self) -> int:
+        return self._lines.read_bytes
+
+    def next(self) -> Piece | None:
+        content = self._lines.next()
+        if self._is_first:
+            self._is_first = False
+            content = content.removeprefix(BYTE_ORDER_MARK)
+            if content and not self._headers:
+                content = self._without_headers(content)
+                # A file with headers only has no records, and an empty piece ends an object.
+                content = content or self._lines.next()
+        return Piece(CSV, content, self._headers, self._delimiter) if content else None
+
+    def _without_headers(self, content: bytes) -> bytes:
+        try:
+            text = StringIO(content.decode(), newline="")
+            self._headers = next(csv.reader(text, delimiter=self._delimiter))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise NotWhole(f"its headers cannot be read: {error}") from None
+        return text.read().encode()
+
+
+class _IonObject:
+    """Its reader takes all of it at once."""
+
+    def __init__(self, bucket: Bucket, key: str, compression: str) -> None:
+        self._object = bucket, key, compression
+        self._is_read = False
+        self.read_bytes = 0
+
+    def next(self) -> Piece | None:
+        if self._is_read:
+            return None
+        self._is_read = True
+        content = whole(*self._object)
+        self.read_bytes = len(content)
+        return Piece(ION, content) if content else None
+
+
+def _json(content: bytes) -> Iterator[Record]:
+    for line in content.splitlines():
+        if not line.strip():
+            continue
+        try:
+            decoded = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            yield f"a line is not JSON: {error}"
+            continue
+        if isinstance(decoded, dict) and is_map(decoded.get("Item")):
+            yield decoded
+        else:
+            yield "a line has no Item in DynamoDB JSON"
+
+
+def is_map(members: Any) -> bool:
+    """Whether it is a map of attribute values, in DynamoDB JSON."""
+    return isinstance(members, dict) and all(map(_is_value, members.values()))
+
+
+def _is_value(value: Any) -> bool:
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    kind = next(iter(value))
+    return type(value[kind]) is _SHAPES.get(kind) and _is_content(kind, value[kind])
+
+
+def _is_content(kind: str, content: Any) -> bool:
+    if kind == "L":
+        return all(map(_is_value, content))
+    if kind == "M":
+        return is_map(content)
+    if kind in ("SS", "NS", "BS"):
+        is_string = all(isinstance(member, str) for member in content)
+        return is_string and (kind != "BS" or all(map(_is_base64, content)))
+    return kind != "B" or _is_base64(content)
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _ion(content: bytes) -> Iterator[Record]:
+    try:
+        for value in read_ion(content):
+            try:
+                yield _ion_record(value)
+            except (KeyError, TypeError, AttributeError):
+                yield "a value has no Item"
+            except NotIon as error:
+                yield str(error)
+    except NotIon as error:
+        yield f"the rest of it is not Ion: {error}"
+    except ImportError:
+        raise BucketError("MissingPackage", f"Ion cannot be read here: {INSTALL}.") from None
+
+
+def _ion_record(value: Any) -> Record:
+    found: Parsed = {"Item": item_from_ion(value["Item"])}
+    if "ConditionExpression" in value:
+        found["ConditionExpression"] = str(value["ConditionExpression"])
+    if "ExpressionAttributeNames" in value:
+        names = value["ExpressionAttributeNames"]
+        found["ExpressionAttributeNames"] = {str(key): str(names[key]) for key in names}
+    if "ExpressionAttributeValues" in value:
+        found["ExpressionAttributeValues"] = item_from_ion(value["ExpressionAttributeValues"])
+    return found
+
+
+def _rows(piece: Piece, table: Table) -> Iterator[Record]:
+    """All but keys are strings; empty fields are left out (guide, "Source data formats")."""
+    csv.field_size_limit(FIELD_CHARS_MAX)
+    try:
+        text = piece.content.decode()
+    except UnicodeDecodeError as error:
+        yield f"it is not UTF-8: {error}"
+        return
+    read = _row_reader(piece.headers, table)
+    try:
+        for row in csv.reader(StringIO(text, newline=""), delimiter=piece.delimiter):
+            if row:
+                yield read(row)
+    except csv.Error as error:
+        yield f"it is not CSV: {error}"
+
+
+def _row_reader(headers: Sequence[str], table: Table) -> Callable[[list[str]], Record]:
+    kinds = [table.attribute_types.get(name, "S") for name in headers]
+
+    def read(row: list[str]) -> Record:
+        if len(row) != len(headers):
+            return f"a row has {len(row)} fields, and there are {len(headers)} headers"
+        fields = zip(headers, kinds, row, strict=True)
+        return {"Item": {name: {kind: text} for name, kind, text in fields if text}}
+
+    return read
