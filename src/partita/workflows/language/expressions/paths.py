@@ -43,6 +43,14 @@ _SPARE_DOT = re.compile(
     re.VERBOSE,
 )
 """Before a bracket, as in `$.[0]`, which the service reads like `$[0]`."""
+_BARE_WORD = re.compile(
+    r"""
+    ( '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )   # a string, which may look like a comparison inside
+    | ( (?:[=!<>]=|[<>]) \s* ) (?!(?:true|false|null)\b) ([^\W\d]\w*) (?= \s*(?:[)\]]|&&|\|\|) )
+    """,
+    re.VERBOSE,
+)
+"""A string without quotes, as in `[?(@.status == Failed)]`, which samples of AWS have."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -58,6 +66,7 @@ class Path:
     """A parsed path: where it starts, and its steps."""
 
     def __init__(self, text: str) -> None:
+        text = text.strip()
         root = _ROOT.match(text)
         if root is None:
             raise PathSyntaxError(f"a path begins with $, but '{text[:80]}' does not")
@@ -198,9 +207,13 @@ class _Environment(jsonpath.JSONPathEnvironment):
 _environment = _Environment(strict=True)
 
 
+def _quoted(match: re.Match[str]) -> str:
+    return match[1] or f"{match[2]}'{match[3]}'"
+
+
 def _search(text: str) -> jsonpath.JSONPath:
     try:
-        found = _environment.compile(text)
+        found = _environment.compile(_BARE_WORD.sub(_quoted, text))
     except (JSONPathError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
         raise PathSyntaxError(f"'{text[:80]}' is not a JSONPath: {reason}") from None
