@@ -70,6 +70,7 @@ def find(path: str, data: Any = STORE) -> Any:
         ("$.store.book[?(@.price > $.store.bicycle.price)]", []),
         ("$.store.book[?(@.category==fiction && @.title != B)].title", ["C"]),
         ("$.store.book[?(@.title == '== B)')].title", []),
+        ("$.store.book[?(@.price > .95 && @.price<8.96)].title", ["A"]),
         ("$$.Execution.Id ", "arn"),
         ("$.store.*.color", ["red"]),
         ("$..nothing", []),
