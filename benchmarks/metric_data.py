@@ -30,7 +30,7 @@ from partita.apps.metrics.dynamodb.tables import Tables, create_tables
 from partita.client import Client
 from partita.errors import PartitaError
 
-CONNECTIONS = 32
+CONNECTIONS = 16
 DAYS = 7
 WARM_UP_SECONDS = 2
 SECONDS = 5

@@ -2,22 +2,61 @@
 
     scripts/public_machines.py FOLDER
 
-FOLDER has checkouts of the listed repositories as OWNER/NAME. What a template leaves open is filled
-in as CloudFormation would: `${Name}` stays where a function or a name may stand, and is a number
-where JSON needs one. Prints what differs from the list, and exits with 1 if anything does.
+FOLDER has checkouts of the listed repositories as OWNER/NAME, and packages of npm, unpacked, as
+npm/NAME@VERSION. A file is a machine, or a CloudFormation template with machines in it. What a
+template leaves open is filled in as CloudFormation would: `${Name}` stays where a function or a
+name may stand, and is a number where JSON needs one. Prints what differs from the list, and exits
+with 1 if anything does.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from partita.workflows.language import InvalidDefinition, parse
+from partita.workflows.running.arns import activity_arn, function_arn, machine_arn
 from partita.workflows.running.tasks.integrations import Abilities, check_resources
 
 LIST = Path(__file__).parent.parent / "tests" / "workflows" / "public_machines.tsv"
 OPEN_NUMBER = re.compile(r"(:\s*)\$\{\w+\}(?=\s*[,}\]])")
+MACHINE = "AWS::StepFunctions::StateMachine"
+REFERENCES = {"AWS::StepFunctions::Activity": activity_arn, MACHINE: machine_arn}
+"""What Ref is, for resources whose Ref is an ARN."""
+PSEUDO_PARAMETERS = {"AWS::Partition": "aws"}
+
+
+def definitions(text: str) -> list[str]:
+    """The machines in a file: its own text, or those of a CloudFormation template."""
+    try:
+        template = json.loads(text)
+    except ValueError:
+        return [text]
+    if "StartAt" in template:
+        return [text]
+    resources = template.get("Resources", {})
+    return [
+        _filled_in(resource["Properties"]["DefinitionString"], resources)
+        for resource in resources.values()
+        if resource["Type"] == MACHINE
+    ]
+
+
+def _filled_in(value: Any, resources: dict[str, Any]) -> str:
+    match value:
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(_filled_in(part, resources) for part in parts)
+        case {"Fn::GetAtt": [name, _]}:
+            return function_arn(name)
+        case {"Ref": name}:
+            kind = resources.get(name, {}).get("Type")
+            known = REFERENCES.get(kind, PSEUDO_PARAMETERS.get)
+            return known(name) or str(name).rpartition(":")[2]
+        case _:
+            return str(value)
 
 
 def refusal(text: str) -> str:
@@ -37,7 +76,7 @@ def main(folder: Path) -> int:
         if not file.is_file():
             counts["absent"] += 1
             continue
-        reason = refusal(file.read_text())
+        reason = " ".join(filter(None, map(refusal, definitions(file.read_text()))))
         found = "refused" if reason else "valid"
         counts[found] += 1
         if found != verdict:

@@ -50,6 +50,9 @@ def test_the_context_is_that_of_lambda(output: Run) -> None:
         "arn:aws:lambda:us-east-1:123456789012:function:add_one:$LATEST",
         "${add_oneArn}",
         "${add_one}",
+        "${add_one.Arn}",
+        "arn:aws:lambda:REGION:ACCOUNT_ID:function:add_one",
+        "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${add_one}",
     ],
 )
 def test_a_function_is_found_by_its_name_whatever_else_its_arn_says(

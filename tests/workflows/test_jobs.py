@@ -115,9 +115,10 @@ def test_a_model_is_asked(output: Run) -> None:
     assert answer == {"Body": {"completion": "HELLO"}, "ContentType": "application/json"}
 
 
-def test_a_template_may_leave_the_partition_open(output: Run) -> None:
+@pytest.mark.parametrize("partition", ["${Partition}", "${AWS::Partition}"])
+def test_a_template_may_leave_the_partition_open(output: Run, partition: str) -> None:
     machine = job("glue:startJobRun", ".sync")
-    machine["States"]["Only"]["Resource"] = "arn:${Partition}:states:::glue:startJobRun.sync"
+    machine["States"]["Only"]["Resource"] = f"arn:{partition}:states:::glue:startJobRun.sync"
     assert output(machine)["JobRunState"] == "SUCCEEDED"
 
 

@@ -112,6 +112,8 @@ def test_events_go_to_the_sink_of_their_bus(output: Run, folder: Path) -> None:
         ("aws-sdk:s3:getObject", {"Bucket": "reports", "Key": "no"}, "S3.NoSuchKeyException"),
         ("aws-sdk:s3:getObject", {"Bucket": "reports", "Key": "../partita.toml"}, "S3.S3Exception"),
         ("aws-sdk:s3:getObject", {}, "S3.S3Exception"),
+        ("aws-sdk:s3:getObject", {"Bucket": "none", "Key": "k", "IfMatch": "x"}, "S3.S3Exception"),
+        ("aws-sdk:s3:listObjectsV2", {"Bucket": "reports", "Delimiter": "/"}, "S3.S3Exception"),
     ],
 )
 def test_what_is_not_there_fails_as_in_the_service(
@@ -148,6 +150,8 @@ def test_objects_are_written_listed_read_copied_and_deleted(output: Run) -> None
     s3("putObject", Bucket="reports", Key="2026/november.json", Body={"total": 42})
     got = s3("getObject", Bucket="reports", Key="2026/november.json")
     assert json.loads(got["Body"]) == {"total": 42}
+    part = s3("getObject", Bucket="reports", Key="2026/november.json", Range="bytes=2-6")
+    assert (part["Body"], part["ContentRange"]) == ("total", "bytes 2-6/12")
     s3("copyObject", Bucket="reports", Key="copy", CopySource="reports/2026/november.json")
     listed = s3("listObjectsV2", Bucket="reports", Prefix="2026/")
     assert [one["Key"] for one in listed["Contents"]] == ["2026/november.json"]

@@ -15,10 +15,14 @@ REGION, ACCOUNT = "us-east-1", "123456789012"
 MACHINE, EXECUTION, EXPRESS, ACTIVITY = "stateMachine", "execution", "express", "activity"
 
 _ARN = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(\w+):(.+)", re.DOTALL)
+PLACEHOLDER = r"\$\{[\w:.]+\}"
+"""What a template leaves to CloudFormation, such as `${AWS::Region}`."""
+_SEGMENT = rf"(?:[\w-]*|{PLACEHOLDER})"
 _FUNCTION = re.compile(
-    r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d+:)?(?:function:)?([\w-]+)(:[$\w-]+)?"
+    rf"(?:arn:{_SEGMENT}:lambda:{_SEGMENT}:{_SEGMENT}:function:|(?:\d+:)?(?:function:)?)"
+    r"(?:([\w-]+)|\$\{([\w-]+)\})(:[$\w-]+)?"
 )
-_SUBSTITUTION = re.compile(r"\$\{(\w+?)(?:Arn)?\}")
+_SUBSTITUTION = re.compile(r"\$\{([\w-]+?)(?:\.?[Aa]rn)?\}")
 # (API reference, CreateStateMachine: "A name must not contain")
 _STRANGE = re.compile(r"""[\s<>{}\[\]?*"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]""")
 
@@ -87,7 +91,7 @@ def function_name(resource: str) -> str | None:
     if match := _SUBSTITUTION.fullmatch(resource):
         return match[1]
     match = _FUNCTION.fullmatch(resource)
-    return None if match is None else match[1] + (match[2] or "")
+    return None if match is None else (match[1] or match[2]) + (match[3] or "")
 
 
 def check_name(name: str) -> None:

@@ -36,6 +36,8 @@ BATCHES_MAX = 4
 """Concurrent calls of one request."""
 UNPROCESSED_SECONDS = 0.05
 ONE = Fraction(1)
+Packed = tuple[str, ...]
+"""A series as it is cached: time, value and weight of each of its values, in one row."""
 SERIES_CHARS_MAX = 900
 """A sort key has at most 1024 bytes, and a time takes 24."""
 
@@ -65,31 +67,33 @@ class ValueStore:
     def __init__(
         self, client: Client, tables: Tables, cache_seconds: float, now: Callable[[], float]
     ) -> None:
-        self.cache: Cache[Series] = Cache(cache_seconds, CACHED_VALUES_MAX, now)
+        self.cache: Cache[Packed] = Cache(cache_seconds, CACHED_VALUES_MAX, now)
         self._client = client
         self._table = tables.values
         self._directory = tables.directory
         self._single = BatchedReads(client, tables.values, ("metric", "place"))
 
     def cached(self, metric: str, series: str, span: Span) -> Series | None:
-        return self.cache.get(metric, (series, span))
+        packed = self.cache.get(metric, _cache_key(series, span))
+        return None if packed is None else _unpacked(packed)
 
     async def read(self, metric: str, series: str, span: Span, values_max: int) -> Series:
         """In order of time. When there are more than `values_max`, one more than that."""
         writes = self.cache.writes
         try:
-            found = await self._read(metric, series, span, values_max)
+            packed = await self._read(metric, series, span, values_max)
         except ClientError as error:
             raise _unavailable(error) from error
+        found = _unpacked(packed)
         if len(found) <= values_max:
-            self.cache.keep(metric, found, writes, (series, span), max(len(found), 1))
+            self.cache.keep(metric, packed, writes, _cache_key(series, span), max(len(found), 1))
         return found
 
-    async def _read(self, metric: str, series: str, span: Span, values_max: int) -> Series:
+    async def _read(self, metric: str, series: str, span: Span, values_max: int) -> Packed:
         if span.end is None:
             item = await self._single.get((metric, f"{series}|{span.start}"))
-            return {} if item is None else {span.start: _value(item)}
-        found: dict[str, Value] = {}
+            return () if item is None else (span.start, *_numbers(item))
+        found: list[str] = []
         query: dict[str, Any] = {
             "TableName": self._table,
             "ConsistentRead": True,
@@ -100,17 +104,17 @@ class ValueStore:
                 ":last": {"S": f"{series}|{span.end}"},
             },
         }
-        while len(found) <= values_max:
-            query["Limit"] = values_max + 2 - len(found)
+        while len(found) // 3 <= values_max:
+            query["Limit"] = values_max + 2 - len(found) // 3
             answer = await self._client.call("dynamodb", "Query", query)
             for item in answer["Items"]:
                 time = item["place"]["S"].rpartition("|")[2]
                 if time < span.end:
-                    found[time] = _value(item)
+                    found += (time, *_numbers(item))
             if "LastEvaluatedKey" not in answer:
                 break
             query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        return found
+        return tuple(found)
 
     async def put(self, values: Sequence[StoredValue]) -> None:
         """All of them, or an error: then some may be stored, and may be sent again."""
@@ -203,9 +207,21 @@ def _item(value: StoredValue) -> Item:
     return item
 
 
-def _value(item: Item) -> Value:
+def _numbers(item: Item) -> tuple[str, str]:
+    """The value and its weight, which is left out when it is 1."""
     weight = item.get("weight")
-    return Value(exact(item["value"]["N"]), ONE if weight is None else exact(weight["N"]))
+    return item["value"]["N"], "" if weight is None else weight["N"]
+
+
+def _unpacked(packed: Packed) -> Series:
+    return {
+        packed[at]: Value(exact(packed[at + 1]), exact(packed[at + 2]) if packed[at + 2] else ONE)
+        for at in range(0, len(packed), 3)
+    }
+
+
+def _cache_key(series: str, span: Span) -> str:
+    return f"{series}|{span.start}|{span.end}"
 
 
 def _unavailable(error: ClientError) -> DatabaseUnavailable:

@@ -43,6 +43,16 @@ _SPARE_DOT = re.compile(
     re.VERBOSE,
 )
 """Before a bracket, as in `$.[0]`, which the service reads like `$[0]`."""
+_LAX_VALUE = re.compile(
+    r"""
+    ( '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )   # a string, which may look like a comparison inside
+    | ( (?:[=!<>]=|[<>]) \s* ) (?! (?:true|false|null)\b )
+      ( [^\W\d]\w* | \.\d+ ) (?= \s* (?:[)\]]|&&|\|\|) )
+    """,
+    re.VERBOSE,
+)
+"""A string without quotes or a number without its zero, as samples of AWS have them:
+`[?(@.status == Failed)]`, `[?(@.score > .85)]`."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -58,6 +68,7 @@ class Path:
     """A parsed path: where it starts, and its steps."""
 
     def __init__(self, text: str) -> None:
+        text = text.strip()
         root = _ROOT.match(text)
         if root is None:
             raise PathSyntaxError(f"a path begins with $, but '{text[:80]}' does not")
@@ -198,9 +209,15 @@ class _Environment(jsonpath.JSONPathEnvironment):
 _environment = _Environment(strict=True)
 
 
+def _strict_value(match: re.Match[str]) -> str:
+    if match[1]:
+        return match[1]
+    return match[2] + (f"0{match[3]}" if match[3].startswith(".") else f"'{match[3]}'")
+
+
 def _search(text: str) -> jsonpath.JSONPath:
     try:
-        found = _environment.compile(text)
+        found = _environment.compile(_LAX_VALUE.sub(_strict_value, text))
     except (JSONPathError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
         raise PathSyntaxError(f"'{text[:80]}' is not a JSONPath: {reason}") from None

@@ -28,7 +28,10 @@ Problem = tuple[str, str]
 Check = Callable[[Json], Iterator[Problem]]
 
 _VARIABLE_NAME = re.compile(r"[^\W\d]\w*")
-_RESOURCE = re.compile(r"arn:[^:\s]+:[^:\s]+:[^:\s]*:[^:\s]*:\S+|\$\{[^}]+\}")
+_SEGMENT = r"(?:[^:\s]*|\$\{[^}\s]+\})"
+_RESOURCE = re.compile(
+    rf"arn:(?!:){_SEGMENT}:(?!:){_SEGMENT}:{_SEGMENT}:{_SEGMENT}:\S+|\$\{{[^}}]+\}}"
+)
 
 
 def check_string(value: Json) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,13 +87,33 @@ def etag(content: bytes) -> str:
 def get_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
     content = buckets.read(request["Bucket"], request["Key"])
     described = buckets.described(request["Bucket"], request["Key"])
+    chosen, answer = content, {}
+    if "Range" in request:
+        first, last = _range(request["Range"], len(content))
+        chosen = content[first : last + 1]
+        answer["ContentRange"] = f"bytes {first}-{last}/{len(content)}"
     return {
-        "Body": content.decode("utf-8", "replace"),
-        "ContentLength": len(content),
+        **answer,
+        "Body": chosen.decode("utf-8", "replace"),
+        "ContentLength": len(chosen),
         "ETag": described["ETag"],
         "LastModified": described["LastModified"],
         "Metadata": {},
     }
+
+
+def _range(text: str, size: int) -> tuple[int, int]:
+    """The first and the last byte of `bytes=0-99`, `bytes=100-` or `bytes=-100`."""
+    match = _BYTES.fullmatch(text)
+    if match is None or not (match[1] or match[2]):
+        raise ValueError(f"Range is {text!r}, not such as bytes=0-99")
+    if not match[1]:
+        first, last = max(size - int(match[2]), 0), size - 1
+    else:
+        first, last = int(match[1]), min(int(match[2] or size), size - 1)
+    if first > last:
+        raise _refused("S3Exception", "The requested range is not satisfiable", 416)
+    return first, last
 
 
 def head_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
@@ -159,6 +180,10 @@ def list_objects(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
 
 
 BUCKET_ARN = "arn:aws:s3:::"
+NOT_BUILT = ("Delimiter", "PartNumber", "VersionId")
+CONDITIONS = ("If", "CopySourceIf")
+"""Beginnings of parameters: IfMatch, CopySourceIfModifiedSince."""
+_BYTES = re.compile(r"bytes=(\d*)-(\d*)")
 OPERATIONS = {
     "copyObject": copy_object,
     "deleteObject": delete_object,
@@ -198,6 +223,9 @@ def needs(operation: str, request: dict[str, Any]) -> list[tuple[str, str]]:
 
 def run(buckets: Buckets, operation: str, request: dict[str, Any]) -> dict[str, Any]:
     """An operation of S3. Raises StateError."""
+    for name in request:
+        if name in NOT_BUILT or name.startswith(CONDITIONS):
+            raise _refused("S3Exception", f"{name} is not built here: leave it out.", 501)
     try:
         return OPERATIONS[operation](buckets, request)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -28,7 +28,7 @@ SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
 REST = ("lambda", "scheduler")
-_PARTITION = r"arn:(?:aws[\w-]*|\$\{\w+\}):states:"
+_PARTITION = rf"arn:(?:aws[\w-]*|{arns.PLACEHOLDER}):states:"
 """A template may leave the partition to CloudFormation."""
 _STATES = re.compile(_PARTITION + r"[\w-]*:\d*:")
 _SERVICE = re.compile(_PARTITION + r"[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
@@ -88,7 +88,7 @@ def integration_of(resource: str) -> Integration | None:
         return Integration(ACTIVITY, arns.activity_name(resource))
     match = _SERVICE.fullmatch(resource)
     if match is None:
-        is_function = resource.startswith(("arn:aws:lambda:", "arn:aws-", "${"))
+        is_function = resource.startswith(("arn:", "${"))
         name = arns.function_name(resource) if is_function else None
         return None if name is None else Integration(LAMBDA, name)
     sdk, service, operation, pattern = match.groups(default="")
