@@ -84,9 +84,14 @@ class FolderBucket:
         return sorted(name for name in names if name.startswith(prefix))
 
     def _path(self, key: str) -> Path:
-        path = (self._folder / key).resolve()
+        refused = BucketError("S3InvalidKey", f"{key!r} is not a key in a bucket that is a folder.")
+        try:
+            path = (self._folder / key).resolve()
+        except ValueError:
+            # A NUL, which no path has.
+            raise refused from None
         if not path.is_relative_to(self._folder) or path == self._folder:
-            raise BucketError("S3InvalidKey", f"{key!r} is not a key in a bucket that is a folder.")
+            raise refused
         return path
 
 

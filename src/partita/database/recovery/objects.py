@@ -1,7 +1,8 @@
 """Objects of a bucket, read a piece at a time: as they are, or out of gzip or Zstandard.
 
 A piece has whole records. One that is longer than a piece is read to its end; nothing else of an
-object is ever in memory as a whole, whatever its size, except in Ion.
+object is ever in memory as a whole, whatever its size, except in Ion. Both are bounded: what is
+compressed may become a million times as large.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from partita.database.recovery.buckets import INSTALL, Bucket, BucketError
 READ_BYTES: Final = 1 << 20
 """Of a bucket, in one request."""
 PIECE_BYTES: Final = 128 << 10
+RECORD_BYTES_MAX: Final = 16 << 20
+"""Ours: many times an item in any of the formats."""
+WHOLE_BYTES_MAX: Final = 1 << 30
+ZSTD_SLICE_BYTES: Final = 1 << 10
+"""A block of four bytes stands for up to 128 KB: so little of them at a time."""
 GZIP_WINDOW: Final = 31
 """For the library: with the header of gzip."""
 
@@ -47,12 +53,14 @@ class Lines:
                 size += len(content)
                 self.read_bytes += len(content)
                 quotes += self._quotes(content)
-                if size < PIECE_BYTES or b"\n" not in content:
+                if size < PIECE_BYTES:
                     continue
                 head, end, rest = content.rpartition(b"\n")
-                if (quotes - self._quotes(rest)) % 2 == 0:
+                if end and (quotes - self._quotes(rest)) % 2 == 0:
                     pieces[-1], self._rest = head + end, rest
                     break
+                if size > RECORD_BYTES_MAX:
+                    raise NotWhole(f"a record has more than {RECORD_BYTES_MAX} bytes")
         except NotWhole as problem:
             self._problem = problem
             head, end, _ = b"".join(pieces).rpartition(b"\n")
@@ -66,7 +74,14 @@ class Lines:
 
 
 def whole(bucket: Bucket, key: str, compression: str) -> bytes:
-    return b"".join(_decompressed(_read(bucket, key), compression))
+    pieces: list[bytes] = []
+    size = 0
+    for piece in _decompressed(_read(bucket, key), compression):
+        pieces.append(piece)
+        size += len(piece)
+        if size > WHOLE_BYTES_MAX:
+            raise NotWhole(f"it has more than {WHOLE_BYTES_MAX} bytes: split it")
+    return b"".join(pieces)
 
 
 def _read(bucket: Bucket, key: str) -> Iterator[bytes]:
@@ -115,12 +130,16 @@ def _unzstd(content: Iterator[bytes]) -> Iterator[bytes]:
     is_empty = True
     try:
         for piece in content:
-            while piece:
-                is_empty = False
-                if reader.eof:
-                    reader = new()
-                yield reader.decompress(piece)
-                piece = reader.unused_data if reader.eof else b""
+            for start in range(0, len(piece), ZSTD_SLICE_BYTES):
+                rest = piece[start : start + ZSTD_SLICE_BYTES]
+                while rest:
+                    is_empty = False
+                    if reader.eof:
+                        reader = new()
+                    large = reader.decompress(rest)
+                    for at in range(0, len(large), PIECE_BYTES):
+                        yield large[at : at + PIECE_BYTES]
+                    rest = reader.unused_data if reader.eof else b""
     except zstandard.ZstdError as error:
         raise NotWhole(f"it is not in the format ZSTD: {error}") from None
     if is_empty or not reader.eof:

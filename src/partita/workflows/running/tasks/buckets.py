@@ -74,7 +74,8 @@ class Buckets:
 
     def _path(self, bucket: str, key: str) -> Path:
         folder = self._folder(bucket)
-        path = (folder / key).resolve()
+        # A NUL is in no path.
+        path = folder if "\0" in key else (folder / key).resolve()
         if not key or not path.is_relative_to(folder) or path == folder:
             raise _refused("S3Exception", f"{key!r} is no key of an object here.", 400)
         return path

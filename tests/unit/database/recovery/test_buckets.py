@@ -1,0 +1,43 @@
+"""A bucket that is a folder has no way out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partita.database.recovery.buckets import BucketError, FolderBucket
+from partita.settings import Bucket
+from partita.workflows.language.errors import StateError
+from partita.workflows.running.tasks.buckets import Buckets
+
+KEYS = ("../outside", "a/../../outside", "/etc/passwd", "link/outside", "", ".", "..", "a\0b")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "outside").write_text("secret")
+    inside = tmp_path / "bucket"
+    inside.mkdir()
+    (inside / "link").symlink_to(tmp_path)
+    return inside
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_key_leads_out_of_the_folder(folder: Path, key: str) -> None:
+    bucket = FolderBucket(folder)
+    with pytest.raises(BucketError, match="is not a key"):
+        bucket.get(key)
+    with pytest.raises(BucketError, match="is not a key"):
+        bucket.put(key, b"x")
+    assert (folder.parent / "outside").read_text() == "secret"
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_key_of_a_workflow_does_either(folder: Path, key: str) -> None:
+    buckets = Buckets([Bucket(name="files", folder="bucket")], folder.parent)
+    with pytest.raises(StateError, match="no key of an object"):
+        buckets.read("files", key)
+    with pytest.raises(StateError, match="no key of an object"):
+        buckets.write("files", key, b"x")
+    assert (folder.parent / "outside").read_text() == "secret"
