@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -137,6 +137,9 @@ async def migrate(
                 f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
             )
         await both.go(Mode.MIGRATING)
+        # Now, when nobody waits for it; if it cannot be had, the cutover says why.
+        with suppress(PartitaError):
+            await asyncio.to_thread(catalogue_fence(mysql).install, 0)
         await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
         async with state_machine.opened(both.client, mysql, endpoint, tables) as machine:
@@ -187,14 +190,22 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             found = await both.verify()
             if not found.is_equal:
                 return found
-            await asyncio.to_thread(fence.install, WAIT_SECONDS)
-            await asyncio.to_thread(fence.close, WAIT_SECONDS)
+            await _close(both, fence)
             found = await _sealed(both, fence)
             if not found.is_equal:
                 return found
         await asyncio.to_thread(fence.turn, TARGET)
         await both.go(Mode.DYNAMODB)
         return found
+
+
+async def _close(both: BothStores, fence: Fence) -> None:
+    try:
+        await asyncio.to_thread(fence.install, WAIT_SECONDS)
+    except PartitaError as error:
+        names = "; ".join(await both.mariadb.database.open_transactions()) or "none"
+        raise PartitaError(f"{error} Transactions that are open: {names}.") from error
+    await asyncio.to_thread(fence.close, WAIT_SECONDS)
 
 
 async def _sealed(both: BothStores, fence: Fence) -> Verification:
@@ -233,8 +244,7 @@ async def rollback(
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         if await both.mode() in (Mode.SEALED, Mode.DYNAMODB):
             # Of a catalogue that was served from DynamoDB without a cutover, it may be open.
-            await asyncio.to_thread(fence.install, WAIT_SECONDS)
-            await asyncio.to_thread(fence.close, WAIT_SECONDS)
+            await _close(both, fence)
             found = await way_back.copy_all(both, replaced)
             if not found.is_equal:
                 return found
