@@ -35,6 +35,7 @@ POLL_SECONDS = 0.2
 LEASE_SECONDS = 5.0
 """How long a server may take writes after it last read the mode."""
 CHANGE_SECONDS_MAX = 60.0
+CONFLICT_SECONDS = 0.01
 SERVER = "server"
 
 
@@ -113,14 +114,20 @@ class Modes:
             "ExpressionAttributeNames": {"#mode": "mode"},
             "ExpressionAttributeValues": {":old": {"S": old}},
         }
-        try:
-            await self._client.call("dynamodb", "PutItem", put)
-        except ClientError as error:
-            if error.code != "ConditionalCheckFailedException":
-                raise
-            raise PartitaError(
-                f"The mode is no longer {old}: another command is changing it."
-            ) from error
+        ends = self._clock() + CHANGE_SECONDS_MAX
+        while True:
+            try:
+                await self._client.call("dynamodb", "PutItem", put)
+                return
+            except ClientError as error:
+                if error.code == "ConditionalCheckFailedException":
+                    raise PartitaError(
+                        f"The mode is no longer {old}: another command is changing it."
+                    ) from error
+                # Transactions check the mode all the time.
+                if error.code != "TransactionConflictException" or self._clock() > ends:
+                    raise
+            await asyncio.sleep(CONFLICT_SECONDS)
 
     async def wait_for_servers(self, mode: Mode) -> None:
         ends = self._clock() + CHANGE_SECONDS_MAX
