@@ -137,9 +137,7 @@ async def migrate(
                 f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
             )
         await both.go(Mode.MIGRATING)
-        # Now, when nobody waits for it; if it cannot be had, the cutover says why.
-        with suppress(PartitaError):
-            await asyncio.to_thread(catalogue_fence(mysql).install, 0)
+        await asyncio.to_thread(_open_and_install, catalogue_fence(mysql))
         await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
         async with state_machine.opened(both.client, mysql, endpoint, tables) as machine:
@@ -153,6 +151,15 @@ async def migrate(
                 await run.go_on()
                 found = await both.verify()
             return run.counts, found
+
+
+def _open_and_install(fence: Fence) -> None:
+    """A cutover that was killed has left it closed. It is installed now, when nobody waits for it;
+    if it cannot be had, the cutover says why."""
+    if fence.is_closed:
+        fence.turn(SOURCE)
+    with suppress(PartitaError):
+        fence.install(0)
 
 
 async def _repair(both: BothStores, found: Verification) -> None:
