@@ -16,7 +16,7 @@ from .population import Contents, dynamodb_contents, legacy_contents, populate
 
 logger = logging.getLogger(__name__)
 
-ROUNDS = 10
+ROUNDS = 6
 
 
 def run(catalogue: Catalogue, command: str) -> subprocess.CompletedProcess[str]:

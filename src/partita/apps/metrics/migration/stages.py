@@ -207,12 +207,13 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
 
 
 async def _close(both: BothStores, fence: Fence) -> None:
+    """Who is in the way is named, with the server that it belongs to."""
     try:
         await asyncio.to_thread(fence.install, WAIT_SECONDS)
+        await asyncio.to_thread(fence.close, WAIT_SECONDS)
     except PartitaError as error:
         names = "; ".join(await both.mariadb.database.open_transactions()) or "none"
         raise PartitaError(f"{error} Transactions that are open: {names}.") from error
-    await asyncio.to_thread(fence.close, WAIT_SECONDS)
 
 
 async def _sealed(both: BothStores, fence: Fence) -> Verification:
