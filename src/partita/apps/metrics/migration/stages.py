@@ -137,7 +137,7 @@ async def migrate(
                 f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
             )
         await both.go(Mode.MIGRATING)
-        await asyncio.to_thread(_open_and_install, catalogue_fence(mysql))
+        await asyncio.to_thread(_open_and_install, mysql)
         await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
         async with state_machine.opened(both.client, mysql, endpoint, tables) as machine:
@@ -153,9 +153,10 @@ async def migrate(
             return run.counts, found
 
 
-def _open_and_install(fence: Fence) -> None:
-    """A cutover that was killed has left it closed. It is installed now, when nobody waits for it;
-    if it cannot be had, the cutover says why."""
+def _open_and_install(mysql: str) -> None:
+    """A cutover that was killed has left the fence closed. It is installed now, when nobody waits
+    for it; if it cannot be had, the cutover says why."""
+    fence = catalogue_fence(mysql)
     if fence.is_closed:
         fence.turn(SOURCE)
     with suppress(PartitaError):
