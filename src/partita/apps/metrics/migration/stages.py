@@ -69,6 +69,8 @@ class BothStores:
     async def go(self, end: Mode) -> None:
         """Change the mode step by step; all servers follow before the next step."""
         here = await self.mode()
+        # Of a command that was killed while it changed the mode.
+        await self.modes.copy(here)
         await self.modes.wait_for_servers(here)
         for mode in steps(here, end):
             await self.modes.change(here, mode)
@@ -189,6 +191,7 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             raise PartitaError("Nothing has been migrated: run `partita metrics migrate` first.")
         found = Verification()
         if mode == Mode.DYNAMODB:
+            await both.go(Mode.DYNAMODB)
             return found
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         if mode == Mode.MIGRATING:
