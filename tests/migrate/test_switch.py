@@ -13,6 +13,8 @@ import pytest
 
 from partita.errors import PartitaError
 from partita.migrate import switch
+from partita.migrate.moving.fences import fence_of
+from partita.migrate.moving.logs.origin import Origin
 from partita.migrate.switch import (
     ALL,
     IN_MIGRATION,
@@ -24,7 +26,9 @@ from partita.migrate.switch import (
     Row,
     Switch,
 )
+from partita.migrate.understanding.sources import connect, reflect
 
+from .conftest import MakeFolder
 from .servers import DatabaseServer
 
 
@@ -251,3 +255,26 @@ def test_the_table_is_read_once_a_second() -> None:
     now = 1.5
     found.row("orders")
     assert rows.reads == 2
+
+
+def test_a_cutover_turns_every_row_but_flags(make_folder: MakeFolder, tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "shop.db")
+    connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, total INTEGER)")
+    folder = make_folder(f"sqlite:///{tmp_path / 'shop.db'}")
+    with connect(folder) as source:
+        fence = fence_of(Origin(folder, reflect(source)))
+    fence.install(5)
+    switch.turn(connection, "orders", state=IN_MIGRATION)
+    switch.turn(connection, "flag:checkout", read_percent=20)
+    fence.close(5)
+    fence.turn(TARGET)
+    assert sorted(switch.rows_of(connection)) == [
+        Row(ALL, TARGET, MIGRATED, 100, 0),
+        Row("flag:checkout", SOURCE, NOT_MIGRATED, 20, 0),
+        Row("orders", TARGET, MIGRATED, 100, 0),
+    ]
+    found = Switch(lambda: switch.rows_of(connection))
+    assert (found.write_side("orders", 1), found.write_side("books")) == (TARGET, TARGET)
+    with pytest.raises(sqlite3.IntegrityError, match="this database was moved"):
+        connection.execute("INSERT INTO orders VALUES (1, 1)")
+    connection.close()

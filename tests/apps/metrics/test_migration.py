@@ -16,6 +16,8 @@ from .population import Contents, dynamodb_contents, legacy_contents, populate
 
 logger = logging.getLogger(__name__)
 
+ROUNDS = 6
+
 
 def run(catalogue: Catalogue, command: str) -> subprocess.CompletedProcess[str]:
     return processes.run(*catalogue.arguments(command), env=catalogue.environment)
@@ -114,3 +116,42 @@ def test_twenty_thousand_metrics_move_while_they_are_in_use(
     catalogue: Catalogue, serve: Serve
 ) -> None:
     move(catalogue, serve, count=20_000, kills=10)
+
+
+@pytest.mark.soak
+def test_cutover_and_rollback_are_killed_at_any_moment(catalogue: Catalogue, serve: Serve) -> None:
+    """There and back under load. What was killed is run again, or the other way."""
+    urls = [serve("legacy").url, serve("legacy").url]
+    names = populate(catalogue, 100)
+    chance = random.Random(14)
+    written: dict[str, int] = {}
+    assert run(catalogue, "migrate").returncode == 0
+    for place in range(ROUNDS):
+        with Load(urls, names, seed=place) as load:
+            for _ in range(2):
+                kill_after(catalogue, chance.choice(("cutover", "rollback")), chance.uniform(0, 4))
+            done = run(catalogue, "migrate")
+            if done.returncode:
+                assert "it has been migrated already" in done.stderr, done.stderr
+            for command in chance.choice((["cutover"], ["cutover", "rollback"])):
+                done = run(catalogue, command)
+                assert done.returncode == 0, done.stdout + done.stderr
+        assert load.failures == []
+        written |= {name: max(v, written.get(name, 0)) for name, v in load.written.items()}
+    if modes(urls) == {"dynamodb"}:
+        done = run(catalogue, "rollback")
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert run(catalogue, "migrate").returncode == 0
+    assert_equal(catalogue, written)
+
+
+def kill_after(catalogue: Catalogue, command: str, seconds: float) -> None:
+    process = subprocess.Popen(
+        [*processes.COMMAND, *catalogue.arguments(command)],
+        env=catalogue.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(seconds)
+    process.kill()
+    process.wait()

@@ -116,6 +116,6 @@ def test_a_chain_that_leads_back_to_itself_is_said_so() -> None:
 
 
 def test_modes_change_one_step_at_a_time() -> None:
-    assert steps(Mode.LEGACY, Mode.DYNAMODB) == (Mode.MIGRATING, Mode.MIRRORED, Mode.DYNAMODB)
-    assert steps(Mode.DYNAMODB, Mode.LEGACY) == (Mode.MIRRORED, Mode.MIGRATING, Mode.LEGACY)
-    assert steps(Mode.MIRRORED, Mode.MIRRORED) == ()
+    assert steps(Mode.LEGACY, Mode.DYNAMODB) == (Mode.MIGRATING, Mode.SEALED, Mode.DYNAMODB)
+    assert steps(Mode.DYNAMODB, Mode.LEGACY) == (Mode.SEALED, Mode.MIGRATING, Mode.LEGACY)
+    assert steps(Mode.SEALED, Mode.SEALED) == ()

@@ -15,8 +15,9 @@ import msgspec
 import pytest
 
 from benchmarks.visits import MadeVisit, visits
+from partita.apps.cloudformation import logical_id
 from partita.apps.pagehits.aws import flink_application_path, lambda_functions
-from partita.apps.pagehits.aws.cloudformation import logical_id, template
+from partita.apps.pagehits.aws.cloudformation import template
 from partita.apps.pagehits.aws.flink_job import file_options, flink_job, interval, kinesis_options
 from partita.apps.pagehits.settings import DAY, Period, Settings
 from partita.apps.pagehits.spam.adjustments import Adjustment, Row

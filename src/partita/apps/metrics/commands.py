@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -193,6 +194,20 @@ def rollback(replaced: Path | None, mysql: str, endpoint: str, table: str) -> No
 
     found = _run(partial(stages.rollback, replaced=replaced), mysql, endpoint, table)
     _report([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
+
+
+@metrics.command()
+@click.option(
+    "--table",
+    default=Tables().metrics,
+    show_default=True,
+    help="The table of the catalogue in DynamoDB.",
+)
+def cloudformation(table: str) -> None:
+    """Print a CloudFormation template of the tables and the migration as JSON."""
+    from partita.apps.metrics.cloudformation import template
+
+    click.echo(json.dumps(template(Tables(table)), indent=2))
 
 
 def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:

@@ -9,8 +9,8 @@ neighbours. While it is sealed nobody writes, and both databases answer the same
 
 A server that cannot read the mode loses its lease: others count it as gone, and it takes no more
 writes. That keeps order among those that run well. What keeps out one that was paused, or never
-asked, are the databases: MariaDB's fence, and a condition on the mode in each of DynamoDB's
-transactions.
+asked, are the databases: MariaDB's fence, and a condition in each of DynamoDB's transactions on a
+copy of the mode, of which there are many.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from partita.apps.metrics.dynamodb.items import Item
-from partita.apps.metrics.dynamodb.tables import MODE, Tables
-from partita.apps.metrics.dynamodb.transactions import entry
+from partita.apps.metrics.dynamodb.tables import MODE, MODE_COPIES, Tables
+from partita.apps.metrics.dynamodb.transactions import entry, mode_copy
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
@@ -35,6 +35,8 @@ POLL_SECONDS = 0.2
 LEASE_SECONDS = 5.0
 """How long a server may take writes after it last read the mode."""
 CHANGE_SECONDS_MAX = 60.0
+CONFLICT_SECONDS = 0.01
+COPIES_AT_ONCE = 16
 SERVER = "server"
 
 
@@ -121,6 +123,32 @@ class Modes:
             raise PartitaError(
                 f"The mode is no longer {old}: another command is changing it."
             ) from error
+        await self.copy(new)
+
+    async def copy(self, mode: Mode) -> None:
+        """When this returns, no transaction of another mode succeeds any more. Run again after a
+        kill it completes what was begun."""
+        places = asyncio.Semaphore(COPIES_AT_ONCE)
+
+        async def put(number: int) -> None:
+            async with places:
+                await self._put_patiently({**mode_copy(number), "mode": {"S": mode}})
+
+        await asyncio.gather(*map(put, range(MODE_COPIES)))
+
+    async def _put_patiently(self, item: Item) -> None:
+        """A transaction may be checking it."""
+        ends = self._clock() + CHANGE_SECONDS_MAX
+        while True:
+            try:
+                await self._client.call(
+                    "dynamodb", "PutItem", {"TableName": self._table, "Item": item}
+                )
+                return
+            except ClientError as error:
+                if error.code != "TransactionConflictException" or self._clock() > ends:
+                    raise
+            await asyncio.sleep(CONFLICT_SECONDS)
 
     async def wait_for_servers(self, mode: Mode) -> None:
         ends = self._clock() + CHANGE_SECONDS_MAX

@@ -19,6 +19,7 @@ from partita.apps.metrics.dynamodb.tables import (
     GONE,
     GROUP,
     GUARD,
+    MODE_COPIES,
     Tables,
 )
 from partita.apps.metrics.dynamodb.transactions import ACTIONS_MAX, FAILED, entry, key
@@ -68,7 +69,7 @@ class DynamoDBCatalogue:
         self.client = client
         self.tables = tables
         self.clock = clock
-        self._mode_check = transactions.check_mode(tables, modes)
+        self._modes = modes
         self._latest = BatchedReads(client, tables.metrics, ("name", "version"))
 
     # Reading
@@ -334,8 +335,10 @@ class DynamoDBCatalogue:
 
     async def transact(self, actions: list[dict[str, Any]]) -> list[str]:
         """The reason of each action for a cancelled transaction; an empty list on success."""
-        request = {"TransactItems": [*actions, self._mode_check]}
         for tried in range(1, TRIES_MAX + 1):
+            number = random.randrange(MODE_COPIES)
+            check = transactions.check_mode(self.tables, self._modes, number)
+            request = {"TransactItems": [*actions, check]}
             try:
                 await self.client.call("dynamodb", "TransactWriteItems", request)
             except ClientError as error:

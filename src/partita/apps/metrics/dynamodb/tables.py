@@ -29,6 +29,9 @@ DELETED = "deleted"
 GONE = "gone"
 """Metrics that were deleted since the cutover, and that MariaDB still has."""
 MODE = {"kind": {"S": "mode"}, "name": {"S": "mode"}}
+MODE_COPIES = 128
+"""Of the mode: each transaction checks one of them, because transactions that check the same item
+at the same time cancel each other."""
 GUARD = {"kind": {"S": "guard"}, "name": {"S": "references"}}
 """Counts what adds references and what deletes metrics, so that of two updates that would close a
 cycle only one succeeds, and no metric is deleted that another just began to use."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from partita.apps.metrics.dynamodb.items import LATEST, Item, latest_item, version_item
-from partita.apps.metrics.dynamodb.tables import CONSUMER, GONE, GROUP, GUARD, MODE, Tables
+from partita.apps.metrics.dynamodb.tables import CONSUMER, GONE, GROUP, GUARD, Tables
 from partita.apps.metrics.metric import Metric
 
 FAILED = "ConditionalCheckFailed"
@@ -25,13 +25,17 @@ def entry(kind: str, name: str) -> Item:
     return {"kind": {"S": kind}, "name": {"S": name}}
 
 
-def check_mode(tables: Tables, modes: Iterable[str]) -> Action:
+def mode_copy(number: int) -> Item:
+    return entry("mode", f"copy {number}")
+
+
+def check_mode(tables: Tables, modes: Iterable[str], number: int) -> Action:
     """DynamoDB itself refuses a writer that was paused and has missed a change of the mode."""
     values = {f":mode{place}": {"S": str(mode)} for place, mode in enumerate(modes)}
     return {
         "ConditionCheck": {
             "TableName": tables.directory,
-            "Key": MODE,
+            "Key": mode_copy(number),
             "ConditionExpression": f"attribute_not_exists(#mode) OR #mode IN ({', '.join(values)})",
             "ExpressionAttributeNames": {"#mode": "mode"},
             "ExpressionAttributeValues": values,

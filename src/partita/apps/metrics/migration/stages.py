@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -69,6 +69,8 @@ class BothStores:
     async def go(self, end: Mode) -> None:
         """Change the mode step by step; all servers follow before the next step."""
         here = await self.mode()
+        # Of a command that was killed while it changed the mode.
+        await self.modes.copy(here)
         await self.modes.wait_for_servers(here)
         for mode in steps(here, end):
             await self.modes.change(here, mode)
@@ -137,6 +139,7 @@ async def migrate(
                 f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
             )
         await both.go(Mode.MIGRATING)
+        await asyncio.to_thread(_open_and_install, mysql)
         await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
         async with state_machine.opened(both.client, mysql, endpoint, tables) as machine:
@@ -150,6 +153,16 @@ async def migrate(
                 await run.go_on()
                 found = await both.verify()
             return run.counts, found
+
+
+def _open_and_install(mysql: str) -> None:
+    """A cutover that was killed has left the fence closed. It is installed now, when nobody waits
+    for it; if it cannot be had, the cutover says why."""
+    fence = catalogue_fence(mysql)
+    if fence.is_closed:
+        fence.turn(SOURCE)
+    with suppress(PartitaError):
+        fence.install(0)
 
 
 async def _repair(both: BothStores, found: Verification) -> None:
@@ -178,6 +191,7 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             raise PartitaError("Nothing has been migrated: run `partita metrics migrate` first.")
         found = Verification()
         if mode == Mode.DYNAMODB:
+            await both.go(Mode.DYNAMODB)
             return found
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         if mode == Mode.MIGRATING:
@@ -187,14 +201,23 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             found = await both.verify()
             if not found.is_equal:
                 return found
-            await asyncio.to_thread(fence.install, WAIT_SECONDS)
-            await asyncio.to_thread(fence.close, WAIT_SECONDS)
+            await _close(both, fence)
             found = await _sealed(both, fence)
             if not found.is_equal:
                 return found
         await asyncio.to_thread(fence.turn, TARGET)
         await both.go(Mode.DYNAMODB)
         return found
+
+
+async def _close(both: BothStores, fence: Fence) -> None:
+    """Who is in the way is named, with the server that it belongs to."""
+    try:
+        await asyncio.to_thread(fence.install, WAIT_SECONDS)
+        await asyncio.to_thread(fence.close, WAIT_SECONDS)
+    except PartitaError as error:
+        names = "; ".join(await both.mariadb.database.open_transactions()) or "none"
+        raise PartitaError(f"{error} Transactions that are open: {names}.") from error
 
 
 async def _sealed(both: BothStores, fence: Fence) -> Verification:
@@ -233,8 +256,7 @@ async def rollback(
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         if await both.mode() in (Mode.SEALED, Mode.DYNAMODB):
             # Of a catalogue that was served from DynamoDB without a cutover, it may be open.
-            await asyncio.to_thread(fence.install, WAIT_SECONDS)
-            await asyncio.to_thread(fence.close, WAIT_SECONDS)
+            await _close(both, fence)
             found = await way_back.copy_all(both, replaced)
             if not found.is_equal:
                 return found

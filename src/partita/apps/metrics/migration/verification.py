@@ -38,6 +38,8 @@ class Verification:
     differences: dict[str, str] = field(default_factory=dict)
     """By metric."""
     directory: directory.Differences = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    """Metrics that only MariaDB has, and that stay there after a rollback."""
 
     @property
     def is_equal(self) -> bool:
@@ -48,6 +50,7 @@ class Verification:
         verdict = "all are equal" if self.is_equal else f"{count} differ"
         return [
             f"compared {self.metrics} metrics with {self.versions} versions: {verdict}",
+            *(f"  {name}: only MariaDB has it, and it stays there" for name in sorted(self.kept)),
             *(f"  {name}: {difference}" for name, difference in sorted(self.differences.items())),
             *(
                 f"  {kind} {name}: {difference}"

@@ -41,6 +41,7 @@ async def copy_all(both: BothStores, replaced: Path | None) -> Verification:
     try:
         await _copy_sealed(both, replaced)
         found = await both.verify()
+        await _keep(both, found)
         if found.is_equal:
             for name in await _gone(both):
                 await both.sealed.remove_entry(GONE, name)
@@ -63,6 +64,14 @@ async def _copy_sealed(both: BothStores, replaced: Path | None) -> None:
     # Dimensions and groups are never deleted, so each side may get those of the other.
     await directory.copy_to_dynamodb(both.mariadb, both.sealed)
     await directory.remove_stale_consumers(both.sealed, left.directory)
+
+
+async def _keep(both: BothStores, found: Verification) -> None:
+    """A metric that DynamoDB never had is no difference: MariaDB is the one that counts next."""
+    for name in list(found.differences):
+        if await both.sealed.find(name) is None:
+            del found.differences[name]
+            found.kept.append(name)
 
 
 async def _gone(both: BothStores) -> list[str]:
@@ -117,8 +126,10 @@ async def _refuse_conflicts(both: BothStores, names: Iterable[str], replaced: Pa
 async def _contradicted(
     here: list[Version], dynamodb: DynamoDBCatalogue, name: str
 ) -> list[Version]:
-    """Versions of MariaDB that DynamoDB lacks, or has otherwise."""
+    """Versions of MariaDB that would be overwritten: DynamoDB has others of the same metric."""
     there = {version.version: version for version in await dynamodb.all_versions(name)}
+    if not there:
+        return []
     return [version for version in here if not is_same(version, there.get(version.version))]
 
 

@@ -10,11 +10,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from partita.apps.cloudformation import (
+    Resource,
+    allow,
+    arn,
+    log_group,
+    logical_id,
+    may_log,
+    parameter,
+    role,
+    table,
+    table_arn,
+)
 from partita.apps.pagehits.service.schema import descriptions
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.spam.quarantine import quarantine_description
 
-Resource = dict[str, Any]
 HANDLERS = "partita.apps.pagehits.aws.lambda_functions"
 RUNTIME = "python3.12"
 FLINK_RUNTIME = "FLINK-1_20"
@@ -22,7 +33,6 @@ CONFIG = "/var/task/pagehits.toml"
 COUNTS_SUFFIX = "-counts"
 BATCH_SIZE = 100
 RETENTION_HOURS = 24
-LOG_DAYS = 14
 
 
 def template(settings: Settings) -> dict[str, Any]:
@@ -30,9 +40,9 @@ def template(settings: Settings) -> dict[str, Any]:
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "A page hit counter: from events to most-popular lists.",
         "Parameters": {
-            "CodeBucket": _parameter("The bucket with the two packages of code."),
-            "FunctionsKey": _parameter("Partita, its dependencies and pagehits.toml, as a zip."),
-            "FlinkKey": _parameter("flink_application.py, job.json and connectors, as a zip."),
+            "CodeBucket": parameter("The bucket with the two packages of code."),
+            "FunctionsKey": parameter("Partita, its dependencies and pagehits.toml, as a zip."),
+            "FlinkKey": parameter("flink_application.py, job.json and connectors, as a zip."),
         },
         "Resources": {
             **_streams(settings),
@@ -56,10 +66,6 @@ def template(settings: Settings) -> dict[str, Any]:
             },
         },
     }
-
-
-def _parameter(description: str) -> Resource:
-    return {"Type": "String", "Description": description}
 
 
 # Storage
@@ -87,27 +93,15 @@ def _stream(name: str, shards: int) -> Resource:
 def _tables(settings: Settings) -> dict[str, Resource]:
     """The same tables that the parts create elsewhere."""
     found = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
-    return {logical_id(description["TableName"]): _table(description) for description in found}
-
-
-def _table(description: dict[str, Any]) -> Resource:
+    # Lists can be counted again, but what people catalogued or decided cannot.
     return {
-        "Type": "AWS::DynamoDB::Table",
-        # Lists can be counted again, but what people catalogued or decided cannot.
-        "DeletionPolicy": "Retain",
-        "UpdateReplacePolicy": "Retain",
-        "Properties": {
-            **description,
-            "TimeToLiveSpecification": {"AttributeName": "expirationTime", "Enabled": True},
-            "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": False},
-        },
+        logical_id(description["TableName"]): table(
+            description,
+            TimeToLiveSpecification={"AttributeName": "expirationTime", "Enabled": True},
+            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False},
+        )
+        for description in found
     }
-
-
-def logical_id(name: str) -> str:
-    """Logical ids of CloudFormation have letters and digits only."""
-    words = "".join(letter if letter.isalnum() else " " for letter in name).split()
-    return "".join(word.capitalize() for word in words) + "Table"
 
 
 # Functions, API and Flink
@@ -118,9 +112,6 @@ def _function(
 ) -> dict[str, Resource]:
     """A function, its role and its log."""
     log = {"Fn::Sub": f"/aws/lambda/${{AWS::StackName}}-{name}"}
-    may_log = _allow(
-        ["logs:CreateLogStream", "logs:PutLogEvents"], {"Fn::GetAtt": [f"{name}Log", "Arn"]}
-    )
     return {
         name: {
             "Type": "AWS::Lambda::Function",
@@ -136,47 +127,42 @@ def _function(
                 "LoggingConfig": {"LogGroup": {"Ref": f"{name}Log"}},
             },
         },
-        f"{name}Role": _role("lambda.amazonaws.com", [*statements, may_log]),
-        f"{name}Log": {
-            "Type": "AWS::Logs::LogGroup",
-            "DeletionPolicy": "Delete",
-            "UpdateReplacePolicy": "Delete",
-            "Properties": {"LogGroupName": log, "RetentionInDays": LOG_DAYS},
-        },
+        f"{name}Role": role("lambda.amazonaws.com", [*statements, may_log(f"{name}Log")]),
+        f"{name}Log": log_group(log),
     }
 
 
 def _processor_permissions(settings: Settings) -> list[Resource]:
     return [
-        _allow(["kinesis:PutRecord", "kinesis:PutRecords"], _arn("Visits")),
-        _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], _table_arn(settings.assets_table)),
-        _allow(["dynamodb:PutItem"], _table_arn(settings.state_table)),
-        _allow(
+        allow(["kinesis:PutRecord", "kinesis:PutRecords"], arn("Visits")),
+        allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], table_arn(settings.assets_table)),
+        allow(["dynamodb:PutItem"], table_arn(settings.state_table)),
+        allow(
             [
                 "dynamodb:GetItem",
                 "dynamodb:PutItem",
                 "dynamodb:Query",
                 "dynamodb:UpdateItem",
             ],
-            _table_arn(settings.spam.quarantine_table),
+            table_arn(settings.spam.quarantine_table),
         ),
     ]
 
 
 def _api_permissions(settings: Settings) -> list[Resource]:
     names = (settings.table, settings.state_table, settings.windows_table)
-    return [_allow(["dynamodb:GetItem", "dynamodb:Query"], [_table_arn(name) for name in names])]
+    return [allow(["dynamodb:GetItem", "dynamodb:Query"], [table_arn(name) for name in names])]
 
 
 def _consumer_permissions(settings: Settings) -> list[Resource]:
     return [
-        _allow(
+        allow(
             ["dynamodb:PutItem"],
-            [_table_arn(settings.table), _table_arn(settings.malformed_table)],
+            [table_arn(settings.table), table_arn(settings.malformed_table)],
         ),
-        _allow(_READ_STREAM, _arn("Counts")),
+        allow(_READ_STREAM, arn("Counts")),
         # Cannot be limited to one stream.
-        _allow(["kinesis:ListStreams"], "*"),
+        allow(["kinesis:ListStreams"], "*"),
     ]
 
 
@@ -194,7 +180,7 @@ def _counts_to_consumer() -> dict[str, Resource]:
         "CountsToConsumer": {
             "Type": "AWS::Lambda::EventSourceMapping",
             "Properties": {
-                "EventSourceArn": _arn("Counts"),
+                "EventSourceArn": arn("Counts"),
                 "FunctionName": {"Ref": "Consumer"},
                 "StartingPosition": "TRIM_HORIZON",
                 "BatchSize": BATCH_SIZE,
@@ -244,7 +230,7 @@ def _route(function: str, route: str) -> dict[str, Resource]:
             "Properties": {
                 "ApiId": {"Ref": "HttpApi"},
                 "IntegrationType": "AWS_PROXY",
-                "IntegrationUri": _arn(function),
+                "IntegrationUri": arn(function),
                 "PayloadFormatVersion": "1.0",
             },
         },
@@ -311,57 +297,20 @@ def _flink(settings: Settings) -> dict[str, Resource]:
                 },
             },
         },
-        "CounterRole": _role(
+        "CounterRole": role(
             "kinesisanalytics.amazonaws.com",
             [
-                _allow(["s3:GetObject", "s3:GetObjectVersion"], file),
-                _allow(_READ_STREAM, _arn("Visits")),
-                _allow(
+                allow(["s3:GetObject", "s3:GetObjectVersion"], file),
+                allow(_READ_STREAM, arn("Visits")),
+                allow(
                     [
                         "kinesis:DescribeStream",
                         "kinesis:DescribeStreamSummary",
                         "kinesis:PutRecord",
                         "kinesis:PutRecords",
                     ],
-                    _arn("Counts"),
+                    arn("Counts"),
                 ),
             ],
         ),
     }
-
-
-# Permissions
-
-
-def _role(service: str, statements: list[Resource]) -> Resource:
-    return {
-        "Type": "AWS::IAM::Role",
-        "Properties": {
-            "AssumeRolePolicyDocument": _policy(
-                [
-                    {
-                        "Effect": "Allow",
-                        "Principal": {"Service": service},
-                        "Action": "sts:AssumeRole",
-                    }
-                ]
-            ),
-            "Policies": [{"PolicyName": "needed", "PolicyDocument": _policy(statements)}],
-        },
-    }
-
-
-def _policy(statements: list[Resource]) -> Resource:
-    return {"Version": "2012-10-17", "Statement": statements}
-
-
-def _allow(actions: list[str], resource: Any) -> Resource:
-    return {"Effect": "Allow", "Action": actions, "Resource": resource}
-
-
-def _arn(name: str) -> Resource:
-    return {"Fn::GetAtt": [name, "Arn"]}
-
-
-def _table_arn(name: str) -> Resource:
-    return _arn(logical_id(name))

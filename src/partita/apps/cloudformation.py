@@ -1,0 +1,68 @@
+"""What the templates of the applications for CloudFormation share: tables, logs, roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Resource = dict[str, Any]
+LOG_DAYS = 14
+
+
+def parameter(description: str) -> Resource:
+    return {"Type": "String", "Description": description}
+
+
+def table(description: dict[str, Any], **more: Any) -> Resource:
+    """Kept when the stack goes."""
+    return {
+        "Type": "AWS::DynamoDB::Table",
+        "DeletionPolicy": "Retain",
+        "UpdateReplacePolicy": "Retain",
+        "Properties": {**description, **more},
+    }
+
+
+def logical_id(table_name: str) -> str:
+    """Logical ids of CloudFormation have letters and digits only."""
+    words = "".join(letter if letter.isalnum() else " " for letter in table_name).split()
+    return "".join(word.capitalize() for word in words) + "Table"
+
+
+def log_group(name: Any) -> Resource:
+    return {
+        "Type": "AWS::Logs::LogGroup",
+        "DeletionPolicy": "Delete",
+        "UpdateReplacePolicy": "Delete",
+        "Properties": {"LogGroupName": name, "RetentionInDays": LOG_DAYS},
+    }
+
+
+def may_log(log: str) -> Resource:
+    return allow(["logs:CreateLogStream", "logs:PutLogEvents"], arn(log))
+
+
+def role(service: str, statements: list[Resource]) -> Resource:
+    trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+    return {
+        "Type": "AWS::IAM::Role",
+        "Properties": {
+            "AssumeRolePolicyDocument": _policy([trust]),
+            "Policies": [{"PolicyName": "needed", "PolicyDocument": _policy(statements)}],
+        },
+    }
+
+
+def _policy(statements: list[Resource]) -> Resource:
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def allow(actions: list[str], resource: Any) -> Resource:
+    return {"Effect": "Allow", "Action": actions, "Resource": resource}
+
+
+def arn(name: str) -> Resource:
+    return {"Fn::GetAtt": [name, "Arn"]}
+
+
+def table_arn(table_name: str) -> Resource:
+    return arn(logical_id(table_name))
