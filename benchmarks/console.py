@@ -48,23 +48,32 @@ def measure() -> dict[str, Any]:
         driver = drivers.choose(folder)
         running = {kind: opened.enter_context(closing(_started(kind, folder))) for kind in KINDS}
         for load in _loads():
-            pairs: list[dict[str, float]] = []
+            rates: dict[str, list[float]] = {kind: [] for kind in KINDS}
+            costs: dict[str, list[float]] = {kind: [] for kind in KINDS}
             for number in range(ROUNDS + 1):
                 seconds = SECONDS if number else WARM_UP_SECONDS
                 # Each is first as often as it is second.
                 order = KINDS if number % 2 else KINDS[::-1]
-                pair = {}
                 for kind in order:
-                    running[kind].settle()
-                    done = driver.drive(running[kind].port, load, CONNECTIONS, seconds)
-                    pair[kind] = done.requests_per_second
-                pairs.append(pair)
-            del pairs[0]
+                    server = running[kind]
+                    server.settle()
+                    began = server.processor_seconds()
+                    done = driver.drive(server.port, load, CONNECTIONS, seconds)
+                    spent = server.processor_seconds() - began
+                    if number:
+                        rates[kind].append(done.requests_per_second)
+                        costs[kind].append(spent / done.requests * 1e6)
             results["operations"][load.target] = {
-                **{kind: median(pair[kind] for pair in pairs) for kind in KINDS},
-                "share": median(pair["on"] / pair["off"] for pair in pairs),
+                "rates": {kind: median(found) for kind, found in rates.items()},
+                "microseconds": {kind: median(found) for kind, found in costs.items()},
+                "share": _ratio(rates),
+                "cost": _ratio(costs),
             }
     return results
+
+
+def _ratio(found: dict[str, list[float]]) -> float:
+    return median(on / off for on, off in zip(found["on"], found["off"], strict=True))
 
 
 def _started(kind: str, folder: Path) -> Running:
@@ -94,16 +103,23 @@ def section(results: dict[str, Any] | None) -> list[str]:
     if results is None:
         return []
     lines = [
-        [name, f"{found['off']:,.0f}", f"{found['on']:,.0f}", f"**{found['share']:.1%}**"]
+        [
+            name,
+            *(f"{found['rates'][kind]:,.0f}" for kind in KINDS),
+            f"{found['share']:.1%}",
+            *(f"{found['microseconds'][kind]:.1f}" for kind in KINDS),
+            f"**{found['cost']:.1%}**",
+        ]
         for name, found in results["operations"].items()
     ]
     text = (
         "`python -m benchmarks.console`: requests per second to a durable server without a console "
         f"and to one whose pages were opened, {CONNECTIONS} connections, {ROUNDS} times {SECONDS} "
-        "s in turn; the share is the median of the pairwise ratios. "
+        "s in turn, and the time that the server's processor takes for one request, which a busy "
+        "machine changes less; shares are medians of the pairwise ratios. "
         f"{origin(results['machine'])}"
     )
-    head = ["operation", "console off", "console on", "share"]
+    head = ["operation", "off/s", "on/s", "share", "off, \u00b5s", "on, \u00b5s", "cost of on"]
     return ["## The console", text, table(head, lines)]
 
 

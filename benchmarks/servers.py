@@ -182,14 +182,14 @@ class Running:
     def settle(self) -> None:
         """Wait until it has done with what a driver left behind, so that the next is not hurt."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        used_seconds = self._processor_seconds()
+        used_seconds = self.processor_seconds()
         while time.monotonic() < deadline:
             time.sleep(SETTLE_POLL_SECONDS)
-            before, used_seconds = used_seconds, self._processor_seconds()
+            before, used_seconds = used_seconds, self.processor_seconds()
             if used_seconds - before <= SETTLE_POLL_SECONDS * SETTLED_SHARE_MAX:
                 return
 
-    def _processor_seconds(self) -> float:
+    def processor_seconds(self) -> float:
         try:
             fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
