@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from benchmarks import (
+    console,
     drivers,
     kept,
     large_requests,
@@ -126,6 +127,7 @@ def _write_page() -> None:
     others = [
         *scaling.section(kept.read(kept.SCALING)),
         *watched.section(kept.read(kept.WATCHED)),
+        *console.section(kept.read(kept.CONSOLE)),
         *mixed.section(kept.read(kept.MIXED)),
         *large_requests.section(kept.read(kept.LARGE_REQUESTS)),
         *suite.section(kept.read(kept.SUITE)),

@@ -20,6 +20,7 @@ PROTECTED = RESULTS / "protected.json"
 LARGE_REQUESTS = RESULTS / "large_requests.json"
 METRICS = RESULTS / "metrics.json"
 METRIC_DATA = RESULTS / "metric_data.json"
+CONSOLE = RESULTS / "console.json"
 PAGEHITS = RESULTS / "pagehits.json"
 
 

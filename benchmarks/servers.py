@@ -53,7 +53,7 @@ class Server:
 # How each is started
 
 
-def _partita(*options: str, on_disk: bool) -> Callable[[int, Path], Command]:
+def partita(*options: str, on_disk: bool) -> Callable[[int, Path], Command]:
     def command(port: int, data: Path) -> Command:
         place = ["--data", str(data)] if on_disk else ["--in-memory"]
         serve = [sys.executable, "-m", "partita.cli", "serve", "--host", HOST]
@@ -67,7 +67,7 @@ def _relaxed_partita(port: int, data: Path) -> Command:
     page = subprocess.run(asked, capture_output=True, text=True, env=_environment()).stdout
     if "--durability" not in page:
         raise Unavailable("this Partita has no --durability")
-    return _partita("--durability", "relaxed", on_disk=True)(port, data)
+    return partita("--durability", "relaxed", on_disk=True)(port, data)
 
 
 def _bare_loop(*options: str) -> Callable[[int, Path], Command]:
@@ -112,9 +112,9 @@ def _moto(port: int, data: Path) -> Command:
 BARE_OPERATIONS = frozenset({"GetItem", "GetItemFresh", "PutItem"})
 
 SERVERS = (
-    Server("partita", "disk", _partita(on_disk=True)),
+    Server("partita", "disk", partita(on_disk=True)),
     Server("partita", "relaxed", _relaxed_partita),
-    Server("partita", "memory", _partita(on_disk=False)),
+    Server("partita", "memory", partita(on_disk=False)),
     Server("bare-loop", "disk", _bare_loop(), BARE_OPERATIONS),
     Server("bare-loop", "relaxed", _bare_loop("--relaxed"), BARE_OPERATIONS),
     Server("dynamodb-local", "disk", _dynamodb_local(on_disk=True)),
@@ -182,14 +182,14 @@ class Running:
     def settle(self) -> None:
         """Wait until it has done with what a driver left behind, so that the next is not hurt."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        used_seconds = self._processor_seconds()
+        used_seconds = self.processor_seconds()
         while time.monotonic() < deadline:
             time.sleep(SETTLE_POLL_SECONDS)
-            before, used_seconds = used_seconds, self._processor_seconds()
+            before, used_seconds = used_seconds, self.processor_seconds()
             if used_seconds - before <= SETTLE_POLL_SECONDS * SETTLED_SHARE_MAX:
                 return
 
-    def _processor_seconds(self) -> float:
+    def processor_seconds(self) -> float:
         try:
             fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:

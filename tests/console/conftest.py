@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -18,6 +19,26 @@ from .person import Person
 numbers = count(1)
 REFUSED = "Failed to load resource: the server responded with a status of 4"
 """What Chromium logs about requests that the database refuses; the page tells it in words."""
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENTED = {
+    "access": "access",
+    "builder": "builder",
+    "changes": "streams",
+    "conflict": "conflict",
+    "cutover": "cutover",
+    "dark": "dark",
+    "explorer": "explorer",
+    "hot": "heat",
+    "modeler": "modeler",
+    "move": "move",
+    "phone": "phone",
+    "split": "split",
+    "statement": "partiql",
+    "tables-list": "tables",
+    "time": "time",
+    "workflows": "workflows",
+}
+"""Pictures that docs/console.md shows, and their names there."""
 SCREENSHOTS = "PARTITA_SCREENSHOTS"
 """A folder; without it, pictures go where pytest keeps what tests write."""
 
@@ -88,8 +109,12 @@ def table(client: Any) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where pictures go; those that the docs show are copied there, where a folder is named."""
     named = os.environ.get(SCREENSHOTS)
     folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(exist_ok=True)
-    return folder
+    yield folder
+    for name, documented in DOCUMENTED.items() if named else ():
+        if (folder / f"{name}.png").exists():
+            shutil.copy(folder / f"{name}.png", DOCS / f"console-{documented}.png")

@@ -203,3 +203,33 @@ def test_what_is_no_model_says_why(person: Person, model: Model) -> None:
     model["DataModel"][0]["TableData"][0]["pk"] = {"S": 5}
     opens(person, model)
     person.sees("S takes a text in quotes.")
+
+
+def test_rows_that_workbench_keeps_with_facets_are_drawn_kept_and_committed(
+    person: Person, client: Any, model: Model
+) -> None:
+    (table,) = model["DataModel"]
+    rows = table.pop("TableData")
+    table["TableFacets"] = [
+        {
+            "FacetName": name,
+            "KeyAttributeAlias": {"PartitionKeyAlias": "pk", "SortKeyAlias": "sk"},
+            "TableData": [row for row in rows if row["sk"]["S"].startswith(start)],
+            "NonKeyAttributes": attributes,
+            "DataAccess": {"MySql": {}},
+        }
+        for name, start, attributes in (
+            ("profile", "PROFILE", ["name", "city"]),
+            ("anything", "ORDER", ["name", "city", "total", "state"]),
+        )
+    ]
+    opens(person, model)
+    person.sees("4 items in 2 item collections", "#rows")
+    person.clicks("Facet anything")
+    person.sees("2 items in 1 item collection", "#rows")
+    assert "Bob" not in person.text("#aggregate")
+    assert exported(person)["DataModel"] == model["DataModel"]
+    person.clicks("Commit to this server")
+    person.clicks("Create 1 table")
+    person.sees("Shop is on this server.")
+    assert client.scan(TableName=table["TableName"])["Count"] == 4

@@ -123,7 +123,7 @@ def test_a_move_is_loaded_followed_verified_and_repaired_from_the_page(
     (item,) = (one for one in held(client, shop.table) if one.get("title") == {"S": "Title 9"})
     client.put_item(TableName=shop.table, Item={**item, "title": {"S": "<b>Forged</b>"}})
     mover.clicks("Verify")
-    ended(mover, "verify", "ended with 1")
+    ended(mover, "verify", "differences found")
     mover.sees("difference", "#compared")
     wait_for(lambda: mover.cells("#different"), "the differences")
     mover.photographs(pictures / "move.png")
@@ -155,6 +155,7 @@ def test_following_goes_on_until_it_is_stopped(mover: Person, shop: Shop, client
 def test_a_server_that_was_given_no_move_says_how_to_give_one(person: Person) -> None:
     person.open("#/move")
     person.sees("No migration is shown here")
+    person.sees("partita serve --move FOLDER")
     person.sees(f"partita console --endpoint {person.url} --move FOLDER")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from .person import CONTROL, STILL, Person, wait_for
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FIRST_VIEW_BYTES_MAX = 300 * 1024
+WIDE = """document.documentElement.scrollWidth <= innerWidth ? [] :
+[...document.querySelectorAll("body *")]
+  .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest(".scroll"))
+  .map((one) => one.outerHTML.slice(0, 100))"""
+"""What makes a page wider than the window."""
 READY = {
     "tables": "Recovery to a moment",
     "explore": "20 items",
@@ -85,7 +91,7 @@ def test_everything_is_reached_by_keyboard(person: Person, client: Any, filled: 
     wait_for(lambda: person.focus() == "Command", "the palette")
     person.types("heat")
     person.presses("Enter")
-    person.sees("requests a second")
+    person.sees("Requests a second")
     person.presses("k", modifiers=CONTROL)
     wait_for(lambda: person.focus() == "Command", "the palette")
     person.presses("Escape")
@@ -105,7 +111,7 @@ def test_pages_fit_a_phone_and_have_no_serious_accessibility_findings(
     person.photographs(pictures / f"{page}-dark.png")
     person.open(place, width=380)
     person.sees(READY[page])
-    assert person.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert person.browser.evaluate(WIDE) == []
     person.photographs(pictures / f"{page}-phone.png")
     person.browser.prefer("light")
 
@@ -127,6 +133,7 @@ def audit(person: Person) -> None:
         assert serious_findings(person.browser) == []
 
 
+STOPS_MAX = 3000
 STOPS = """
 [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
   .filter((one) => !one.disabled && one.tabIndex >= 0
@@ -142,8 +149,6 @@ addEventListener("focusin", (event) => {
 """
 
 
-# Where lists are long and change meanwhile, as in a busy suite, focus is lost: see docs/console.md.
-@pytest.mark.soak
 def test_tab_leads_to_everything_on_every_page_and_shows_where_it_is(
     person: Person, filled: str
 ) -> None:
@@ -162,14 +167,50 @@ def test_tab_leads_to_everything_on_every_page_and_shows_where_it_is(
         person.presses("Enter")
         person.no_longer_sees("explore", "#choices")
         person.sees(text)
-        person.browser.evaluate("window.stops.clear(); document.activeElement.blur()")
-        wanted = person.browser.evaluate(f"{STOPS}.length")
-        for _ in range(wanted + 5):
-            person.presses("Tab")
+        walks(person)
         missed = f"{STOPS}.filter((one) => !window.stops.has(one)).map((one) => one.outerHTML)"
         assert person.browser.evaluate(missed) == [], page
         hidden = "[...window.stops].filter(([, seen]) => !seen).map(([one]) => one.outerHTML)"
         assert person.browser.evaluate(hidden) == [], page
+
+
+def walks(person: Person) -> None:
+    """From the beginning of the page to its end, by Tab alone."""
+    person.browser.evaluate("window.stops.clear(); document.activeElement.blur()")
+    for _ in range(STOPS_MAX):
+        person.presses("Tab")
+        if person.browser.evaluate("document.activeElement === document.body"):
+            return
+    raise AssertionError("Tab does not come to an end")
+
+
+def test_a_live_list_stands_still_under_the_keyboard(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    busy, idle = table(), table()
+    for name in (busy, idle):
+        client.put_item(TableName=name, Item={"pk": {"S": "a"}})
+    person.open("#/heat")
+    person.sees(idle, "#capacity")
+    link = f"#capacity a[href$={idle}]"
+    person.browser.evaluate(f"document.querySelector({json.dumps(link)}).focus()")
+    before = [row[0] for row in person.cells("#capacity")]
+
+    def is_counted() -> bool:
+        client.get_item(TableName=busy, Key={"pk": {"S": "a"}})
+        rows = {row[0]: row[1] for row in person.cells("#capacity")}
+        return float(rows[busy]) > 5
+
+    wait_for(is_counted, "reads a second")
+    assert [row[0] for row in person.cells("#capacity")][: len(before)] == before
+    assert person.focus() == idle
+    person.browser.evaluate("document.activeElement.blur()")
+
+    def is_first() -> bool:
+        is_counted()
+        return person.cells("#capacity")[0][0] == busy
+
+    wait_for(is_first, "the busiest table at the top")
 
 
 def serious_findings(browser: Browser) -> list[Any]:

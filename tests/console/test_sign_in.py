@@ -35,7 +35,11 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     everybody = People(folder)
     everybody.add(policies=[ADMINISTRATOR])
     with starting() as start:
-        everybody.server = start("serve", "--auth", "--port", "0", "--data", folder)
+        move = tmp_path_factory.mktemp("moves") / "shop"
+        move.mkdir()
+        everybody.server = start(
+            *("serve", "--auth", "--port", "0", "--data", folder, "--move", move)
+        )
         yield everybody
 
 
@@ -294,6 +298,31 @@ def test_every_operation_on_access_needs_its_right(
             _, _, body = ask(server, "POST", f"/console/api/access/{operation}", {}, asked)
             is_denied = str(body.get("__type", "")).endswith("AccessDeniedException")
             assert is_denied == (operation not in allowed), (actions, operation, body)
+
+
+def test_moves_are_for_those_who_may_look_at_them_and_steer_them(people: People) -> None:
+    server = people.server
+    assert server is not None
+
+    def asked(key: AccessKey, method: str, path: str, body: object = None) -> Any:
+        _, headers, _ = session(server, key)
+        cookie = {"cookie": headers["set-cookie"].partition(";")[0]}
+        token = ask(server, "GET", "/console/api/session", headers=cookie)[2]["Token"]
+        sent = {"content-type": TYPE, "x-console-token": token, **cookie}
+        return ask(server, method, f"/console/api/moves{path}", body, sent)[2]
+
+    def refused(right: str, answer: Any) -> bool:
+        return f"not authorized to perform: partita:{right}" in answer["message"]
+
+    nobody = people.add(*READER)
+    watcher = people.add(statement("partita:GetMoves"))
+    for path in ("", "/shop", "/shop/designs"):
+        assert refused("GetMoves", asked(nobody, "GET", path))
+    assert asked(watcher, "GET", "") == {"Moves": ["shop"]}
+    for path in ("/shop/start", "/shop/stop"):
+        assert refused("SteerMoves", asked(watcher, "POST", path, {"Command": "load"}))
+    steerer = people.add(statement("partita:*"))
+    assert asked(steerer, "POST", "/shop/stop", {}) == {}
 
 
 def test_the_console_works_over_tls(tmp_path: Path) -> None:

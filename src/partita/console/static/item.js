@@ -26,6 +26,7 @@ export function Editor({ table, item, cost, draft = {}, onClose, onSaved, onDupl
   const schema = table.KeySchema, keys = schema.map((key) => key.AttributeName);
   const [seen, setSeen] = useState(item);
   const [rows, setRows] = useState(() => rowsOf(orderedBy(keys, item || draft)));
+  const [first] = useState(rows);
   const isLarge = Object.keys(item || draft).length > FORM_ATTRIBUTES_MAX;
   const [mode, setMode] = useState(isLarge ? "json" : "form");
   const [text, setText] = useState(() => pretty(item || draft));
@@ -42,7 +43,7 @@ export function Editor({ table, item, cost, draft = {}, onClose, onSaved, onDupl
   const moved = seen && !isWrong && !missing.length && keys.some((name) => !same(seen[name], edited[name]));
   const request = isWrong || missing.length || moved ? null : seen ? updateOf(table.TableName, schema, seen, edited) : additionOf(table.TableName, schema, edited);
   const operation = seen ? "UpdateItem" : "PutItem";
-  const isDirty = session.Mode === "on" && (seen ? request !== null || Boolean(isWrong) || moved : rows.some((row) => row.text) || mode === "json");
+  const isDirty = session.Mode === "on" && (seen ? request !== null || Boolean(isWrong) || moved : rows !== first || text !== pretty(draft));
   const release = useUnsaved(isDirty);
 
   const change = (id, values) => setRows(rows.map((row) => (row.id === id ? { ...row, ...values } : row)));

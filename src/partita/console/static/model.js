@@ -31,9 +31,30 @@ export function readModel(text) {
       if (!one?.KeyAttributes?.PartitionKey?.AttributeName) throw new Error(`${place} has no partition key.`);
       for (const key of keyed(one.KeyAttributes)) if (!TYPES.includes(key.AttributeType)) throw new Error(`${place}: the key ${key.AttributeName} is S, N or B.`);
     }
-    (table.TableData || []).forEach((item, at) => checkedItem(item, `${name}, row ${at + 1}`));
+    for (const [place, rows] of [[name, table.TableData], ...(table.TableFacets || []).map((one) => [`${name}, facet ${one?.FacetName}`, one?.TableData])]) (rows || []).forEach((item, at) => checkedItem(item, `${place}, row ${at + 1}`));
   }
   return model;
+}
+
+// Workbench keeps rows with the table, and those of its facets with the facets: one item is one row.
+const rowKey = (table, item) => JSON.stringify(keysOf(table).map((name) => item[name]));
+
+export function rowsOf(table) {
+  const rows = new Map();
+  for (const item of [...(table.TableData || []), ...(table.TableFacets || []).flatMap((one) => one.TableData || [])]) rows.set(rowKey(table, item), { ...rows.get(rowKey(table, item)), ...item });
+  return [...rows.values()];
+}
+
+// Rows stay with the facet that had them; new ones are the table's own.
+export function withRows(table, rows) {
+  const left = new Map(rows.map((item) => [rowKey(table, item), item]));
+  const TableFacets = (table.TableFacets || []).map((facet) => {
+    const own = new Set((facet.TableData || []).map((item) => rowKey(table, item)));
+    const kept = [...left].filter(([key]) => own.has(key));
+    kept.forEach(([key]) => left.delete(key));
+    return { ...facet, TableData: kept.map(([, item]) => item) };
+  });
+  return { ...table, TableFacets, TableData: [...left.values()] };
 }
 
 // Proof and price are of this page, not of Workbench's file.
@@ -62,15 +83,16 @@ export function collections(items, [hash, range]) {
 export function projected(table, index) {
   const { ProjectionType: kind = "ALL", NonKeyAttributes: more = [] } = index.Projection || {};
   const kept = new Set([...keysOf(table), ...keysOf(index), ...(kind === "INCLUDE" ? more : [])]);
-  return (table.TableData || []).map((item) => (kind === "ALL" ? item : Object.fromEntries(Object.entries(item).filter(([name]) => kept.has(name)))));
+  return rowsOf(table).map((item) => (kind === "ALL" ? item : Object.fromEntries(Object.entries(item).filter(([name]) => kept.has(name)))));
 }
 
-// The rows of a facet: those whose attributes it names, and whose keys begin as its aliases do.
+// The rows of a facet: those it has, or those whose attributes it names, and whose keys begin as its aliases do.
 export function rowsOfFacet(table, facet) {
+  if (facet.TableData?.length) return facet.TableData;
   const [hash, range] = keysOf(table);
   const alias = facet.KeyAttributeAlias || {};
   const begins = (value, text) => { const fixed = (text || "").split(/[{<]/)[0]; return !fixed || fixed === text || value === undefined || String(Object.values(value)[0]).startsWith(fixed); };
-  return (table.TableData || []).filter((item) => begins(item[hash], alias.PartitionKeyAlias) && (!range || begins(item[range], alias.SortKeyAlias))
+  return rowsOf(table).filter((item) => begins(item[hash], alias.PartitionKeyAlias) && (!range || begins(item[range], alias.SortKeyAlias))
     && Object.keys(item).every((name) => name === hash || name === range || (facet.NonKeyAttributes || []).includes(name)));
 }
 

@@ -4,7 +4,7 @@ import { Call, Field, Input, Over, Problem, Select, html, items as counted, link
 import { allTables, call, look, session } from "../api.js";
 import { Designs, ProofAndPrice } from "../designs.js";
 import { checkedItem, shown, typeOf } from "../values.js";
-import { collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOfFacet, tableOf, written } from "../model.js";
+import { collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../model.js";
 
 const KEPT = "model";
 const ROWS_MAX = 200;
@@ -69,7 +69,7 @@ function Table({ table, onChange, onDelete, query }) {
     ${view === "edit" ? html`<${Edit} table=${table} onChange=${onChange} onDelete=${onDelete} />`
     : index ? html`<${Aggregate} items=${projected(table, index)} keys=${keysOf(index)} label=${`Index ${name}`} />`
     : facet ? html`<p class="quiet">Keys: <code>${facet.KeyAttributeAlias?.PartitionKeyAlias || keysOf(table)[0]}</code>${keysOf(table)[1] && html` · <code>${facet.KeyAttributeAlias?.SortKeyAlias || keysOf(table)[1]}</code>`}</p><${Aggregate} items=${rowsOfFacet(table, facet)} keys=${keysOf(table)} only=${facet.NonKeyAttributes} label=${`Facet ${name}`} />`
-    : html`<${Aggregate} items=${table.TableData || []} keys=${keysOf(table)} label=${table.TableName} />`}`;
+    : html`<${Aggregate} items=${rowsOf(table)} keys=${keysOf(table)} label=${table.TableName} />`}`;
 }
 
 // As AWS draws it: an item collection is one cell of the partition key, and each attribute stands
@@ -99,14 +99,14 @@ function Keys({ given, onChange, of }) {
 function Edit({ table, onChange, onDelete }) {
   const set = (values) => onChange({ ...table, ...values });
   const indexes = indexesOf(table), facets = table.TableFacets || [];
-  const [rows, setRows] = useState(() => (table.TableData || []).map((item) => JSON.stringify(item)).join("\n"));
+  const [rows, setRows] = useState(() => rowsOf(table).map((item) => JSON.stringify(item)).join("\n"));
   const [wrong, setWrong] = useState(null);
   const setData = (text) => {
     setRows(text);
     try {
       const found = text.split("\n").filter((line) => line.trim()).map((line, at) => { try { return checkedItem(JSON.parse(line)); } catch (failed) { throw new Error(`Line ${at + 1}: ${failed.message}`); } });
       setWrong(null);
-      set({ TableData: found });
+      onChange(withRows(table, found));
     } catch (failed) { setWrong(failed); }
   };
   const names = (text) => text.split(",").map((one) => one.trim()).filter(Boolean);
@@ -152,7 +152,8 @@ function Take({ onClose, onTake }) {
 }
 
 function Commit({ model, onClose }) {
-  const [withRows, setWithRows] = useState(true);
+  const [hasRows, setHasRows] = useState(true);
+  const control = useRef(new AbortController());
   const [done, setDone] = useState(null);
   const [error, setError] = useState(null);
   const act = async (event) => {
@@ -161,28 +162,30 @@ function Commit({ model, onClose }) {
     try {
       for (const table of model.DataModel) {
         setDone(`Creating ${table.TableName}`);
-        await call("CreateTable", creationOf(table));
+        const { signal } = control.current;
+        await call("CreateTable", creationOf(table), signal);
         for (let n = 0; n < 120; n += 1) {
-          if ((await call("DescribeTable", { TableName: table.TableName })).Table.TableStatus === "ACTIVE") break;
+          if ((await call("DescribeTable", { TableName: table.TableName }, signal)).Table.TableStatus === "ACTIVE") break;
           await new Promise((next) => setTimeout(next, 500));
         }
-        const writes = withRows ? (table.TableData || []).map((Item) => ({ PutRequest: { Item } })) : [];
+        const writes = hasRows ? rowsOf(table).map((Item) => ({ PutRequest: { Item } })) : [];
         for (let from = 0; from < writes.length; from += BATCH) {
           let waiting = writes.slice(from, from + BATCH);
           while (waiting.length) {
             setDone(`Writing rows of ${table.TableName}: ${from} of ${writes.length}`);
-            waiting = (await call("BatchWriteItem", { RequestItems: { [table.TableName]: waiting } })).UnprocessedItems?.[table.TableName] || [];
+            waiting = (await call("BatchWriteItem", { RequestItems: { [table.TableName]: waiting } }, signal)).UnprocessedItems?.[table.TableName] || [];
           }
         }
       }
       say(`${model.ModelName} is on this server.`);
       onClose();
-    } catch (failed) { setError(failed); setDone(null); }
+    } catch (failed) { if (failed.name !== "AbortError") { setError(failed); setDone(null); } }
   };
-  return html`<${Over} label="Commit" onClose=${onClose}><h1>Commit ${model.ModelName}</h1><form onSubmit=${act}>
+  const leave = () => { control.current.abort(); onClose(); };
+  return html`<${Over} label="Commit" onClose=${leave}><h1>Commit ${model.ModelName}</h1><form onSubmit=${act}>
     <p>A table that exists already is not changed: committing stops there.</p>
     ${model.DataModel.map((table) => html`<${Call} key=${table.TableName} operation="CreateTable" request=${creationOf(table)} />`)}
-    <p><label class="tick"><input type="checkbox" checked=${withRows} onChange=${(event) => setWithRows(event.target.checked)} />Write the sample rows too</label></p>
+    <p><label class="tick"><input type="checkbox" checked=${hasRows} onChange=${(event) => setHasRows(event.target.checked)} />Write the sample rows too</label></p>
     ${done && html`<p role="status">${done}</p>`}<${Problem} error=${error} />
-    <div class="bar"><button class="primary" disabled=${Boolean(done)} data-focus>Create ${model.DataModel.length} ${model.DataModel.length === 1 ? "table" : "tables"}</button><button type="button" onClick=${onClose}>Cancel</button></div></form><//>`;
+    <div class="bar"><button class="primary" disabled=${Boolean(done)} data-focus>Create ${model.DataModel.length} ${model.DataModel.length === 1 ? "table" : "tables"}</button><button type="button" onClick=${leave}>Cancel</button></div></form><//>`;
 }

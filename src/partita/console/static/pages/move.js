@@ -82,8 +82,15 @@ function AtWork({ run, holder, onStop }) {
   if (!run.Ended) return html`<section class="card" aria-label="At work"><div class="bar"><h2>${title}</h2><span class="spacer"></span>${session.Mode === "on" && html`<button onClick=${onStop}>Stop</button>`}</div>
     <p role="status">${at.What || "Starting"}${at.Done ? `: ${count(at.Done)}${at.Total ? ` of ${count(at.Total)}` : ""}` : ""}</p><progress class="wide" max=${at.Total || 1} value=${at.Total ? at.Done : undefined} aria-label="Progress"></progress></section>`;
   const isRight = run.Code === 0;
-  return html`<section class="card" aria-label="Last command"><div class="bar"><h2>${title}</h2><span class=${`badge ${isRight ? "good" : "warn"}`} id="outcome">${isRight ? "done" : run.Code < 0 || run.Code === 130 ? "stopped" : `ended with ${run.Code}`}</span><span class="quiet">${new Date(run.Ended * 1000).toLocaleTimeString()}, after ${(run.Ended - run.Began).toFixed(1)} s</span></div>
+  return html`<section class="card" aria-label="Last command"><div class="bar"><h2>${title}</h2><span class=${`badge ${isRight ? "good" : "warn"}`} id="outcome">${outcome(run)}</span><span class="quiet">${new Date(run.Ended * 1000).toLocaleTimeString()}, after ${(run.Ended - run.Began).toFixed(1)} s</span></div>
     ${said.map((line, n) => html`<p class=${isRight ? "quiet" : "problem"} key=${n}>${line.replace(/^Error: /, "")}</p>`)}${run.Result && html`<details class="call"><summary>What it says</summary><pre tabindex="0" aria-label="Result">${JSON.stringify(run.Result, null, 2)}</pre></details>`}</section>`;
+}
+
+// Commands end with 1 when they have found something, and say what on their own.
+function outcome({ Command, Code }) {
+  if (Code === 0) return "done";
+  if (Code < 0 || Code === 130) return "stopped";
+  return Command === "verify" && Code === 1 ? "differences found" : `failed with ${Code}`;
 }
 
 function Actions({ run, holder, commands, phase, different, onStart, onTurn }) {

@@ -70,7 +70,8 @@ function OneTable({ name }) {
   return html`<${TableHead} name=${name} at="time" />
     ${isUnknown(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
     ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Recovery to a moment</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
-      ${isOn ? html`<p class="quiet">${recovery.LatestRestorableDateTime ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "From now on."}</p>${session.Mode === "on" && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}</section>
+      ${isOn ? html`<p class="quiet">${recovery.LatestRestorableDateTime ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "From now on."}</p>${session.Mode === "on" && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}
+      ${session.Mode === "on" && html`<${Call} operation="UpdateContinuousBackups" request=${request} />`}</section>
       <${Backups} table=${name} />`}`}`;
 }
 

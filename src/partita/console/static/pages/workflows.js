@@ -124,6 +124,7 @@ function Execution({ machine, arn }) {
     ${execution && html`<section class="card" aria-label="Data"><dl class="facts"><div><dt>Began</dt><dd>${when(execution.startDate)}</dd></div><div><dt>Ended</dt><dd>${when(execution.stopDate) || "–"}</dd></div></dl>
       <details class="more"><summary>Input</summary><pre class="code" tabindex="0" aria-label="Input">${clipped(execution.input || "")}</pre></details>
       ${execution.output && html`<details class="more" open><summary>Output</summary><pre class="code" tabindex="0" id="output" aria-label="Output">${clipped(execution.output)}</pre></details>`}</section>
+    ${on && mayRedrive && html`<${Call} operation="RedriveExecution" request=${{ executionArn: arn }} />`}${on && execution.status === "RUNNING" && html`<${Call} operation="StopExecution" request=${{ executionArn: arn }} />`}
     <section class="card" aria-label="History"><h2>History</h2><div class="scroll" tabindex="0" role="region" aria-label="History"><table id="history"><thead><tr><th scope="col" class="number">No.</th><th scope="col">Event</th><th scope="col">State</th><th scope="col">When</th><th scope="col">Details</th></tr></thead><tbody>
       ${events.slice(-500).map((one) => html`<${Event} key=${one.id} event=${one} began=${execution.startDate} />`)}</tbody></table></div>${events.length > 500 && html`<p class="quiet">The last 500 of ${count(events.length)} events.</p>`}</section>`}`;
 }
