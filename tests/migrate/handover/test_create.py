@@ -269,6 +269,52 @@ def test_capacity_is_what_costs_least(server: Server, dynamodb: Any, design: Mak
     assert mode == "PAY_PER_REQUEST"
 
 
+SCALED = "\n[create]\ncapacity = 'auto scaling'\n\n[estimate]\nload = 0.5\n"
+
+
+def test_auto_scaling_keeps_units_between_the_usual_load_and_a_peak(
+    server: Server, dynamodb: Any, design: MakeDesign
+) -> None:
+    create(design(settings=SCALED), server.url)
+    told = dynamodb.describe_table_replica_auto_scaling(TableName=SESSIONS)
+    (replica,) = told["TableAutoScalingDescription"]["Replicas"]
+    reads = replica["ReplicaProvisionedReadCapacityAutoScalingSettings"]
+    # 900 calls a second of half a unit: half of them usually, twice as many at 70% in a peak.
+    assert (reads["MinimumUnits"], reads["MaximumUnits"]) == (225, 1286)
+    (policy,) = reads["ScalingPolicies"]
+    assert policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 70
+    units = described(dynamodb, SESSIONS)["ProvisionedThroughput"]
+    assert units["ReadCapacityUnits"] == 322
+    (orders,) = dynamodb.describe_table_replica_auto_scaling(TableName=ORDERS)[
+        "TableAutoScalingDescription"
+    ]["Replicas"]
+    assert all(
+        one[f"Provisioned{kind}CapacityAutoScalingSettings"]["ScalingPolicies"]
+        for one in orders["GlobalSecondaryIndexes"]
+        for kind in ("Read", "Write")
+    )
+
+
+def test_scaling_that_differs_is_named_and_units_that_were_scaled_are_not(
+    server: Server, dynamodb: Any, design: MakeDesign
+) -> None:
+    folder = design(settings=SCALED)
+    create(folder, server.url)
+    scaled = {"ReadCapacityUnits": 400, "WriteCapacityUnits": 1}
+    dynamodb.update_table(TableName=SESSIONS, ProvisionedThroughput=scaled)
+    assert outcomes(create(folder, server.url)) == {ORDERS: "unchanged", SESSIONS: "unchanged"}
+    dynamodb.update_table_replica_auto_scaling(
+        TableName=SESSIONS,
+        ProvisionedWriteCapacityAutoScalingUpdate={"AutoScalingDisabled": True},
+    )
+    created = create(folder, server.url)
+    assert outcomes(created)[SESSIONS] == "differs"
+    said = "Its writes scale not at all, and the design says from 1 to 1 units at 70% use."
+    assert said in differences(created, SESSIONS)
+    assert outcomes(create(folder, server.url, update=True))[SESSIONS] == "updated"
+    assert outcomes(create(folder, server.url))[SESSIONS] == "unchanged"
+
+
 @pytest.mark.parametrize(
     ("model", "settings", "sentence"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import boto3
 import jsonschema_rs
 import pytest
+from botocore.validate import ParamValidator
 
 from partita.migrate.folder import Folder
 from partita.migrate.handover.create import create
@@ -167,6 +170,42 @@ def test_the_cdk_source_has_the_properties_of_the_tables(
         "dynamodb.Attribute(name='placed_at', type=dynamodb.AttributeType.STRING)"
     ]
     assert sessions.time_to_live == "expires"
+
+
+SCALED = "\n[create]\ncapacity = 'auto scaling'\n"
+
+
+def test_scaling_policies_are_written_for_every_tool(design: MakeDesign) -> None:
+    lint = pytest.importorskip("cfnlint.api", reason="cfn-lint is not installed").lint
+    _, text = written(design, "cloudformation", SCALED)
+    assert lint(text, regions=REGIONS) == []
+    kinds = [one["Type"] for one in json.loads(text)["Resources"].values()]
+    # Reads and writes of two tables and two global indexes.
+    assert kinds.count("AWS::ApplicationAutoScaling::ScalableTarget") == 8
+    assert kinds.count("AWS::ApplicationAutoScaling::ScalingPolicy") == 8
+    _, text = written(design, "terraform", SCALED)
+    resources = json.loads(text)["resource"]
+    target = resources["aws_appautoscaling_target"]["shop_orders_by_status_write"]
+    assert target["resource_id"] == f"table/{ORDERS}/index/by-status"
+    assert resources["aws_appautoscaling_policy"].keys() == (
+        resources["aws_appautoscaling_target"].keys()
+    )
+    _, text = written(design, "cdk", SCALED)
+    assert text.count("scale_on_utilization(target_utilization_percent=70)") == 8
+    compile(text, "tables_cdk.py", "exec")
+    folder, _ = written(design, "boto3", SCALED)
+    asked = runpy.run_path(str(folder.path / "tables_boto3.py"))
+    assert sorted(asked["SCALING"]) == ["Sessions", ORDERS]
+    model = boto3.client("application-autoscaling", region_name="us-east-1").meta.service_model
+    for target, policy in asked["SCALING"][ORDERS]:
+        for operation, request in (
+            ("RegisterScalableTarget", target),
+            ("PutScalingPolicy", policy),
+        ):
+            shape = model.operation_model(operation).input_shape
+            assert not ParamValidator().validate(request, shape).has_errors()
+    _, text = written(design, "cli", SCALED)
+    assert text.count("aws application-autoscaling register-scalable-target") == 8
 
 
 def test_names_that_a_tool_would_mistake_for_one_stay_apart() -> None:

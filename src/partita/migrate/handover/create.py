@@ -18,20 +18,25 @@ from partita.migrate.folder import Folder
 from partita.migrate.handover.differences import (
     Difference,
     FoundTable,
-    Update,
     differences,
     recovery_update,
 )
-from partita.migrate.handover.tables import TableRequest, tables_of
+from partita.migrate.handover.scaling import Update, region_of, scaling_of, scaling_update
+from partita.migrate.handover.tables import Scaling, TableRequest, tables_of
 from partita.migrate.model.files import CHOSEN
 from partita.migrate.progress import Progress, silent
 
 Action = Literal["create", "created", "unchanged", "differs", "update", "updated"]
 """`create` and `update` are what a dry run would do."""
+NOT_SCALED = ("ResourceNotFoundException", "ValidationException")
 ACTIVE_SECONDS_MAX = 600
 POLL_SECONDS = 0.05
 POLL_SECONDS_MAX = 5.0
 NO_RECOVERY = "This endpoint has no point-in-time recovery; the table is without it."
+NO_SCALING = (
+    "This endpoint scales tables through Application Auto Scaling: what --emit writes has the"
+    " policies."
+)
 NO_TAGS = "This endpoint keeps no tags; the table is without them."
 
 
@@ -144,7 +149,20 @@ class _Maker:
             one = recovery_update(table)
             if await self._optional(one.operation, one.request) is None:
                 notes.append(NO_RECOVERY)
+        if table.scaling and not await self._scale(table):
+            notes.append(NO_SCALING)
         return TableOutcome(table=table.name, action="created", notes=notes)
+
+    async def _scale(self, table: TableRequest) -> bool:
+        """Amazon has this operation for global tables only, and refuses it for others."""
+        described = (await self._call("DescribeTable", {"TableName": table.name}))["Table"]
+        one = scaling_update(table, region_of(described["TableArn"]))
+        try:
+            return await self._optional(one.operation, one.request) is not None
+        except ClientError as error:
+            if error.code in NOT_SCALED:
+                return False
+            raise
 
     async def _apply(self, table: TableRequest, update: Update) -> None:
         await self._call(update.operation, update.request)
@@ -167,7 +185,17 @@ class _Maker:
             if expiry.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
             else None,
             point_in_time_recovery=_has_recovery(backups),
+            scaling=await self._scaling(named) if table.scaling else None,
         )
+
+    async def _scaling(self, named: dict[str, Any]) -> list[Scaling] | None:
+        try:
+            found = await self._optional("DescribeTableReplicaAutoScaling", named)
+        except ClientError as error:
+            if error.code in NOT_SCALED:
+                return None
+            raise
+        return None if found is None else scaling_of(found["TableAutoScalingDescription"])
 
     async def _tags(self, arn: str) -> dict[str, str] | None:
         found: dict[str, str] = {}
@@ -218,6 +246,8 @@ def _notes(table: TableRequest, found: FoundTable) -> Iterator[str]:
         yield NO_RECOVERY
     if table.tags and found.tags is None:
         yield NO_TAGS
+    if table.scaling and found.scaling is None:
+        yield NO_SCALING
 
 
 def _has_recovery(backups: dict[str, Any] | None) -> bool | None:

@@ -11,16 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from partita.migrate.handover.tables import TableRequest, tag_list
+from partita.migrate.handover.scaling import Update, bounds_text, region_of, scaling_update
+from partita.migrate.handover.tables import Scaling, TableRequest, tag_list
 
 ON_DEMAND = "PAY_PER_REQUEST"
-
-
-class Update(Struct, frozen=True, kw_only=True):
-    """A request that makes a table what the design says."""
-
-    operation: str
-    request: dict[str, Any]
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -38,6 +32,7 @@ class FoundTable(Struct, frozen=True, kw_only=True):
     time_to_live: str | None
     point_in_time_recovery: bool | None
     """Like tags, None where the server does not know of it."""
+    scaling: list[Scaling] | None = None
 
     @property
     def arn(self) -> str:
@@ -46,7 +41,7 @@ class FoundTable(Struct, frozen=True, kw_only=True):
 
 def differences(wanted: TableRequest, found: FoundTable) -> list[Difference]:
     looks = (
-        _keys, _local_indexes, _capacity, _global_indexes, _stream, _time_to_live, _tags,
+        _keys, _local_indexes, _capacity, _scaling, _global_indexes, _stream, _time_to_live, _tags,
         _table_class, _deletion_protection, _recovery,
     )  # fmt: skip
     return [one for look in looks for one in look(wanted, found)]
@@ -149,6 +144,8 @@ def _capacity(wanted: TableRequest, found: FoundTable) -> Iterator[Difference]:
         return
     if there == ON_DEMAND:
         return
+    if wanted.scaling:
+        return  # Units are where the load has brought them.
     if (is_so := _units(found.description)) != (says := _units(wanted.create)):
         yield Difference(
             what=f"It has {_units_text(is_so)}, and the design says {_units_text(says)}.",
@@ -174,6 +171,22 @@ def _capacity(wanted: TableRequest, found: FoundTable) -> Iterator[Difference]:
                     ],
                 ),
             )
+
+
+def _scaling(wanted: TableRequest, found: FoundTable) -> Iterator[Difference]:
+    if not wanted.scaling or found.scaling is None:
+        return
+    there = {(one.index, one.kind): one for one in found.scaling}
+    for one in wanted.scaling:
+        known = there.get((one.index, one.kind))
+        if known == one:
+            continue
+        name = f"{one.index}'s {one.kind.lower()}s" if one.index else f"Its {one.kind.lower()}s"
+        scaled = bounds_text(known) if known else "not at all"
+        yield Difference(
+            what=f"{name} scale {scaled}, and the design says {bounds_text(one)}.",
+            update=scaling_update(wanted, region_of(found.arn)),
+        )
 
 
 def _shared(

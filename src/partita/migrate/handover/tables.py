@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from partita.errors import PartitaError
 from partita.limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
@@ -21,11 +22,38 @@ from partita.migrate.model.volumes import read_volumes
 from partita.migrate.understanding.patterns.file import read_patterns
 from partita.prices.price_list import read_prices
 
+KINDS: tuple[Literal["Read", "Write"], ...] = ("Read", "Write")
 MIGRATION_TAG = "migration"
 CLASSES = {"Standard": "STANDARD", "Standard-IA": "STANDARD_INFREQUENT_ACCESS"}
 NAME = re.compile(rf"[A-Za-z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_CHARS_MAX}}}")
 TAG = re.compile(r"[\w +\-=.:/@]*")
 """What a tag may hold (guide, "Tagging restrictions in DynamoDB")."""
+
+
+SCALED_TIMES_MAX = 2
+"""Of the stated rates: the peak that `test` tries where none is stated."""
+
+
+class Scaling(Struct, frozen=True, kw_only=True):
+    """What auto scaling keeps the units of a table or a global index between."""
+
+    index: str | None
+    kind: Literal["Read", "Write"]
+    minimum: int
+    maximum: int
+    target_percent: int
+
+    @property
+    def dimension(self) -> str:
+        """As Application Auto Scaling calls it."""
+        return f"dynamodb:{'index' if self.index else 'table'}:{self.kind}CapacityUnits"
+
+    @property
+    def metric(self) -> str:
+        return f"DynamoDB{self.kind}CapacityUtilization"
+
+    def resource(self, table: str) -> str:
+        return f"table/{table}" + (f"/index/{self.index}" if self.index else "")
 
 
 class TableRequest(Struct, frozen=True, kw_only=True):
@@ -36,6 +64,7 @@ class TableRequest(Struct, frozen=True, kw_only=True):
     tags: dict[str, str]
     time_to_live: str | None
     point_in_time_recovery: bool
+    scaling: list[Scaling] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -72,9 +101,7 @@ def tables_of(folder: Folder, name: str = CHOSEN) -> list[TableRequest]:
     assumed = folder.section("estimate", EstimateSettings)
     needed = units(design, patterns, volumes)
     prices = read_prices(folder.path / assumed.prices if assumed.prices else None)
-    return _Writer(
-        design, settings, needed, bill(needed, prices, assumed), assumed.point_in_time_recovery
-    ).tables()
+    return _Writer(design, settings, needed, bill(needed, prices, assumed), assumed).tables()
 
 
 def _refuse_unknown_names(name: str, subject: Subject) -> None:
@@ -93,20 +120,21 @@ class _Writer:
         settings: CreateSettings,
         needed: Units,
         bill: Bill,
-        point_in_time_recovery: bool,
+        assumed: EstimateSettings,
     ) -> None:
         self.design = design
         self.settings = settings
         self.needed = {(one.table, one.index): one for one in needed.resources}
         cheapest = _cheapest(bill, settings)
         self.is_on_demand = cheapest.name == "on-demand"
+        self.is_scaled = cheapest.name == "auto scaling"
         self.table_class = (
             CLASSES[cheapest.table_class]
             if settings.table_class == "estimate"
             else settings.table_class
         )
         self.tags = {MIGRATION_TAG: _taggable(design.name), **settings.tags}
-        self.point_in_time_recovery = point_in_time_recovery
+        self.assumed = assumed
 
     def tables(self) -> list[TableRequest]:
         if not self.design.tables:
@@ -129,9 +157,10 @@ class _Writer:
         create = described(table)
         create["BillingMode"] = "PAY_PER_REQUEST" if self.is_on_demand else "PROVISIONED"
         if not self.is_on_demand:
-            create["ProvisionedThroughput"] = self._throughput(table, None)
+            share = self.assumed.load / self.assumed.utilization if self.is_scaled else 1.0
+            create["ProvisionedThroughput"] = self._throughput(table, None, share)
             for index in create.get("GlobalSecondaryIndexes", []):
-                index["ProvisionedThroughput"] = self._throughput(table, index["IndexName"])
+                index["ProvisionedThroughput"] = self._throughput(table, index["IndexName"], share)
         if self.settings.stream != "none":
             create["StreamSpecification"] = {
                 "StreamEnabled": True,
@@ -143,17 +172,37 @@ class _Writer:
             create=create,
             tags=self.tags,
             time_to_live=table.ttl,
-            point_in_time_recovery=self.point_in_time_recovery,
+            point_in_time_recovery=self.assumed.point_in_time_recovery,
+            scaling=list(self._scaling(table)) if self.is_scaled else [],
         )
 
-    def _throughput(self, table: TableDesign, index: str | None) -> dict[str, int]:
+    def _scaling(self, table: TableDesign) -> Iterator[Scaling]:
+        """From the units of the average load to those of a peak."""
+        target = self.assumed.utilization
+        names = [None, *(one.name for one in table.indexes if one.kind == "global")]
+        for name in names:
+            least = self._throughput(table, name, self.assumed.load)
+            most = self._throughput(table, name, SCALED_TIMES_MAX / target)
+            for kind in KINDS:
+                yield Scaling(
+                    index=name,
+                    kind=kind,
+                    minimum=least[f"{kind}CapacityUnits"],
+                    maximum=most[f"{kind}CapacityUnits"],
+                    target_percent=round(target * 100),
+                )
+
+    def _throughput(self, table: TableDesign, index: str | None, share: float) -> dict[str, int]:
+        """`share`: of what the stated rates need."""
         used = [self.needed[table.name, index]]
         if index is None:
             # A local index uses the units of its table.
             used += [self.needed[table.name, one.name] for one in _local(table)]
         return {
-            "ReadCapacityUnits": whole_units(used[0], sum(one.read_units for one in used)),
-            "WriteCapacityUnits": whole_units(used[0], sum(one.write_units for one in used)),
+            "ReadCapacityUnits": whole_units(used[0], sum(one.read_units for one in used) * share),
+            "WriteCapacityUnits": whole_units(
+                used[0], sum(one.write_units for one in used) * share
+            ),
         }
 
 
@@ -175,14 +224,12 @@ def _local(table: TableDesign) -> list[SecondaryIndex]:
 
 
 def _cheapest(bill: Bill, settings: CreateSettings) -> Option:
-    """Of what a table can be made with; scaling policies are no part of a table."""
-    names = ("provisioned", "on-demand")
+    """Of what a table can be made with; scaling is chosen by people, who know their peaks."""
+    names = (
+        ("provisioned", "on-demand") if settings.capacity == "estimate" else (settings.capacity,)
+    )
     return min(
-        (
-            one
-            for one in bill.options
-            if one.name in names and settings.capacity in (one.name, "estimate")
-        ),
+        (one for one in bill.options if one.name in names),
         key=lambda one: one.monthly,
     )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -33,6 +34,17 @@ from partita.migrate.understanding.schema.inventory import Inventory, Table, is_
 EXAMPLES_MAX = 3
 
 
+class _Notes(msgspec.Struct, kw_only=True):
+    """What was found while items were made."""
+
+    problems: list[tuple[tuple[str, str], KeyProblem]]
+    imported: dict[str, int]
+    items: dict[str, int]
+    failures: dict[str, list[str]]
+    failed: dict[str, int]
+    inexact: dict[str, str]
+
+
 class Making:
     """Makes the items of all entities, and notes what is wrong."""
 
@@ -50,28 +62,60 @@ class Making:
         self.failed: dict[str, int] = {}
         self.inexact: dict[str, str] = {}
         self._db = sqlite3.connect(path, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute("PRAGMA journal_mode = TRUNCATE")
         self._db.execute("PRAGMA synchronous = OFF")
-        self._db.execute("DROP TABLE IF EXISTS items")
+        self._db.execute("CREATE TABLE IF NOT EXISTS made (step TEXT PRIMARY KEY, notes BLOB)")
         self._db.execute(
-            "CREATE TABLE items (id INTEGER PRIMARY KEY, place INT, entity INT, key BLOB,"
-            " part BLOB, size INT, item BLOB)"
+            "CREATE TABLE IF NOT EXISTS items (id INTEGER PRIMARY KEY, place INT, entity INT,"
+            " key BLOB, part BLOB, size INT, item BLOB)"
         )
 
     def close(self) -> None:
         self._db.close()
 
     def make(self, progress: Progress) -> None:
+        """What an earlier run made and noted before it was stopped stays."""
         tables = [table for table in self.inventory.tables if self._entities(table.name)]
-        self._db.execute("BEGIN")
+        done = self._done()
         for number, table in enumerate(tables):
             progress("Items", number, len(tables))
-            self._make(table)
-        self._db.execute("COMMIT")
+            if f"items of {table.name}" not in done:
+                self._step(f"items of {table.name}", partial(self._make, table))
         progress("Items", len(tables), len(tables))
+        if "keys" not in done:
+            self._step("keys", self._compare_keys)
+
+    def _compare_keys(self) -> None:
         self._db.execute("CREATE INDEX by_key ON items (place, key)")
         self._find_repeats()
         self._find_large_collections()
+
+    def _step(self, name: str, run: Callable[[], None]) -> None:
+        """Together with what was noted until then."""
+        self._db.execute("BEGIN")
+        run()
+        notes = msgspec.json.encode(
+            _Notes(
+                problems=list(self.problems.items()),
+                imported=self.imported,
+                items=self.items,
+                failures=self.failures,
+                failed=self.failed,
+                inexact=self.inexact,
+            )
+        )
+        self._db.execute("INSERT INTO made VALUES (?, ?)", (name, notes))
+        self._db.execute("COMMIT")
+
+    def _done(self) -> set[str]:
+        steps = self._db.execute("SELECT step, notes FROM made ORDER BY rowid").fetchall()
+        if steps:
+            notes = msgspec.json.decode(steps[-1][1], type=_Notes)
+            self.problems = dict(notes.problems)
+            self.imported, self.items = notes.imported, notes.items
+            self.failures, self.failed = notes.failures, notes.failed
+            self.inexact = notes.inexact
+        return {name for name, _ in steps}
 
     def _entities(self, source: str) -> list[tuple[int, TableDesign, Entity]]:
         return [
@@ -273,9 +317,14 @@ class Making:
             found.append(WayBack(table=table.name, is_exact=not why, why=why))
         return found
 
-    def all_items(self) -> Iterator[tuple[str, Item]]:
-        """(table, item), one of each key."""
-        last = 0
+    def all_items(self, skipped: int = 0) -> Iterator[tuple[str, Item]]:
+        """(table, item), one of each key, without so many that come first."""
+        found = self._db.execute(
+            "SELECT id FROM items ORDER BY id LIMIT 1 OFFSET ?", (max(skipped - 1, 0),)
+        ).fetchone()
+        if skipped and found is None:
+            return
+        last = int(found[0]) if skipped else 0
         decode = msgspec.json.Decoder(Item).decode
         while True:
             chunk = self._db.execute(

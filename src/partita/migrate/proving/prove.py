@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,8 +37,13 @@ from partita.migrate.proving.sampling import sample as sampled_rows
 from partita.migrate.proving.settings import ProofSettings
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
-from partita.migrate.proving.tables import create_tables, drop_tables, put_all
-from partita.migrate.proving.unfinished import RunHead, Unfinished
+from partita.migrate.proving.tables import (
+    create_tables,
+    delete_table,
+    list_tables,
+    put_all,
+)
+from partita.migrate.proving.unfinished import Loaded, RunHead, Unfinished
 from partita.migrate.proving.writes import WriteProof
 from partita.migrate.statements.patterns import Statements
 from partita.migrate.statements.question import NotExact, Question
@@ -102,38 +108,39 @@ def test(
         connect(folder, ask) as source,
         source.limit(STATEMENT_SECONDS_MAX),
         Snapshot(source, claim.inventory) as snapshot,
-        _place(endpoint) as place,
     ):
-        staging = _staged(claim, snapshot, place, progress)
-        making = Making(place.space / "items", claim.design, claim.inventory, staging)
-        making.make(progress)
-        total = sum(staging.count(table.name) for table in claim.tables)
-        is_whole = is_all or (sample is None and total <= ALL_ROWS_MAX)
-        with ExitStack() as stack:
-            read_side = snapshot
-            loaded, rows = making, staging
+        counts = _counts(claim, source)
+        is_whole = is_all or (sample is None and sum(counts.values()) <= ALL_ROWS_MAX)
+        path = folder.path / RUNS / f"unfinished.{name.removesuffix('.toml')}.jsonl"
+        head = RunHead(
+            fingerprint=fingerprint(claim.design),
+            source=str(source.address),
+            is_all=is_whole,
+            rows=counts,
+            statements={one.name: one.statement or "" for one in claim.patterns},
+        )
+        with (
+            Unfinished(path, head, is_resumed=is_resumed) as unfinished,
+            _place(endpoint, unfinished) as place,
+            ExitStack() as stack,
+        ):
+            staging = _staged(claim, snapshot, unfinished, progress)
+            stack.callback(staging.close)
+            making = Making(unfinished.space / "items", claim.design, claim.inventory, staging)
+            stack.callback(making.close)
+            making.make(progress)
+            read_side, loaded, rows = snapshot, making, staging
             if not is_whole:
                 part = _Part(claim, source, staging, place, sample or SAMPLE_ROWS, stack)
                 read_side, loaded, rows = part.snapshot, part.making, part.staging
-            create_tables(place.server, claim.design, place.prefix)
-            stack.callback(drop_tables, place.server, claim.design, place.prefix)
-            _load(loaded, place, progress)
+            stack.callback(_drop, place, claim.design, unfinished)
+            _load(loaded, claim.design, place, unfinished, progress)
             draw = Draw(rows, claim.inventory)
             reads = ReadProof(
                 claim.design, claim.inventory, read_side, place.server, draw, place.prefix
             )
             writes = stack.enter_context(_write_proof(claim, source, staging, place))
-            head = RunHead(
-                fingerprint=fingerprint(claim.design),
-                source=str(source.address),
-                is_all=is_whole,
-                rows={table.name: staging.count(table.name) for table in claim.tables},
-                statements={one.name: one.statement or "" for one in claim.patterns},
-            )
-            path = folder.path / RUNS / f"unfinished.{name.removesuffix('.toml')}.jsonl"
-            with Unfinished(path, head, is_resumed=is_resumed) as unfinished:
-                functional = _functional(claim, reads, writes, unfinished, progress)
-            rates = _rehearsed(claim, rows, loaded)
+            functional = _functional(claim, reads, writes, unfinished, progress)
             keys = [*making.problems.values(), *_ranges(claim)]
             run = ProofRun(
                 at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -144,19 +151,19 @@ def test(
                 is_all=is_whole,
                 seconds=round(time.monotonic() - started, 3),
                 summary=_summary(functional, len(keys)),
-                acceptance=making.acceptance(_counts(claim, source)),
+                acceptance=making.acceptance(counts),
                 way_back=making.way_back(),
                 keys=[ModelLines(folder, name).of_key(one) for one in keys],
                 functional=functional,
                 non_functional=[
-                    *rates,
-                    *load_checks(place.server, claim.design, place.prefix),
+                    *unfinished.checks("rates", lambda: _rehearsed(claim, rows, loaded)),
+                    *unfinished.checks(
+                        "load", lambda: load_checks(place.server, claim.design, place.prefix)
+                    ),
                 ],
-                recovery=_recovered(claim, place),
+                recovery=unfinished.checks("recovery", lambda: _recovered(claim, place)),
                 user_acceptance=user_acceptance(folder, claim.patterns),
             )
-        staging.close()
-        making.close()
     _keep(folder, run)
     return run
 
@@ -182,8 +189,9 @@ def _keep(folder: Folder, run: ProofRun) -> None:
 
 
 @contextmanager
-def _place(endpoint: str | None) -> Iterator[Place]:
-    """A private server, or tables with names of their own on another one."""
+def _place(endpoint: str | None, unfinished: Unfinished) -> Iterator[Place]:
+    """A private server, or tables with names of their own on another one: those of a run that was
+    stopped, if there are some."""
     with ExitStack() as stack:
         space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-test-")))
         address = endpoint if endpoint is not None else stack.enter_context(private_server())
@@ -191,22 +199,27 @@ def _place(endpoint: str | None) -> Iterator[Place]:
         stack.callback(server.close)
         shown = endpoint or "a private server"
         prefix = f"partita-test-{secrets.token_hex(4)}." if endpoint is not None else ""
+        left = unfinished.left
+        if left is not None and left.endpoint == endpoint:
+            prefix = left.prefix
         yield Place(server, shown, prefix, space)
 
 
 # Rows.
 
 
-def _staged(claim: Claim, snapshot: Snapshot, place: Place, progress: Progress) -> Staging:
+def _staged(
+    claim: Claim, snapshot: Snapshot, unfinished: Unfinished, progress: Progress
+) -> Staging:
     keys = lookups(claim.design, claim.inventory)
-    staging = Staging(place.space / "rows", claim.inventory, keys)
+    staging = Staging(unfinished.space / "rows", claim.inventory, keys)
     total = sum(table.row_count for table in claim.tables)
     done = 0
     for table in claim.tables:
-        count = 0
-        for count in staging.fill(table.name, snapshot.rows(table)):
-            progress("Rows", min(done + count, total), total)
-        done += count
+        if not staging.has(table.name):
+            for count in staging.fill(table.name, snapshot.rows(table)):
+                progress("Rows", min(done + count, total), total)
+        done += staging.count(table.name)
     return staging
 
 
@@ -249,11 +262,45 @@ class _Part:
         stack.callback(self.making.close)
 
 
-def _load(making: Making, place: Place, progress: Progress) -> None:
+def _load(
+    making: Making, design: Design, place: Place, unfinished: Unfinished, progress: Progress
+) -> None:
+    """What a server that outlives a run has acknowledged is not put again."""
+    left = unfinished.left
+    done = _items_left(place, design) if left is not None and left.prefix == place.prefix else 0
+    skipped = min(done, left.items) if left is not None else 0
+    if not done:
+        create_tables(place.server, design, place.prefix)
     total = making.count()
-    items = ((place.prefix + name, item) for name, item in making.all_items())
-    for done in put_all(place.server, items):
-        progress("Loading", done, total)
+    items = ((place.prefix + name, item) for name, item in making.all_items(skipped))
+    for count in put_all(place.server, items):
+        progress("Loading", skipped + count, total)
+        if place.prefix:
+            unfinished.note_loaded(
+                Loaded(endpoint=place.address, prefix=place.prefix, items=skipped + count)
+            )
+
+
+def _items_left(place: Place, design: Design) -> int:
+    """More than any run would have loaded, if the tables of a stopped run are all there; else 0,
+    and none of them is."""
+    names = [
+        one for one in list_tables(place.server) if place.prefix and one.startswith(place.prefix)
+    ]
+    wanted = {place.prefix + table.name for table in design.tables}
+    is_whole = wanted <= set(names)
+    for name in names:
+        if not is_whole or name not in wanted:
+            delete_table(place.server, name)
+    return sys.maxsize if is_whole else 0
+
+
+def _drop(place: Place, design: Design, unfinished: Unfinished) -> None:
+    there = set(list_tables(place.server))
+    for table in design.tables:
+        if place.prefix + table.name in there:
+            place.server.call("DeleteTable", TableName=place.prefix + table.name)
+    unfinished.forget_loaded()
 
 
 # Patterns.

@@ -53,7 +53,8 @@ class Staging:
         self.inventory = inventory
         self.keys = keys
         self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode = OFF")
+        # A process that is killed loses the table it was at, and no other.
+        self._connection.execute("PRAGMA journal_mode = TRUNCATE")
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute("CREATE TABLE IF NOT EXISTS staged (name TEXT PRIMARY KEY, n INT)")
         self._places = {table.name: place for place, table in enumerate(inventory.tables)}
@@ -107,6 +108,11 @@ class Staging:
         run("COMMIT")
         self._cached.cache_clear()
         yield count
+
+    def has(self, table: str) -> bool:
+        """Whether all rows of a table are here, of this run or of one that was stopped."""
+        found = self._connection.execute("SELECT 1 FROM staged WHERE name = ?", (table,))
+        return found.fetchone() is not None
 
     def _key(self, table: str, columns: Sequence[str], row: Item) -> str | None:
         values = [row.get(column) for column in columns]

@@ -32,6 +32,24 @@ def drop_tables(server: DynamoDB, design: Design, prefix: str = "") -> None:
         server.call("DeleteTable", TableName=prefix + table.name)
 
 
+def list_tables(server: DynamoDB) -> Iterator[str]:
+    request: dict[str, Any] = {}
+    while True:
+        answer = server.call("ListTables", **request)
+        yield from answer["TableNames"]
+        if "LastEvaluatedTableName" not in answer:
+            return
+        request["ExclusiveStartTableName"] = answer["LastEvaluatedTableName"]
+
+
+def delete_table(server: DynamoDB, name: str) -> None:
+    """And waits until its name is free."""
+    server.call("DeleteTable", TableName=name)
+    end = time.monotonic() + WAIT_SECONDS_MAX
+    while name in list_tables(server) and time.monotonic() < end:
+        time.sleep(0.1)
+
+
 def wait_for(server: DynamoDB, name: str) -> None:
     end = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < end:

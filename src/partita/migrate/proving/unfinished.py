@@ -1,16 +1,19 @@
-"""A run of `test` that was stopped: the patterns that it had compared by then, kept as they came.
+"""A run of `test` that was stopped: what it had done by then, kept as it came.
 
-They are taken over only by a run of the same design over as many rows of the same source.
+Rows, items, what a server has of them, patterns and sections are taken over only by a run of the
+same design and statements over as many rows of the same source.
 """
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 import msgspec
 
-from partita.migrate.proving.results import PatternProof
+from partita.migrate.proving.results import Check, PatternProof
 
 
 class RunHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,18 +27,74 @@ class RunHead(msgspec.Struct, frozen=True, kw_only=True):
     """Of the patterns."""
 
 
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """One that was finished."""
+
+    section: str
+    checks: list[Check]
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """Items that a server that outlives a run has acknowledged."""
+
+    endpoint: str
+    prefix: str
+    items: int = 0
+
+
+LOADED = "loaded.json"
+
+
 class Unfinished:
     def __init__(self, path: Path, head: RunHead, *, is_resumed: bool) -> None:
         self.path = path
         self.kept: dict[str, PatternProof] = {}
+        self.sections: dict[str, list[Check]] = {}
         lines = path.read_bytes().splitlines() if is_resumed and path.exists() else []
-        for proof in _proofs(lines, head):
-            self.kept[proof.pattern] = proof
-        path.parent.mkdir(exist_ok=True)
+        is_same = _is_same(lines, head)
+        for one in _lines(lines[1:] if is_same else []):
+            if isinstance(one, Section):
+                self.sections[one.section] = one.checks
+            else:
+                self.kept[one.pattern] = one
+        self.space = path.with_suffix(".work")
+        """Rows and items of the run."""
+        self.left = self._loaded()
+        """On a server, by an earlier run."""
+        if not is_same:
+            shutil.rmtree(self.space, ignore_errors=True)
+        self.space.mkdir(parents=True, exist_ok=True)
+        (self.space / ".gitignore").write_text("*\n")
         self._file = path.open("wb")
         self._append(head)
         for proof in self.kept.values():
             self._append(proof)
+        for name, checks in self.sections.items():
+            self._append(Section(section=name, checks=checks))
+
+    # What a server has.
+
+    def _loaded(self) -> Loaded | None:
+        path = self.space / LOADED
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Loaded) if path.exists() else None
+        except msgspec.DecodeError:
+            return None
+
+    def note_loaded(self, loaded: Loaded) -> None:
+        partly = self.space / f"{LOADED}.new"
+        partly.write_bytes(msgspec.json.encode(loaded))
+        partly.replace(self.space / LOADED)
+
+    def forget_loaded(self) -> None:
+        (self.space / LOADED).unlink(missing_ok=True)
+
+    def checks(self, section: str, make: Callable[[], list[Check]]) -> list[Check]:
+        """Of a section, made unless the stopped run had finished it."""
+        if section not in self.sections:
+            self.sections[section] = make()
+            self._append(Section(section=section, checks=self.sections[section]))
+        return self.sections[section]
 
     def of(self, pattern: str) -> PatternProof | None:
         """What the stopped run found, if it came to this pattern and it was in order."""
@@ -45,7 +104,7 @@ class Unfinished:
     def add(self, proof: PatternProof) -> None:
         self._append(proof)
 
-    def _append(self, content: RunHead | PatternProof) -> None:
+    def _append(self, content: RunHead | PatternProof | Section) -> None:
         self._file.write(msgspec.json.encode(content) + b"\n")
         self._file.flush()
 
@@ -62,19 +121,25 @@ class Unfinished:
         self._file.close()
         if kind is None:
             self.path.unlink(missing_ok=True)
+            shutil.rmtree(self.space, ignore_errors=True)
 
 
-def _proofs(lines: list[bytes], head: RunHead) -> list[PatternProof]:
-    """Of a run with the same head; a last line that was cut off does not count."""
+def _is_same(lines: list[bytes], head: RunHead) -> bool:
     try:
-        if not lines or msgspec.json.decode(lines[0], type=RunHead) != head:
-            return []
+        return bool(lines) and msgspec.json.decode(lines[0], type=RunHead) == head
     except msgspec.DecodeError:
-        return []
-    found = []
-    for line in lines[1:]:
+        return False
+
+
+def _lines(lines: list[bytes]) -> list[PatternProof | Section]:
+    """A last line that was cut off does not count."""
+    found: list[PatternProof | Section] = []
+    for line in lines:
         try:
-            found.append(msgspec.json.decode(line, type=PatternProof))
+            if line.startswith(b'{"section"'):
+                found.append(msgspec.json.decode(line, type=Section))
+            else:
+                found.append(msgspec.json.decode(line, type=PatternProof))
         except msgspec.DecodeError:
             break
     return found

@@ -6,6 +6,7 @@ from pprint import pformat
 from textwrap import indent
 from typing import Any
 
+from partita.migrate.handover.scaling import policies
 from partita.migrate.handover.tables import TableRequest
 
 WIDTH = 96
@@ -22,6 +23,7 @@ TABLES = [
 {tables}]
 EXPIRY = {expiry}
 RECOVERY = {recovery}
+SCALING = {scaling}
 
 
 def main() -> None:
@@ -53,6 +55,10 @@ def main() -> None:
                 if error.response["Error"]["Code"] != "UnknownOperationException":
                     raise
                 print(f"{{name}}: this endpoint has no point-in-time recovery.")
+        for target, policy in SCALING.get(name, []):
+            scaling = boto3.client("application-autoscaling")
+            scaling.register_scalable_target(**target)
+            scaling.put_scaling_policy(**policy)
         print(f"{{name}} was made.")
 
 
@@ -66,6 +72,7 @@ def write(tables: list[TableRequest]) -> str:
         migration=tables[0].tags["migration"],
         tables="".join(f"{indent(_literal(one.create_request()), ' ' * 4)},\n" for one in tables),
         expiry=_literal({one.name: one.time_to_live for one in tables if one.time_to_live}),
+        scaling=_literal({one.name: policies(one) for one in tables if one.scaling}),
         recovery=_literal([one.name for one in tables if one.point_in_time_recovery]),
     )
 

@@ -85,6 +85,15 @@ def _table(table: TableRequest, construct: str) -> list[str]:
                 **_capacity(index, None),
             },
         )
+    for one in table.scaling:
+        called = f"auto_scale_{'global_secondary_index_' if one.index else ''}{one.kind.lower()}"
+        lines += [
+            f"table.{called}_capacity(",
+            *([f"{INDENT}{_text(one.index)},"] if one.index else []),
+            f"{INDENT}min_capacity={one.minimum},",
+            f"{INDENT}max_capacity={one.maximum},",
+            f").scale_on_utilization(target_utilization_percent={one.target_percent})",
+        ]
     return [
         *lines,
         *(f"Tags.of(table).add({_text(key)}, {_text(value)})" for key, value in table.tags.items()),

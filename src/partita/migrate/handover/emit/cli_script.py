@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator
 
+from partita.migrate.handover.scaling import policies
 from partita.migrate.handover.tables import TableRequest
 
 HEAD = """#!/usr/bin/env bash
@@ -28,8 +29,8 @@ def _table(table: TableRequest) -> Iterator[str]:
     yield f"if aws dynamodb describe-table --table-name {name} >/dev/null 2>&1; then"
     yield f"  echo {shlex.quote(f'{table.name} is there already and stays as it is.')}"
     yield "else"
-    content = json.dumps(table.create_request(), indent=2)
-    yield f"  aws dynamodb create-table --cli-input-json {shlex.quote(content)} >/dev/null"
+    made = json.dumps(table.create_request(), indent=2)
+    yield f"  aws dynamodb create-table --cli-input-json {shlex.quote(made)} >/dev/null"
     yield f"  aws dynamodb wait table-exists --table-name {name}"
     if table.time_to_live:
         expiry = json.dumps({"AttributeName": table.time_to_live, "Enabled": True})
@@ -43,5 +44,12 @@ def _table(table: TableRequest) -> Iterator[str]:
             " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
             f" >/dev/null 2>&1 || echo {shlex.quote(f'{table.name}: {RECOVERY_REFUSED}.')}"
         )
+    for target, policy in policies(table):
+        for command, content in (
+            ("register-scalable-target", target),
+            ("put-scaling-policy", policy),
+        ):
+            asked = shlex.quote(json.dumps(content))
+            yield f"  aws application-autoscaling {command} --cli-input-json {asked} >/dev/null"
     yield f"  echo {shlex.quote(f'{table.name} was made.')}"
     yield "fi"

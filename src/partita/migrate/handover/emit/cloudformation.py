@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from partita.migrate.handover.emit.names import distinct, pascal_case
@@ -27,13 +28,49 @@ def template(tables: list[TableRequest]) -> dict[str, Any]:
                 "Properties": properties(table),
             }
             for table in tables
-        },
+        }
+        | {name: one for table in tables for name, one in _scaling(table, ids[table.name])},
         "Outputs": {
             f"{ids[table.name]}Stream": {"Value": {"Fn::GetAtt": [ids[table.name], "StreamArn"]}}
             for table in tables
             if "StreamSpecification" in table.create
         },
     }
+
+
+def _scaling(table: TableRequest, table_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A target and a policy for the reads and the writes of the table and of each index."""
+    for one in table.scaling:
+        name = f"{table_id}{pascal_case(one.index) if one.index else ''}{one.kind}Scaling"
+        yield (
+            f"{name}Target",
+            {
+                "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
+                "DependsOn": table_id,
+                "Properties": {
+                    "ServiceNamespace": "dynamodb",
+                    "ResourceId": one.resource(table.name),
+                    "ScalableDimension": one.dimension,
+                    "MinCapacity": one.minimum,
+                    "MaxCapacity": one.maximum,
+                },
+            },
+        )
+        yield (
+            f"{name}Policy",
+            {
+                "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
+                "Properties": {
+                    "PolicyName": f"{one.metric}:{one.resource(table.name)}",
+                    "PolicyType": "TargetTrackingScaling",
+                    "ScalingTargetId": {"Ref": f"{name}Target"},
+                    "TargetTrackingScalingPolicyConfiguration": {
+                        "TargetValue": one.target_percent,
+                        "PredefinedMetricSpecification": {"PredefinedMetricType": one.metric},
+                    },
+                },
+            },
+        )
 
 
 def properties(table: TableRequest) -> dict[str, Any]:

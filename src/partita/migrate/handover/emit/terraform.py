@@ -20,7 +20,8 @@ def configuration(tables: list[TableRequest]) -> dict[str, Any]:
             "required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 5.0"}}
         },
         "resource": {
-            "aws_dynamodb_table": {names[table.name]: _resource(table) for table in tables}
+            "aws_dynamodb_table": {names[table.name]: _resource(table) for table in tables},
+            **_scaling(tables, names),
         },
     }
 
@@ -54,10 +55,49 @@ def _resource(table: TableRequest) -> dict[str, Any]:
         found |= {"stream_enabled": True, "stream_view_type": stream["StreamViewType"]}
     if table.time_to_live:
         found["ttl"] = [{"attribute_name": table.time_to_live, "enabled": True}]
+    if table.scaling:
+        # What auto scaling has changed stays.
+        units = ("read_capacity", "write_capacity")
+        found["lifecycle"] = {"ignore_changes": [*units, "global_secondary_index"]}
     if table.point_in_time_recovery:
         found["point_in_time_recovery"] = [{"enabled": True}]
     found["tags"] = {_literal(key): _literal(value) for key, value in table.tags.items()}
     return found
+
+
+def _scaling(tables: list[TableRequest], names: dict[str, str]) -> dict[str, Any]:
+    targets: dict[str, Any] = {}
+    policies: dict[str, Any] = {}
+    for table in tables:
+        for one in table.scaling:
+            place = f"_{snake_case(one.index)}" if one.index else ""
+            name = f"{names[table.name]}{place}_{one.kind.lower()}"
+            named = {
+                "service_namespace": "dynamodb",
+                "resource_id": one.resource(table.name),
+                "scalable_dimension": one.dimension,
+            }
+            targets[name] = {
+                **named,
+                "min_capacity": one.minimum,
+                "max_capacity": one.maximum,
+                "depends_on": [f"aws_dynamodb_table.{names[table.name]}"],
+            }
+            policies[name] = {
+                **named,
+                "name": f"{one.metric}:{one.resource(table.name)}",
+                "policy_type": "TargetTrackingScaling",
+                "target_tracking_scaling_policy_configuration": [
+                    {
+                        "target_value": one.target_percent,
+                        "predefined_metric_specification": [{"predefined_metric_type": one.metric}],
+                    }
+                ],
+                "depends_on": [f"aws_appautoscaling_target.{name}"],
+            }
+    if not targets:
+        return {}
+    return {"aws_appautoscaling_target": targets, "aws_appautoscaling_policy": policies}
 
 
 def _keys(keyed: dict[str, Any]) -> dict[str, str]:

@@ -30,8 +30,31 @@ def with_views(statement: exp.Expr, schema: SchemaLookup, *, depth: int = 0) -> 
         selected, columns = query
         alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name), columns=columns)
         inside = with_views(selected, schema, depth=depth + 1)
+        for one in inside.find_all(exp.Table):
+            if schema.table(one.name, one.db) is schema.table(one.name):
+                one.set("db", None)
         joins = table.args.get("joins")
         table.replace(exp.Subquery(this=inside, alias=alias, joins=joins))
+    return statement
+
+
+def without_parentheses(statement: exp.Expr) -> exp.Expr:
+    """`FROM ((a JOIN b ON ...) JOIN c ON ...)`, as servers write views, without the brackets."""
+    for select in list(statement.find_all(exp.Select)):
+        source = select.args.get("from_") or select.args.get("from")
+        joins: list[exp.Expr] = []
+        while source is not None and isinstance(source.this, exp.Subquery):
+            inner = source.this
+            if not isinstance(inner.this, exp.Table | exp.Subquery) or inner.alias:
+                break
+            joins = [*(inner.args.get("joins") or []), *joins]
+            source.set("this", inner.this)
+        first = source.this if source is not None else None
+        if isinstance(first, exp.Table) and first.args.get("joins"):
+            joins = [*first.args["joins"], *joins]
+            first.set("joins", None)
+        if joins:
+            select.set("joins", [*joins, *(select.args.get("joins") or [])])
     return statement
 
 
@@ -50,6 +73,7 @@ def _query(definition: str, dialect: str) -> tuple[exp.Query, list[exp.Identifie
         tree = tree.expression
     if not isinstance(tree, exp.Query):
         return None
+    without_parentheses(tree)
     for column in tree.find_all(exp.Column):
         # MariaDB writes them as database.table.column.
         column.set("db", None)
