@@ -64,6 +64,7 @@ def run(
     until: Until | None = None,
     is_followed: bool | None = None,
     write_units: float | None = None,
+    kinesis: str | None = None,
     is_dry_run: bool = False,
     seat: Seat | None = None,
     ask: Callable[[str], str] | None = None,
@@ -80,7 +81,7 @@ def run(
         "load": {**every, "name": name, "write_units": write_units, "is_followed": is_followed},
         "verify": every,
         "follow": {**every, "write_units": write_units, "is_verifying": True},
-        "cutover": every,
+        "cutover": {**every, "kinesis": kinesis},
         "rollback": every,
         "finish": every,
     }

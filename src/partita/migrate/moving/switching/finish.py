@@ -19,6 +19,7 @@ from partita.client import ClientError
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.moving.back.following import PLACES, BackFollower
+from partita.migrate.moving.back.kinesis import destination_of
 from partita.migrate.moving.back.records import Places
 from partita.migrate.moving.fences import fence_of
 from partita.migrate.moving.moves import Move, open_move
@@ -26,6 +27,7 @@ from partita.migrate.moving.positions import DELETED, is_tombstone, key_of
 from partita.migrate.moving.switching.closing import TargetGate
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
+    DESTINATIONS_MADE,
     FINISHED,
     PHASE,
     STREAMS_MADE,
@@ -125,7 +127,9 @@ def _leftovers(move: Move) -> list[str]:
     }.get(move.origin.family, [])
     made += ["tombstones in the target"]
     streams = move.state.fact(STREAMS_MADE, list[str]) or []
-    return made + [f"the stream of {name}, which cutover switched on" for name in streams]
+    made += [f"the stream of {name}, which cutover switched on" for name in streams]
+    sent = move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}
+    return made + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
 
 
 def _compare(move: Move, found: Finished, progress: Progress) -> None:
@@ -158,6 +162,9 @@ def _remove(move: Move, gate: TargetGate, found: Finished) -> None:
             if described.get("StreamSpecification", {}).get("StreamEnabled"):
                 off = {"StreamEnabled": False}
                 move.target.call("UpdateTable", TableName=name, StreamSpecification=off)
+    for name, arn in (move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}).items():
+        if destination_of(move.target, name, arn, is_made=False):
+            move.target.call("DisableKinesisStreamingDestination", TableName=name, StreamArn=arn)
     move.log.remove()
     fence_of(move.origin).remove()
 
