@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from partita.migrate.moving.switching.cutover import CutOver
-from partita.migrate.moving.switching.finish import Finished
+from partita.migrate.moving.switching.report import Finished
 from partita.migrate.moving.switching.rollback import RolledBack
 from partita.migrate.report.terminal.grid import bullets
 
