@@ -263,6 +263,26 @@ def test_a_transaction_that_was_open_when_the_load_began_is_followed(
     assert titles["3"] == "Open" and "4" not in titles
 
 
+def test_who_keeps_postgresql_from_telling_a_place_in_its_log_is_named(
+    make_source: MakeSource, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("partita.migrate.moving.logs.postgresql.SLOT_SECONDS_MAX", 1)
+    source = make_source("postgresql", script())
+    folder = source.folder(PATTERNS, target)
+    assert source.server is not None
+    holder = source.server.connect(source.database)
+    holder.execute("BEGIN")
+    holder.execute("UPDATE book SET title = 'Open' WHERE id = 3")
+    said: list[str] = []
+    with pytest.raises(PartitaError, match=r"do not end: session \d+ of .* since"):
+        load(folder, target, is_followed=True, progress=lambda what, *_: said.append(what))
+    assert any(sentence.startswith("Waiting for session") for sentence in said)
+    holder.execute("COMMIT")
+    holder.close()
+    load(folder, target, is_followed=True)
+    assert_same(verify(folder, target))
+
+
 @pytest.mark.parametrize("kind", QUICK_SERVERS)
 @pytest.mark.parametrize("is_parent_first", [True, False], ids=["parent first", "child first"])
 def test_a_parent_that_is_renamed_while_a_child_is_inserted_is_right_in_both(
