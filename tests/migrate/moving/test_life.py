@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from typing import Any
 
@@ -83,13 +84,15 @@ def ready(make_source: MakeSource, target: str, kind: str) -> tuple[Sql, Folder,
     return source, folder, Application(folder, target)
 
 
-def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
+def connected(source: Sql) -> Any:
+    """A session that commits each statement."""
     if source.server is None:
-        import sqlite3
+        return sqlite3.connect(source.file, timeout=30, isolation_level=None)
+    return source.server.connect(source.database)
 
-        connection: Any = sqlite3.connect(source.file)
-    else:
-        connection = source.server.connect(source.database)
+
+def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
+    connection = connected(source)
     cursor = connection.cursor()
     cursor.execute(statement)
     found = [tuple(row) for row in cursor.fetchall()]
