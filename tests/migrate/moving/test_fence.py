@@ -231,7 +231,8 @@ def survive(make_source: MakeSource, target: str, kind: str, rounds: int, seed: 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
 def test_killed_twenty_times_forth_and_back_nothing_is_lost(
-    make_source: MakeSource, target: str, kind: str
+    make_source: MakeSource, target: str, kind: str, seed: int
 ) -> None:
-    survive(make_source, target, kind, rounds=20, seed=7)
+    survive(make_source, target, kind, rounds=5, seed=seed)
