@@ -154,8 +154,10 @@ class _Cockpit:
         options = self.options[stage]
         match stage:
             case "load":
-                self.ran.failed = load(self.folder, self.endpoint, **options).failed
-                self.seat.tell("Every row is an item.")
+                loaded = load(self.folder, self.endpoint, **options)
+                self.ran.failed = loaded.failed
+                rows = sum(one.rows for one in loaded.tables)
+                self.seat.tell(f"{rows:,} rows loaded: {loaded.failed:,} failed.")
             case "verify":
                 found = verify(self.folder, self.endpoint, **options)
                 self.ran.different = found.different
