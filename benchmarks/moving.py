@@ -1,4 +1,4 @@
-"""The move: load, follow and verify, from MariaDB and from PostgreSQL, on this machine.
+"""The move: load, follow, verify and cutover, from MariaDB and PostgreSQL, on this machine.
 
     python -m benchmarks.moving --rows 200000 --changes 60000
     python -m benchmarks.moving --rows 5000000 --changes 1000000
@@ -6,7 +6,8 @@
 Client, source and target share the machine. Commands run as they do for a user, in processes of
 their own, whose memory is added up. The load is compared with plain Python clients that write the
 same items to the same target with BatchWriteItem. Lag is measured from outside: how long after its
-commit a change can be read in the target.
+commit a change can be read in the target. A cutover is measured while 500 rows are written in a
+second, each in a transaction of its own.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ TARGETS = {
     "follow": "at least 3,000 changes/s; a million within 6 minutes",
     "lag": "below 1 s",
     "verify": "at least 20,000 rows/s",
+    "cutover": "below 2 s at 500 writes/s",
 }
+WRITES_PER_SECOND = 500
+SECONDS_BEFORE_CUTOVER = 3.0
 
 
 def filled(source: Sql, rows: int) -> None:
@@ -298,6 +302,45 @@ def wait_for(client: Any, table: str, key: dict[str, Any], mark: str, seconds: f
     raise TimeoutError(f"{mark} did not come within {seconds:.0f} s")
 
 
+class Writer(threading.Thread):
+    """Single writes at even distances, until the source refuses them."""
+
+    def __init__(self, source: Sql, rows: int) -> None:
+        super().__init__()
+        self.source, self.rows = source, rows
+        self.is_over = threading.Event()
+        self.accepted = 0
+        self.seconds = 0.0
+
+    def run(self) -> None:
+        assert self.source.server is not None
+        connection = self.source.server.connect(self.source.database)
+        cursor = connection.cursor()
+        began = time.monotonic()
+        while not self.is_over.is_set():
+            number = self.accepted % self.rows
+            try:
+                cursor.execute(f"UPDATE book SET price = price + 1 WHERE id = {number}")
+            except Exception:
+                break
+            self.accepted += 1
+            self.seconds = time.monotonic() - began
+            time.sleep(max(began + self.accepted / WRITES_PER_SECOND - time.monotonic(), 0))
+        connection.close()
+
+
+def cut_over(source: Sql, folder: Folder, endpoint: str, rows: int) -> tuple[Writer, float]:
+    writer = Writer(source, rows)
+    writer.start()
+    try:
+        time.sleep(SECONDS_BEFORE_CUTOVER)
+        answer = Command("cutover", folder.path, "--endpoint", endpoint).answer()
+    finally:
+        writer.is_over.set()
+        writer.join()
+    return writer, float(answer["refused_seconds"])
+
+
 @contextmanager
 def moving(kind: str, rows: int) -> Iterator[tuple[Sql, Folder, str]]:
     with SERVERS[kind]() as server, TemporaryDirectory() as space, private_server() as endpoint:
@@ -341,6 +384,9 @@ def measure(kind: str, rows: int, changes: int, say: Callable[[str, str, str], N
         say("verify", f"{verified['rows'] / verified['seconds']:,.0f} rows/s,"
             f" {verified.get('different', 0)} differences, {command.memory / MB:,.0f} MB",
             TARGETS["verify"])  # fmt: skip
+        writer, refused = cut_over(source, folder, endpoint, rows)
+        say("cutover", f"writes refused for {refused:.2f} s; {writer.accepted:,} were accepted"
+            f" before, {writer.accepted / writer.seconds:,.0f}/s", TARGETS["cutover"])  # fmt: skip
 
 
 def main() -> None:

@@ -322,6 +322,12 @@ _write_units = click.option(
     "--write-units", type=click.FloatRange(1), help="Write units a second to use at most."
 )
 
+_kinesis = click.option(
+    "--kinesis",
+    metavar="STREAM",
+    help="A Kinesis stream for the way back, which keeps changes for longer than 24 hours.",
+)
+
 
 def _run_move(
     stage: str,
@@ -424,6 +430,7 @@ def verify(**given: Any) -> None:
 @click.option(
     "--one-way", "is_one_way", is_flag=True, help="Although some rows would have no way back."
 )
+@_kinesis
 def cutover(**given: Any) -> None:
     """The target becomes authoritative; the source refuses writes from then on.
 
@@ -482,6 +489,7 @@ def finish(**given: Any) -> None:
 @_model_name
 @_followed
 @_write_units
+@_kinesis
 @click.option(
     "--until",
     type=click.Choice(["load", "verify", "follow", "cutover", "finish"]),

@@ -16,8 +16,8 @@ from partita.migrate.moving.switching.finish import finish
 from partita.migrate.moving.switching.rollback import rollback
 from partita.migrate.moving.verify import verify
 
-from .conftest import MakeSource, start
-from .test_life import Application, ready, rows_of
+from .conftest import KINDS, MakeSource, start
+from .test_life import Application, connected, ready, rows_of
 from .test_move import assert_same, live
 
 SERVERS = (pytest.param("mysql", marks=pytest.mark.soak), "postgresql")
@@ -155,7 +155,7 @@ class Writer(threading.Thread):
         self.items = {number: app.find("book", number) for number in range(10)}
 
     def run(self) -> None:
-        connection = self.source.server.connect(self.source.database)
+        connection = connected(self.source)
         cursor = connection.cursor()
         count, accepted = 0, time.monotonic()
         while not self.is_over.wait(0.002):
@@ -208,7 +208,7 @@ def survive(make_source: MakeSource, target: str, kind: str, rounds: int, seed: 
     try:
         for command in ("cutover", "follow", "rollback", "follow", "verify") * rounds:
             process = start(command, folder.path, "--endpoint", target)
-            time.sleep(chance.uniform(0.5, 4.0))
+            time.sleep(chance.uniform(0.4, 2.6))
             process.kill()
             process.communicate()
             if command == "cutover":
@@ -230,9 +230,9 @@ def survive(make_source: MakeSource, target: str, kind: str, rounds: int, seed: 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", SERVERS)
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_again_and_again_nothing_is_lost(
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_twenty_times_forth_and_back_nothing_is_lost(
     make_source: MakeSource, target: str, kind: str, seed: int
 ) -> None:
     survive(make_source, target, kind, rounds=5, seed=seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from typing import Any
 
 import boto3
@@ -11,7 +13,10 @@ from botocore.exceptions import ClientError
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.model.files import read_design
+from partita.migrate.moving.back.following import PLACES
+from partita.migrate.moving.back.records import Places
 from partita.migrate.moving.follow import follow
+from partita.migrate.moving.moves import open_move
 from partita.migrate.moving.positions import DELETED, POSITION
 from partita.migrate.moving.switching.cutover import cutover
 from partita.migrate.moving.switching.finish import finish
@@ -31,6 +36,11 @@ class Application:
         (self.table,) = read_design(folder).tables
         self.client = boto3.client("dynamodb", endpoint_url=endpoint, region_name="us-east-1",
                                    aws_access_key_id="x", aws_secret_access_key="x")  # fmt: skip
+
+    def destinations(self) -> list[str]:
+        """The statuses of the Kinesis streams that get its changes."""
+        found = self.client.describe_kinesis_streaming_destination(TableName=self.table.name)
+        return [one["DestinationStatus"] for one in found["KinesisDataStreamDestinations"]]
 
     def key(self, item: dict[str, Any]) -> dict[str, Any]:
         return {key.name: item[key.name] for key in self.table.keys}
@@ -74,13 +84,15 @@ def ready(make_source: MakeSource, target: str, kind: str) -> tuple[Sql, Folder,
     return source, folder, Application(folder, target)
 
 
-def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
+def connected(source: Sql) -> Any:
+    """A session that commits each statement."""
     if source.server is None:
-        import sqlite3
+        return sqlite3.connect(source.file, timeout=30, isolation_level=None)
+    return source.server.connect(source.database)
 
-        connection: Any = sqlite3.connect(source.file)
-    else:
-        connection = source.server.connect(source.database)
+
+def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
+    connection = connected(source)
     cursor = connection.cursor()
     cursor.execute(statement)
     found = [tuple(row) for row in cursor.fetchall()]
@@ -137,3 +149,42 @@ def test_forth_and_back_and_forth_again(make_source: MakeSource, target: str, ki
     source.run("UPDATE author SET name = 'free' WHERE id = 1")
     with pytest.raises(PartitaError, match="finished"):
         follow(folder, target, is_once=True)
+
+
+@pytest.mark.soak
+def test_changes_come_back_through_kinesis_and_too_late_is_said(
+    make_source: MakeSource, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder, app = ready(make_source, target, "sqlite")
+    kinesis = boto3.client("kinesis", endpoint_url=target, region_name="us-east-1",
+                           aws_access_key_id="x", aws_secret_access_key="x")  # fmt: skip
+    with pytest.raises(PartitaError, match="There is no Kinesis stream nowhere"):
+        cutover(folder, target, kinesis="nowhere")
+    name = f"way-back-{source.database}"
+    kinesis.create_stream(StreamName=name, ShardCount=2)
+    kinesis.get_waiter("stream_exists").wait(StreamName=name)
+    kinesis.increase_stream_retention_period(StreamName=name, RetentionPeriodHours=168)
+    assert cutover(folder, target, kinesis=name).is_switched
+    assert app.destinations() == ["ACTIVE"]
+    with open_move(folder, target, region="us-east-1") as move:
+        places = move.state.fact(PLACES, dict[str, Places]) or {}
+    assert [":kinesis:" in one.arn for one in places.values()] == [True]
+    app.set(app.find("author", 1), "name", {"S": "One"})
+    app.set(app.find("author", 1), "name", {"S": "Two"})
+    app.delete(app.find("book", 4))
+    app.put(app.copy(app.find("book", 3), 3, 300))
+    follow(folder, target, is_once=True)
+    assert rows_of(source, "SELECT name FROM author WHERE id = 1") == [("Two",)]
+    assert rows_of(source, "SELECT id FROM book WHERE id IN (4, 300)") == [(300,)]
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 168 * 3600)
+    with pytest.raises(PartitaError, match="keeps 168 hours, and was last read 168 hours ago"):
+        rollback(folder, target)
+    monkeypatch.undo()
+    app.set(app.find("book", 300), "title", {"S": "Later"})
+    assert rollback(folder, target).is_switched
+    assert rows_of(source, "SELECT title FROM book WHERE id = 300") == [("Later",)]
+    assert_same(verify(folder, target))
+    assert cutover(folder, target, kinesis=name).is_switched
+    assert finish(folder, target).different == 0
+    assert app.destinations()[0] in ("DISABLING", "DISABLED")

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from partita.migrate.costing.estimate import estimate, monthly
 from partita.migrate.moving.run import QUIT, Seat, next_stage, run
 from partita.migrate.moving.status import status
 from partita.migrate.moving.switching.watching import WATCH, watched
@@ -40,11 +41,18 @@ def test_one_run_goes_through_all_stages_and_a_finished_move_has_none_left(
     folder = source.folder(PATTERNS, target)
     planned = run(folder, target, is_dry_run=True)
     assert (planned.stages, planned.next) == ([], "load")
-    ran = run(folder, target, until="cutover", is_followed=True)
-    assert (ran.stages, ran.next, ran.is_wrong) == (["load", "verify", "cutover"], "follow", False)
+    ran = run(folder, target, until="follow", is_followed=True)
+    assert (ran.stages, ran.next, ran.is_wrong) == (["load", "verify", "follow"], "follow", False)
+    assert run(folder, target, until="cutover").stages == ["cutover"]
+    cost = monthly(estimate(folder, name="model.toml").estimates[0])
     assert run(folder, target, until="finish").stages == ["finish"]
     assert run(folder, target).stages == []
     assert status(folder).phase == "finished"
+    told = (folder.path / "finish.md").read_text()
+    for line in ("| book | 40 | 40 | 0 | 0 | 0 |", "50 rows and",
+                 f"estimated cost a month: {cost:,.2f} USD", "- cutover at", "- watched for",
+                 "- [x] Every row of the source is explained"):  # fmt: skip
+        assert line in told
 
 
 def test_what_is_asked_for_while_following_is_done_and_what_fails_is_said(

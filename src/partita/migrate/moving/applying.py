@@ -22,8 +22,9 @@ from partita.migrate.understanding.schema.inventory import ForeignKey
 
 ItemKey = tuple[str, ...]
 """The table of an item and the values of its key."""
-Touched = dict[tuple[int, str], tuple[ItemKey, Item] | None]
-"""By entity and row: the key of its item and the item, as they were before."""
+Touched = dict[tuple[int, str], tuple[ItemKey, Item, bytes] | None]
+"""By entity and row, as they were before: the key of its item, in both forms, and its bytes. A
+parent may have touched a hundred thousand."""
 
 
 class Applier:
@@ -119,26 +120,29 @@ class Applier:
                 continue
             kept = self.state.find(entity.source, key)
             item = self.move.items.made(number, kept.row) if kept is not None else None
-            touched[number, key] = (item_key(table, item), item) if item is not None else None
+            touched[number, key] = (
+                (item_key(table, item), key_of(table, item), self.state.encode(item))
+                if item is not None
+                else None
+            )
 
     def _collect(self, touched: Touched, position: int) -> None:
-        before: dict[ItemKey, tuple[TableDesign, Item]] = {}
-        after: dict[ItemKey, tuple[TableDesign, Item]] = {}
-        for (number, row_key), old in touched.items():
+        before = {one[0]: one[2] for one in touched.values() if one is not None}
+        after: set[ItemKey] = set()
+        for number, row_key in touched:
             table, entity = self.move.homes[number]
-            if old is not None:
-                before[old[0]] = (table, old[1])
             kept = self.state.find(entity.source, row_key)
             item = self.move.items.made(number, kept.row) if kept is not None else None
             if item is not None:
-                after[item_key(table, item)] = (table, item)
+                key = item_key(table, item)
+                # Of two rows that make one key, the last counts.
+                if key in after or before.get(key) != self.state.encode(item):
+                    self.writes[key] = (table, stamped(item, position))
+                after.add(key)
             self._note(number, row_key, kept.row if kept is not None else None, item)
-        for key, (table, item) in after.items():
-            if key not in before or before[key][1] != item:
-                self.writes[key] = (table, stamped(item, position))
-        for key, (table, item) in before.items():
-            if key not in after:
-                self.writes[key] = (table, tombstone(key_of(table, item), position))
+        for (number, _), old in touched.items():
+            if old is not None and old[0] not in after:
+                self.writes[old[0]] = (self.move.homes[number][0], tombstone(old[1], position))
 
     def _note(self, number: int, key: str, row: Item | None, item: Item | None) -> None:
         """A row that has become impossible, or possible again."""

@@ -11,6 +11,7 @@ from partita.migrate.model.files import CHOSEN, read_design
 from partita.migrate.moving.loading.files import ImportFiles
 from partita.migrate.moving.loading.rejects import replay, write_rejects
 from partita.migrate.moving.loading.reports import (
+    LOAD_JSON,
     READ_UNTIL,
     REPORT,
     STAGED,
@@ -125,5 +126,5 @@ def _report(move: Move, name: str, seconds: float) -> Load:
         tables=move.state.fact(REPORT, list[TableLoad]) or [],
         on_source=move.state.fact(ON_SOURCE, SourceLoad),
     )
-    move.folder.write_json("load.json", report)
+    move.folder.write_json(LOAD_JSON, report)
     return report

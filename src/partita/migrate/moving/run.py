@@ -64,6 +64,7 @@ def run(
     until: Until | None = None,
     is_followed: bool | None = None,
     write_units: float | None = None,
+    kinesis: str | None = None,
     is_dry_run: bool = False,
     seat: Seat | None = None,
     ask: Callable[[str], str] | None = None,
@@ -80,7 +81,7 @@ def run(
         "load": {**every, "name": name, "write_units": write_units, "is_followed": is_followed},
         "verify": every,
         "follow": {**every, "write_units": write_units, "is_verifying": True},
-        "cutover": every,
+        "cutover": {**every, "kinesis": kinesis},
         "rollback": every,
         "finish": every,
     }
@@ -153,8 +154,10 @@ class _Cockpit:
         options = self.options[stage]
         match stage:
             case "load":
-                self.ran.failed = load(self.folder, self.endpoint, **options).failed
-                self.seat.tell("Every row is an item.")
+                loaded = load(self.folder, self.endpoint, **options)
+                self.ran.failed = loaded.failed
+                rows = sum(one.rows for one in loaded.tables)
+                self.seat.tell(f"{rows:,} rows loaded: {loaded.failed:,} failed.")
             case "verify":
                 found = verify(self.folder, self.endpoint, **options)
                 self.ran.different = found.different

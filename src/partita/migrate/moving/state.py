@@ -38,6 +38,8 @@ CHUNK_ROWS = 2000
 CACHED_LOOKUPS = 20_000
 CACHED_ROWS = 10_000
 CACHE_KB = 48 * 1024
+READER_CACHE_KB = 8 * 1024
+"""Of each process beside the one that writes: several share the memory of a move."""
 LOCK_SECONDS = 3.0
 """Processes that worked for one that was killed end a moment after it."""
 
@@ -107,7 +109,7 @@ class StateStore:
         """Rows, as they are stored."""
         self._db = _opened(path, is_read_only)
         self._run = self._db.execute
-        self._run(f"PRAGMA cache_size = -{CACHE_KB}")
+        self._run(f"PRAGMA cache_size = -{READER_CACHE_KB if is_read_only else CACHE_KB}")
         self._cached = lru_cache(CACHED_LOOKUPS)(self._found)
         self._is_frozen = is_read_only
         self._rows: dict[tuple[str, str], Kept | None] = {}

@@ -153,6 +153,7 @@ class _Verifier:
 
                 catch_up_back(self.move)
             is_following = False
+        self.move.log.tell = lambda sentence: self.progress(sentence, 0, 0)
         for _ in range(TRIES):
             with self.move.log.sessions() as open_session, open_session() as session:
                 if is_following and not isinstance(self.move.log, Unlogged):

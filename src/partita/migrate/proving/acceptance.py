@@ -26,14 +26,18 @@ class _Answered(Struct, frozen=True):
 
 def user_acceptance(folder: Folder, patterns: list[AccessPattern]) -> list[Acceptor]:
     """The questions, with the names and dates that are in `test.json` already."""
-    known: dict[str, Acceptor] = {}
-    if folder.has(TEST):
-        try:
-            content = (folder.path / TEST).read_bytes()
-            answered = msgspec.json.decode(content, type=_Answered)
-            known = {one.question: one for one in answered.user_acceptance}
-        except msgspec.DecodeError:
-            known = {}
+    known = {one.question: one for one in accepted(folder)}
     often = sorted(patterns, key=lambda one: -one.calls_per_second)[:PATTERNS_ASKED]
     asked = [*QUESTIONS, *(f"{one.name!r} answers as users expect" for one in often)]
     return [known.get(question) or Acceptor(question=question) for question in asked]
+
+
+def accepted(folder: Folder) -> list[Acceptor]:
+    """As people have filled it in; nothing where `test` was not run."""
+    if not folder.has(TEST):
+        return []
+    try:
+        content = (folder.path / TEST).read_bytes()
+        return msgspec.json.decode(content, type=_Answered).user_acceptance
+    except msgspec.DecodeError:
+        return []

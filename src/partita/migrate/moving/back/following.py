@@ -15,8 +15,9 @@ from msgspec import Struct, field
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.moving.applying import Applier
+from partita.migrate.moving.back.kinesis import opened_stream
 from partita.migrate.moving.back.markers import SEEN_SECONDS_MAX, mark_of, place_marker
-from partita.migrate.moving.back.records import Changed, Places, TableStream
+from partita.migrate.moving.back.records import Changed, ChangeStream, Places
 from partita.migrate.moving.back.rows import CannotReturn, Rows, Wish
 from partita.migrate.moving.back.store import BackStore, key_bytes
 from partita.migrate.moving.back.writing import RowWriter
@@ -33,6 +34,7 @@ from partita.migrate.progress import Progress, silent
 
 PLACES, SINCE = "back_places", "back_since"
 IDLE_SECONDS = 0.1
+KEPT_SECONDS = 60.0
 QUIET_ROUNDS = 3
 """Rounds without a record after which a stream that nobody writes to is at its end."""
 TRIES = 20
@@ -100,11 +102,13 @@ class BackFollower:
         self.marks: set[str] = set()
         """What the markers said that have come by."""
         self.lag_seconds = 0.0
+        self._kept_at = time.monotonic()
         self._streams = self._opened()
 
-    def _opened(self) -> list[TableStream]:
+    def _opened(self) -> list[ChangeStream]:
         places = self.move.state.fact(PLACES, dict[str, Places]) or {}
-        return [TableStream(self.move.target, name, one) for name, one in places.items()]
+        target, tables = self.move.target, self.tables
+        return [opened_stream(target, tables[name], one) for name, one in places.items()]
 
     # Rounds.
 
@@ -143,6 +147,7 @@ class BackFollower:
         """How many records were read."""
         changes = [one for stream in self._streams for one in stream.read()]
         if not changes:
+            self._keep_places()
             return 0
         try:
             self._carry([one for one in changes if not self._is_own(one)])
@@ -188,9 +193,19 @@ class BackFollower:
             done, waiting = self._write(list(wishes.values()))
             self._note(changes, done)
             self.store.set_waiting(waiting)
-            places = {stream.table: stream.places for stream in self._streams}
-            self.move.state.set_fact(PLACES, places)
+            self._set_places()
         self.written += len(done)
+
+    def _set_places(self) -> None:
+        places = {stream.table: stream.places for stream in self._streams}
+        self.move.state.set_fact(PLACES, places)
+        self._kept_at = time.monotonic()
+
+    def _keep_places(self) -> None:
+        """Now and then while nothing is written: the age of some counts from the last look."""
+        if time.monotonic() - self._kept_at > KEPT_SECONDS:
+            with self.move.state.transaction():
+                self._set_places()
 
     def _ask(self, one: Changed, wishes: dict[tuple[str, str], Wish]) -> None:
         table = self.tables[one.table]

@@ -8,7 +8,7 @@ from typing import Any
 from partita.client import ClientError
 from partita.errors import PartitaError
 from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.back.records import Changed, TableStream
+from partita.migrate.moving.back.records import Changed, ChangeStream
 from partita.migrate.moving.positions import tombstone
 from partita.migrate.moving.target import Target
 
@@ -42,7 +42,7 @@ def mark_of(one: Changed) -> str | None:
     return None if mark is None else str(mark.get("S", ""))
 
 
-def wait_for_marker(target: Target, table: TableDesign, stream: TableStream) -> float:
+def wait_for_marker(target: Target, table: TableDesign, stream: ChangeStream) -> float:
     """When a marker was written, by the target's clock; the stream is read up to it."""
     said = place_marker(target, table)
     end = time.monotonic() + SEEN_SECONDS_MAX

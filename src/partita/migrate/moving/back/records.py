@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -32,6 +32,9 @@ class Places(Struct):
 
     arn: str
     shards: dict[str, str] = field(default_factory=dict)
+    began: float = 0.0
+    read_at: float = 0.0
+    """From when on a Kinesis stream is read, and when it last was, by the clock of this machine."""
 
 
 class Changed(NamedTuple):
@@ -43,6 +46,16 @@ class Changed(NamedTuple):
     new: Item | None
     at: float
     """When, in seconds since 1970 by the target's clock."""
+
+
+class ChangeStream(Protocol):
+    """The changes of one table, whoever keeps them."""
+
+    table: str
+    places: Places
+
+    def read(self) -> list[Changed]:
+        """The next ones; none when there are none yet."""
 
 
 class StreamTooOld(PartitaError):
@@ -97,7 +110,7 @@ class TableStream:
         for shard in ready_shards(self._shards, finished):
             place = self.places.shards.get(shard.shard_id, TRIM_HORIZON)
             read = partial(self._stream.read, shard, place, PAGE_RECORDS)
-            page = _patiently(self._target, read)
+            page = patiently(self._target, read)
             if page is None or (place != TRIM_HORIZON and page.position == TRIM_HORIZON):
                 raise self._too_old()
             found += [_changed(self.table, record) for record in page.records]
@@ -109,7 +122,7 @@ class TableStream:
         return found
 
     def _list(self) -> None:
-        self._shards = _patiently(self._target, self._stream.shards)
+        self._shards = patiently(self._target, self._stream.shards)
         self._listed_at = time.monotonic()
         there = {shard.shard_id for shard in self._shards}
         lost = [
@@ -129,7 +142,7 @@ class TableStream:
         )
 
 
-def _patiently(target: Target, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+def patiently(target: Target, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """A target that restarts or throttles is waited for."""
     pause, away_since = PAUSE_SECONDS, time.monotonic()
     while True:

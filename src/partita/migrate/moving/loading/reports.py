@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 LANES, STAGED, READ_UNTIL, REPORT = "lanes", "staged", "read_until", "load"
 """Facts of the state store."""
+LOAD_JSON = "load.json"
 SAME_KEY = "another row makes an item with the same key"
 
 

@@ -163,6 +163,7 @@ class Staging:
         self._is_over = False
 
     def run(self) -> None:
+        self.move.log.tell = lambda sentence: self.progress(sentence, 0, 0)
         self.move.log.prepare()
         with self.move.log.sessions() as open_session:
             self.lanes = self.state.fact(LANES, list[Lane]) or self._begin(open_session)

@@ -211,7 +211,8 @@ class Writing:
         return self.files is None and left >= PARALLEL_ROWS_MIN
 
     def _workers(self) -> Workers[Chunk]:
-        count = worker_count()
+        # One more than there are cores: while some make items, the target has those of another.
+        count = worker_count() + 1
         return Workers(__name__, worker_setup(self.move, count), Chunk, self.move.lock, count)
 
     def _begin(self) -> list[TableLoad]:

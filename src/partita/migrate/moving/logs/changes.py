@@ -64,6 +64,8 @@ OpenSession = Callable[[], AbstractContextManager[Session]]
 class ChangeLog(ABC):
     """The log of one source. Positions are numbers that grow with each commit."""
 
+    tell: Callable[[str], None] = staticmethod(lambda sentence: None)
+    """Who is told what is waited for."""
     is_repeatable = True
     """Whether the log, read again, tells the same transactions."""
 

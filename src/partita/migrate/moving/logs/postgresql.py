@@ -39,6 +39,12 @@ AWAY_SECONDS_MAX = 300
 EPOCH_SECONDS = 946_684_800
 """2000-01-01, from which PostgreSQL counts."""
 SESSION = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c bytea_output=hex"
+SLOT_LOOK_SECONDS = 1.0
+SLOT_SECONDS_MAX = 300
+WRITERS = (
+    "SELECT pid, usename, application_name, to_char(xact_start, 'HH24:MI:SS') FROM pg_stat_activity"
+    " WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() ORDER BY xact_start"
+)
 _UNSENT = object()
 
 
@@ -92,15 +98,41 @@ class PostgreSQLLog(ChangeLog):
             if not self._has_slot(connection):
                 kind = self.name
         with self._connection(replication="database") as connection:
-            made = _command(
-                connection,
-                f"CREATE_REPLICATION_SLOT {kind} LOGICAL pgoutput (SNAPSHOT 'export')",
-            )
+            made = self._make_slot(connection, kind)
             self.shared = f"{made[1].decode()} {made[2].decode()}"
             try:
                 yield self._sessions_on(self.shared)
             finally:
                 self.shared = ""
+
+    def _make_slot(self, connection: psycopg.Connection[Any], kind: str) -> list[bytes]:
+        """The server waits until all have ended that have written so far."""
+        stream, began = connection.pgconn, time.monotonic()
+        stream.send_query(
+            f"CREATE_REPLICATION_SLOT {kind} LOGICAL pgoutput (SNAPSHOT 'export')".encode()
+        )
+        while True:
+            select.select([stream.socket], [], [], SLOT_LOOK_SECONDS)
+            stream.consume_input()
+            if not stream.is_busy():
+                return _answer(stream.get_result())
+            holders = self._writers()
+            self.tell(f"Waiting for {holders[0] if holders else 'the slot'}")
+            if time.monotonic() - began > SLOT_SECONDS_MAX:
+                connection.cancel()
+                raise PartitaError(
+                    f"{self.origin.address} has transactions that have written and do not end:"
+                    f" {'; '.join(holders) or 'none that this user may see'}. Before they have, no"
+                    " place in the log is that of a snapshot. End them, and run this again."
+                )
+
+    def _writers(self) -> list[str]:
+        with self._connection() as connection:
+            found = connection.execute(WRITERS).fetchall()
+        return [
+            f"session {pid} of {user}{f' ({name})' if name else ''}, in a transaction since {since}"
+            for pid, user, name, since in found
+        ]
 
     def _sessions_on(self, shared: str) -> OpenSession:
         start, _, snapshot = shared.partition(" ")
@@ -359,10 +391,11 @@ def _tuple(content: bytes, place: int) -> tuple[list[Any], int]:
     return values, place
 
 
-def _command(connection: psycopg.Connection[Any], text: str) -> list[bytes]:
-    result = connection.pgconn.exec_(text.encode())
-    if result.status != pq.ExecStatus.TUPLES_OK:
-        raise PartitaError(f"PostgreSQL refused: {result.error_message.decode().strip()}.")
+def _answer(result: pq.abc.PGresult | None) -> list[bytes]:
+    """The one row that a command gives."""
+    if result is None or result.status != pq.ExecStatus.TUPLES_OK:
+        said = result.error_message.decode().strip() if result is not None else "no answer"
+        raise PartitaError(f"PostgreSQL refused: {said}.")
     return [result.get_value(0, place) or b"" for place in range(result.nfields)]
 
 

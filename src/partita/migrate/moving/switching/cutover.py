@@ -24,8 +24,9 @@ from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import TableDesign
 from partita.migrate.moving.back.following import PLACES, SINCE, Since, note_of
+from partita.migrate.moving.back.kinesis import destination_of, opened_stream, stream_arn
 from partita.migrate.moving.back.markers import wait_for_marker
-from partita.migrate.moving.back.records import Places, TableStream, stream_of
+from partita.migrate.moving.back.records import ChangeStream, Places, stream_of
 from partita.migrate.moving.back.rows import CannotReturn, Rows
 from partita.migrate.moving.back.store import BackStore, key_bytes
 from partita.migrate.moving.fences import fence_of
@@ -39,6 +40,7 @@ from partita.migrate.moving.sending import Write
 from partita.migrate.moving.switching.closing import TargetGate
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
+    DESTINATIONS_MADE,
     PHASE,
     STREAMS_MADE,
     Turn,
@@ -71,14 +73,17 @@ def cutover(
     region: str = "us-east-1",
     wait_seconds: float = WAIT_SECONDS,
     is_one_way: bool = False,
+    kinesis: str | None = None,
     is_dry_run: bool = False,
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> CutOver:
+    """`kinesis`: the name or ARN of a stream that keeps changes for the way back for longer than
+    the target's own streams do."""
     with switching(
         "cutover", CutOver, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
     ) as (move, gate, found):
-        stage = _Cutover(move, gate, found, progress)
+        stage = _Cutover(move, gate, found, kinesis or "", progress)
         stage.check(is_one_way=is_one_way)
         if not is_dry_run:
             stage.run(wait_seconds)
@@ -102,10 +107,13 @@ class _Drain(Follower):
 
 
 class _Cutover:
-    def __init__(self, move: Move, gate: TargetGate, found: CutOver, progress: Progress) -> None:
+    def __init__(
+        self, move: Move, gate: TargetGate, found: CutOver, kinesis: str, progress: Progress
+    ) -> None:
         self.move = move
         self.gate = gate
         self.found = found
+        self.kinesis = kinesis
         self.progress = progress
         self.fence: Fence = fence_of(move.origin)
         self.rows = Rows(move)
@@ -177,29 +185,38 @@ class _Cutover:
         self._open_target()
         self.found.refused_seconds = round(time.monotonic() - began, 3)
 
-    def _begin_streams(self) -> list[TableStream]:
+    def _begin_streams(self) -> list[ChangeStream]:
         """Read up to here, where the move alone has written, and seen to work."""
         known = self.move.state.fact(PLACES, dict[str, Places]) or {}
         streams = []
         for table in self.move.design.tables:
-            self._note_missing_stream(table)
-            arn = stream_of(self.move.target, table.name, is_made=True)
+            arn = self._destination(table) if self.kinesis else self._stream(table)
             places = known.get(table.name)
             if places is None or places.arn != arn:
                 places = Places(arn)
-            stream = TableStream(self.move.target, table.name, places)
+            stream = opened_stream(self.move.target, table, places)
             at = wait_for_marker(self.move.target, table, stream)
             self.since.seconds[table.name] = at
             streams.append(stream)
         self._marked = time.monotonic()
         return streams
 
-    def _note_missing_stream(self, table: TableDesign) -> None:
+    def _stream(self, table: TableDesign) -> str:
         state = self.move.state
         if not stream_of(self.move.target, table.name, is_made=False):
             made = {*(state.fact(STREAMS_MADE, list[str]) or []), table.name}
             with state.transaction():
                 state.set_fact(STREAMS_MADE, sorted(made))
+        return stream_of(self.move.target, table.name, is_made=True)
+
+    def _destination(self, table: TableDesign) -> str:
+        state, target = self.move.state, self.move.target
+        if not destination_of(target, table.name, self.kinesis, is_made=False):
+            made = state.fact(DESTINATIONS_MADE, dict[str, str]) or {}
+            with state.transaction():
+                arn = stream_arn(target, self.kinesis)
+                state.set_fact(DESTINATIONS_MADE, {**made, table.name: arn})
+        return destination_of(target, table.name, self.kinesis, is_made=True)
 
     def _catch_up(self, drain: _Drain) -> None:
         """Until there is so little left that nobody waits for it, and the stream's clock has gone
@@ -284,7 +301,7 @@ class _Cutover:
                 " source takes writes again, and nothing has changed."
             )
 
-    def _commit(self, streams: list[TableStream], began: float) -> None:
+    def _commit(self, streams: list[ChangeStream], began: float) -> None:
         state = self.move.state
         phase = phase_of(state)
         phase.name = BACKWARD

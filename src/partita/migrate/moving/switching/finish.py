@@ -9,56 +9,36 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 from typing import Any
-
-import msgspec
-from msgspec import Struct, field
 
 from partita.client import ClientError
 from partita.errors import PartitaError
+from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimates, monthly
 from partita.migrate.folder import Folder
 from partita.migrate.moving.back.following import PLACES, BackFollower
+from partita.migrate.moving.back.kinesis import destination_of
 from partita.migrate.moving.back.records import Places
 from partita.migrate.moving.fences import fence_of
+from partita.migrate.moving.loading.reports import LOAD_JSON, Load
 from partita.migrate.moving.moves import Move, open_move
 from partita.migrate.moving.positions import DELETED, is_tombstone, key_of
 from partita.migrate.moving.switching.closing import TargetGate
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
+    DESTINATIONS_MADE,
     FINISHED,
     PHASE,
     STREAMS_MADE,
-    Turn,
     phase_of,
     under_way,
 )
-from partita.migrate.moving.switching.watching import Watched, watched
+from partita.migrate.moving.switching.report import Finished, page
+from partita.migrate.moving.switching.watching import watched
 from partita.migrate.moving.verify import Verified, compare_sides
 from partita.migrate.progress import Progress, silent
+from partita.migrate.proving.acceptance import accepted
 
 REPORT = "finish.md"
-
-
-class Finished(Struct, kw_only=True, omit_defaults=True):
-    source: str
-    endpoint: str
-    position: int
-    is_dry_run: bool = False
-    is_given_up: bool = False
-    seconds: float = 0.0
-    rows: int = 0
-    items: int = 0
-    tombstones: int = 0
-    """That were removed."""
-    different: int = 0
-    obstacles: list[str] = field(default_factory=list)
-    """What was written at the target and could not be in the source."""
-    removed: list[str] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
-    checks: list[tuple[str, bool]] = field(default_factory=list)
-    watched: Watched | None = None
-    monthly_cost: float | None = None
 
 
 def finish(
@@ -96,9 +76,11 @@ def finish(
             _remove(move, gate, found)
         found.seconds = round(time.monotonic() - began, 3)
         found.watched = watched(folder)
-        found.monthly_cost = _monthly_cost(folder)
+        found.monthly_cost = _monthly_cost(folder, move.begun.model)
+        found.accepted = accepted(folder)
+        _loaded(folder, found)
         folder.write_json("finish.json", found)
-        folder.write_text(REPORT, _page(found))
+        folder.write_text(REPORT, page(found))
         with move.state.transaction():
             phase.name = FINISHED
             move.state.set_fact(PHASE, phase)
@@ -125,7 +107,9 @@ def _leftovers(move: Move) -> list[str]:
     }.get(move.origin.family, [])
     made += ["tombstones in the target"]
     streams = move.state.fact(STREAMS_MADE, list[str]) or []
-    return made + [f"the stream of {name}, which cutover switched on" for name in streams]
+    made += [f"the stream of {name}, which cutover switched on" for name in streams]
+    sent = move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}
+    return made + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
 
 
 def _compare(move: Move, found: Finished, progress: Progress) -> None:
@@ -139,7 +123,7 @@ def _compare(move: Move, found: Finished, progress: Progress) -> None:
         ("Every row of the source is explained by an item, and each item by rows",
          verified.different == 0),
         ("Nothing that was written at the target is missing in the source", not found.obstacles),
-        ("Every row became an item", not move.state.rejects()),
+        ("Every row that the design has items for became one", not move.state.rejects()),
     ]  # fmt: skip
 
 
@@ -158,6 +142,9 @@ def _remove(move: Move, gate: TargetGate, found: Finished) -> None:
             if described.get("StreamSpecification", {}).get("StreamEnabled"):
                 off = {"StreamEnabled": False}
                 move.target.call("UpdateTable", TableName=name, StreamSpecification=off)
+    for name, arn in (move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}).items():
+        if destination_of(move.target, name, arn, is_made=False):
+            move.target.call("DisableKinesisStreamingDestination", TableName=name, StreamArn=arn)
     move.log.remove()
     fence_of(move.origin).remove()
 
@@ -176,46 +163,16 @@ def _delete(move: Move, table: str, key: dict[str, Any]) -> None:
             raise PartitaError(f"{move.target.endpoint} refused: {error}") from error
 
 
-def _monthly_cost(folder: Folder) -> float | None:
+def _loaded(folder: Folder, found: Finished) -> None:
+    """What became of each row when it was loaded."""
+    if folder.has(LOAD_JSON):
+        loaded = folder.read_json(LOAD_JSON, Load)
+        found.tables, found.load_seconds = loaded.tables, loaded.seconds
+
+
+def _monthly_cost(folder: Folder, model: str) -> float | None:
     """As `estimate` has it, where it was run."""
-    path: Path = folder.path / "estimate.json"
-    if not path.is_file():
+    if not folder.has(ESTIMATE_JSON):
         return None
-    content = msgspec.json.decode(path.read_bytes())
-    designs = content.get("designs") if isinstance(content, dict) else None
-    if not designs:
-        return None
-    costs = [one.get("monthly") for one in designs if isinstance(one, dict)]
-    known = [float(cost) for cost in costs if isinstance(cost, int | float)]
-    return min(known, default=None)
-
-
-def _page(found: Finished) -> str:
-    lines = [f"# The move of {found.source} to {found.endpoint}", ""]
-    if found.is_given_up:
-        lines += ["Given up: the source stayed authoritative.", ""]
-    lines += [
-        f"- {found.rows:,} rows and {found.items:,} items compared,"
-        f" {found.different:,} differences",
-        f"- {found.tombstones:,} tombstones removed",
-    ]
-    lines += [
-        f"- {turn.step} at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(turn.at))} UTC:"
-        f" writes refused for {turn.refused_seconds:.1f} s"
-        for turn in found.turns
-    ]
-    if found.monthly_cost is not None:
-        lines += [f"- estimated cost a month: {found.monthly_cost:,.2f} USD"]
-    if found.watched is not None:
-        seen = found.watched
-        lines += [
-            f"- watched for {seen.days:.1f} days, {seen.samples:,} times: {seen.errors:,} errors,"
-            f" median latency {seen.latency_ms_median:.1f} ms, 99th percentile"
-            f" {seen.latency_ms_99th:.1f} ms, at most {seen.differences_max:,} differences"
-        ]
-    lines += ["", "## Checklist", ""]
-    lines += [f"- [{'x' if is_met else ' '}] {check}" for check, is_met in found.checks]
-    lines += ["", "## Removed", "", *(f"- {one}" for one in found.removed)]
-    if found.obstacles:
-        lines += ["", "## Not in the source", "", *(f"- {one}" for one in found.obstacles)]
-    return "\n".join(lines) + "\n"
+    estimates = folder.read_json(ESTIMATE_JSON, Estimates).estimates
+    return next((round(monthly(one), 2) for one in estimates if one.file == model), None)

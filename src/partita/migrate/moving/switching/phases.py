@@ -14,6 +14,8 @@ from partita.migrate.moving.state import StateStore
 PHASE = "phase"
 STREAMS_MADE = "streams_made"
 """Tables whose streams a cutover has switched on."""
+DESTINATIONS_MADE = "destinations_made"
+"""Kinesis streams that a cutover has made tables send their changes to, by table."""
 UNDER_WAY = "under_way"
 """The step that was begun and has not come to its end."""
 FORWARD, BACKWARD, FINISHED = "forward", "backward", "finished"

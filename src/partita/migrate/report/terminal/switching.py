@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from partita.migrate.moving.switching.cutover import CutOver
-from partita.migrate.moving.switching.finish import Finished
+from partita.migrate.moving.switching.report import Finished
 from partita.migrate.moving.switching.rollback import RolledBack
 from partita.migrate.report.terminal.grid import bullets
 
@@ -26,7 +26,10 @@ def summarize_cutover(done: CutOver) -> Iterator[RenderableType]:
             f" {done.refused_seconds:.1f} s before that, and refuses them from now on;"
             f" {done.compared:,} items were compared."
         )
-        yield Text("Next: `partita migrate follow`, which goes backwards now.")
+        yield Text(
+            "Next: `partita migrate follow`, which goes backwards now, item by item: a transaction"
+            " at the target is not one in the source."
+        )
     yield from bullets("Without a way back", done.one_way)
 
 
