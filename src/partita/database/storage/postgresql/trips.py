@@ -2,7 +2,7 @@
 
 libpq's pipeline without psycopg's cursors: parameters and results are bytes in PostgreSQL's binary
 formats, so that a batch of hundreds of rows costs one pass over them on each way. A connection
-prepares each statement once, unless a pooler is in between that would forget it.
+prepares its statements, unless a pooler is in between that would forget them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _SUCCESSES: Final = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
 class Statement:
-    """SQL with parameters $1, $2, ..., and the name that connections prepare it under."""
+    """SQL with parameters $1, $2, ..., and a number that connections prepare it under."""
 
     _numbers: Final = count(1)
 
     def __init__(self, sql: str) -> None:
         self.sql = " ".join(sql.split()).encode()
-        self.name = b"partita_%d" % next(self._numbers)
+        self.number = next(self._numbers)
 
 
 class Step(NamedTuple):
@@ -50,8 +50,25 @@ class Step(NamedTuple):
     parameters: Sequence[bytes] = ()
 
 
-_prepared: WeakKeyDictionary[AsyncConnection[Any], set[bytes]] = WeakKeyDictionary()
-"""What each connection has prepared."""
+class Prepared:
+    """What one connection has prepared.
+
+    PostgreSQL keeps the plan that it made for a table of some size, until it analyzes the table a
+    minute later: a scan of all rows, if there were few. A statement is therefore prepared anew in
+    its 2nd, 8th, 32nd, ... run, before many more rows than the plan knows of can have come.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[bytes] = set()
+        self._runs: dict[int, int] = {}
+
+    def name(self, statement: Statement) -> bytes:
+        """That it is to be run under this time."""
+        runs = self._runs[statement.number] = self._runs.get(statement.number, 0) + 1
+        return b"partita_%d_%d" % (statement.number, runs.bit_length() // 2)
+
+
+_prepared: WeakKeyDictionary[AsyncConnection[Any], Prepared] = WeakKeyDictionary()
 _pooled: WeakKeyDictionary[AsyncConnection[Any], bool] = WeakKeyDictionary()
 """Whether a connection leads to a pooler."""
 
@@ -78,17 +95,18 @@ def _send(connection: AsyncConnection[Any], steps: Iterable[Step]) -> list[bytes
     """Queue the statements; for each result that is to come, the name that it prepares or b""."""
     pgconn = connection.pgconn
     sent: list[bytes] = []
-    prepared = _prepared.setdefault(connection, set())
+    prepared = _prepared.setdefault(connection, Prepared())
     is_pooled = _pooled.get(connection, False)
     for statement, parameters in steps:
         formats = [BINARY] * len(parameters)
         if is_pooled:
             pgconn.send_query_params(statement.sql, parameters, None, formats, result_format=BINARY)
         else:
-            if statement.name not in prepared and statement.name not in sent:
-                pgconn.send_prepare(statement.name, statement.sql)
-                sent.append(statement.name)
-            pgconn.send_query_prepared(statement.name, parameters, formats, BINARY)
+            name = prepared.name(statement)
+            if name not in prepared.names and name not in sent:
+                pgconn.send_prepare(name, statement.sql)
+                sent.append(name)
+            pgconn.send_query_prepared(name, parameters, formats, BINARY)
         sent.append(b"")
     pgconn.pipeline_sync()
     return sent
@@ -132,7 +150,7 @@ def _results(
         if result.status not in _SUCCESSES:
             raise error_from_result(result)
         if name:
-            _prepared[connection].add(name)
+            _prepared[connection].names.add(name)
         else:
             yield result
 
