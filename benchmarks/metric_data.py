@@ -2,9 +2,10 @@
 
 The catalogue of `benchmarks.metrics`, a third of it hybrid, in a private MariaDB and in a durable
 Partita; a week of daily values of every primitive metric in Partita. wrk asks for values of all
-metrics at random: of one day, and every fifth time of the whole week. Servers take turns: one with
-definitions in MariaDB, one with them in DynamoDB, each with its cache and without any. The figures
-go into results/metric_data.json.
+metrics at random: of one day, and every fifth time of the whole week: first as fast as the server
+answers, then with pauses that make about as many requests a second as the goal has. Servers take
+turns: one with definitions in MariaDB, one with them in DynamoDB, each with its cache and without
+any. The figures go into results/metric_data.json.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import ExitStack, closing
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import kept, machine, wrk
 from benchmarks.markdown import origin, table
@@ -34,7 +35,10 @@ CONNECTIONS = 16
 DAYS = 7
 WARM_UP_SECONDS = 2
 SECONDS = 5
-ROUNDS = 5
+ROUNDS = 3
+STEADY_CONNECTIONS = 32
+PAUSE_MS = (4, 12)
+"""Before each request, by chance: with an answer after 2 ms, 32 connections make 3,200 a second."""
 REQUESTS_PER_SECOND_MIN = 3000
 P99_MS_MAX = 20
 THESIS_REQUESTS_PER_SECOND = 8_000_000 / 86_400
@@ -53,6 +57,11 @@ function done(summary, latency, requests)
     '\\n{"requests":%%d,"seconds":%%f,"p50_us":%%f,"p99_us":%%f,"failed":%%d}\\n',
     summary.requests, summary.duration / 1e6, latency:percentile(50), latency:percentile(99),
     errors.status + errors.connect + errors.read + errors.write + errors.timeout))
+end
+"""
+PAUSE = """\
+function delay()
+  return math.random(%d, %d)
 end
 """
 FIRST_METRIC = 10
@@ -88,16 +97,21 @@ def measure() -> dict[str, Any]:
         os.environ["PARTITA_METRICS_PASSWORD"] = mariadb.password
         asyncio.run(fill_both(mariadb, mysql, endpoint))
         count = asyncio.run(_fill_values(endpoint))
-        script = folder / "data.lua"
+        script, steady = folder / "data.lua", folder / "steady.lua"
         script.write_text(SCRIPT % (FIRST_METRIC, METRICS, DAYS))
-        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in SERVED}
+        steady.write_text(script.read_text() + PAUSE % PAUSE_MS)
+        loads = {"rounds": (script, CONNECTIONS), "steady": (steady, STEADY_CONNECTIONS)}
+        measured: dict[str, dict[str, list[dict[str, float]]]] = {load: {} for load in loads}
         for name, (mode, options) in SERVED.items():
             # Two catalogues in DynamoDB, because all servers of one agree on the mode.
             where = ["--endpoint", endpoint, "--table", TABLES[mode].metrics, *options]
             if mode == "legacy":
                 where = [*where, "--mysql", mysql]
-            rounds[name] = _measure_one(name, mode, where, path, script)
-    return {"machine": described, "values": count, "rounds": rounds}
+            with served(mode, where) as url:
+                drive(path, script, url, WARM_UP_SECONDS, CONNECTIONS)
+                for load, (how, connections) in loads.items():
+                    measured[load][name] = _measure_one(name, path, how, url, connections)
+    return {"machine": described, "values": count, **measured}
 
 
 async def _fill_values(endpoint: str) -> int:
@@ -125,15 +139,13 @@ async def _fill_values(endpoint: str) -> int:
 
 
 def _measure_one(
-    name: str, mode: str, where: list[str], path: str, script: Path
+    name: str, path: str, script: Path, url: str, connections: int
 ) -> list[dict[str, float]]:
-    with served(mode, where) as url:
-        drive(path, script, url, WARM_UP_SECONDS, CONNECTIONS)
-        rounds = []
-        for _ in range(ROUNDS):
-            rounds.append(drive(path, script, url, SECONDS, CONNECTIONS))
-            rate = rounds[-1]["requests"] / rounds[-1]["seconds"]
-            say(f"{name}: {rate:,.0f} requests/s, p99 {rounds[-1]['p99_us'] / 1000:.1f} ms")
+    rounds = []
+    for _ in range(ROUNDS):
+        rounds.append(drive(path, script, url, SECONDS, connections))
+        rate = rounds[-1]["requests"] / rounds[-1]["seconds"]
+        say(f"{name}: {rate:,.0f} requests/s, p99 {rounds[-1]['p99_us'] / 1000:.1f} ms")
     return rounds
 
 
@@ -141,40 +153,55 @@ def section(results: dict[str, Any] | None) -> list[str]:
     """The section of the benchmarks page."""
     if results is None:
         return []
-    rates = {
-        name: median(one["requests"] / one["seconds"] for one in rounds)
-        for name, rounds in results["rounds"].items()
-    }
-    latencies = {
-        (name, percentile): median(one[f"{percentile}_us"] for one in rounds) / 1000
-        for name, rounds in results["rounds"].items()
-        for percentile in ("p50", "p99")
-    }
+    most = {name: _medians(rounds) for name, rounds in results["rounds"].items()}
+    steady = {name: _medians(rounds) for name, rounds in results["steady"].items()}
     rows = [
         [
             name,
-            f"{rate:,.0f}",
-            f"{latencies[name, 'p50']:.1f}",
-            f"{latencies[name, 'p99']:.1f}",
-            f"{rate / THESIS_REQUESTS_PER_SECOND:.0f}",
+            f"{most[name].rate:,.0f}",
+            f"{most[name].p50_ms:.1f}",
+            f"{most[name].p99_ms:.1f}",
+            f"{steady[name].rate:,.0f}",
+            f"{steady[name].p99_ms:.1f}",
+            f"{most[name].rate / THESIS_REQUESTS_PER_SECOND:.0f}",
         ]
-        for name, rate in rates.items()
+        for name in most
     ]
-    is_fast = rates["dynamodb"] >= REQUESTS_PER_SECOND_MIN
-    is_reached = is_fast and latencies["dynamodb", "p99"] <= P99_MS_MAX
-    faster = rates["dynamodb"] / rates["legacy"]
-    faster_uncached = rates["dynamodb, no cache"] / rates["legacy, no cache"]
+    goal = [
+        name
+        for name, one in steady.items()
+        if one.rate >= REQUESTS_PER_SECOND_MIN and one.p99_ms <= P99_MS_MAX
+    ]
+    faster = most["dynamodb"].rate / most["legacy"].rate
+    faster_uncached = most["dynamodb, no cache"].rate / most["legacy, no cache"].rate
+    heads = ["definitions in", "requests/s", "p50 ms", "p99 ms"]
+    heads += ["with pauses: requests/s", "p99 ms", "times 8 million a day"]
     return [
         "## GetMetricData",
         f"`python -m benchmarks.metric_data`: values of {METRICS:,} metrics, a third of them "
-        f"hybrid, from {results['values']:,} stored values, {CONNECTIONS} connections, medians of "
-        f"{ROUNDS} rounds of {SECONDS} s. {origin(results['machine'])}",
-        table(["definitions in", "requests/s", "p50 ms", "p99 ms", "times 8 million a day"], rows),
-        f"Goal: {REQUESTS_PER_SECOND_MIN:,} requests/s at p99 {P99_MS_MAX} ms, "
-        f"{'reached' if is_reached else 'not reached'} with the cache. Definitions in "
-        f"DynamoDB answer {faster:.1f} times as many requests as definitions in MariaDB, and "
-        f"{faster_uncached:.1f} times without the cache.",
+        f"hybrid, from {results['values']:,} stored values, medians of {ROUNDS} rounds of "
+        f"{SECONDS} s: {CONNECTIONS} connections as fast as they are answered, and "
+        f"{STEADY_CONNECTIONS} with pauses of {PAUSE_MS[0]} to {PAUSE_MS[1]} ms. "
+        f"{origin(results['machine'])}",
+        table(heads, rows),
+        f"Goal: {REQUESTS_PER_SECOND_MIN:,} requests/s at p99 {P99_MS_MAX} ms, reached by: "
+        f"{', '.join(goal) or 'none'}. Definitions in DynamoDB answer {faster:.1f} times as many "
+        f"requests as definitions in MariaDB, and {faster_uncached:.1f} times without the cache.",
     ]
+
+
+class Medians(NamedTuple):
+    rate: float
+    p50_ms: float
+    p99_ms: float
+
+
+def _medians(rounds: list[dict[str, float]]) -> Medians:
+    return Medians(
+        median(one["requests"] / one["seconds"] for one in rounds),
+        median(one["p50_us"] for one in rounds) / 1000,
+        median(one["p99_us"] for one in rounds) / 1000,
+    )
 
 
 if __name__ == "__main__":

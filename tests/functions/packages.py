@@ -35,8 +35,12 @@ def create(client: Any, name: str, source: str, **more: Any) -> Any:
     return client.create_function(**{**asked, **more})
 
 
-def wait_for(look: Callable[[], Seen], is_right: Callable[[Seen], bool] = bool) -> Seen:
-    deadline = time.monotonic() + SECONDS_MAX
+def wait_for(
+    look: Callable[[], Seen],
+    is_right: Callable[[Seen], bool] = bool,
+    seconds: float = SECONDS_MAX,
+) -> Seen:
+    deadline = time.monotonic() + seconds
     while True:
         seen = look()
         if is_right(seen):

@@ -226,6 +226,14 @@ def test_filters_see_the_data_of_a_record(
     assert events.partition_keys() == ["wanted"]
 
 
+def reports(folder: Path, stream: str) -> list[Any]:
+    """Of batches of a stream that were given up."""
+    path = folder / "dead-letters"
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = [json.loads(line) for line in lines]
+    return [one for one in found if one.get("KinesisBatchInfo", {}).get("streamArn") == stream]
+
+
 def test_what_fails_is_found_by_bisecting_and_goes_to_its_destination(
     server: Server, stream: Any, function: Any, mapped: Any, folder: Path
 ) -> None:
@@ -238,20 +246,29 @@ def test_what_fails_is_found_by_bisecting_and_goes_to_its_destination(
         DestinationConfig={"OnFailure": {"Destination": f"{QUEUES}:dead-letters"}},
     )
     put_records(server, stream[0], "a", "b", "bad", "c", "d")
-
-    def reports() -> list[Any]:
-        path = folder / "dead-letters"
-        lines = path.read_text().splitlines() if path.exists() else []
-        found = [json.loads(line) for line in lines]
-        return [
-            one for one in found if one.get("KinesisBatchInfo", {}).get("streamArn") == stream[1]
-        ]
-
-    (report,) = wait_for(reports)
+    (report,) = wait_for(partial(reports, folder, stream[1]))
     assert report["requestContext"]["condition"] == "RetryAttemptsExhausted"
     assert report["KinesisBatchInfo"]["batchSize"] == 1
     assert report["KinesisBatchInfo"]["shardId"] == "shardId-000000000000"
     wait_for(events.all, lambda seen: seen[-1]["Records"][-1]["kinesis"]["partitionKey"] == "d")
+
+
+@pytest.mark.soak
+def test_records_are_given_up_at_their_age(
+    server: Server, stream: Any, function: Any, mapped: Any, folder: Path
+) -> None:
+    """A minute is the shortest that Lambda allows."""
+    function("raise ValueError('never')")
+    put_records(server, stream[0], "a")
+    mapped(
+        stream[1],
+        MaximumRecordAgeInSeconds=60,
+        MaximumRetryAttempts=-1,
+        DestinationConfig={"OnFailure": {"Destination": f"{QUEUES}:dead-letters"}},
+    )
+    (report,) = wait_for(partial(reports, folder, stream[1]), seconds=150)
+    assert report["requestContext"]["condition"] == "RecordAgeExceeded"
+    assert report["requestContext"]["approximateInvokeCount"] > 1
 
 
 def test_reported_failures_come_again(

@@ -32,7 +32,7 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Parameter = Annotated[float, Meta(gt=-1e8, lt=1e8)]
 
 
-class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
     """A metric between two updates. The attributes are those of figure 5.3.
 
     The relational database has dimensions and consumed metrics of the latest version only.
@@ -71,7 +71,7 @@ class Version(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
         return {*(self.consumed_metrics or ()), *chained}
 
 
-class Metric(Version, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class Metric(Version, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
     """The latest version of a metric, with the attributes of the metric itself."""
 
     latest_version: int

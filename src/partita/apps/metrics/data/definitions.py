@@ -7,7 +7,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from partita.apps.metrics.catalogue import Catalogue
 from partita.apps.metrics.data.cache import Cache
@@ -19,7 +20,7 @@ from partita.apps.metrics.metric import Metric, Version
 DEFINITIONS_MAX = 100_000
 
 
-class Definition(NamedTuple):
+class Definition(Struct, frozen=True, gc=False):
     metric: Metric
     versions: tuple[Version, ...] | None
     """All, in their order; None when only the latest was needed."""

@@ -7,12 +7,11 @@ reads nothing more.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from time import monotonic
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -22,7 +21,7 @@ from partita.apps.metrics.data.definitions import Definition, Definitions
 from partita.apps.metrics.data.evaluation import Evaluation, Series
 from partita.apps.metrics.data.numbers import is_storable, rounded, text_of
 from partita.apps.metrics.data.periods import Period, Span, period_of
-from partita.apps.metrics.data.values import StoredValue, ValueStore, series_of
+from partita.apps.metrics.data.values import StoredValue, ValueStore, series_of, together
 from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.failures import Refused, no_metric
 from partita.apps.metrics.metric import DIMENSION_CHARS_MAX, Name, Time
@@ -38,7 +37,6 @@ METRICS_MAX = 200
 
 DimensionValue = Annotated[str, Meta(min_length=1, max_length=DIMENSION_CHARS_MAX)]
 Dimensions = dict[str, DimensionValue]
-T = TypeVar("T")
 
 
 class DataQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,8 +134,9 @@ class MetricDataService:
         values = self.values
         found = {name: values.cached(name, series, span) for name in names}
         absent = [name for name, known in found.items() if known is None]
-        read = await _all(values.read(name, series, span, budget.left) for name in absent)
-        found.update(zip(absent, read, strict=True))
+        if absent:
+            read = await values.read(absent, series, span, budget.left)
+            found.update(zip(absent, read, strict=True))
         complete = {name: known for name, known in found.items() if known is not None}
         budget.spend(sum(map(len, complete.values())))
         return complete
@@ -151,7 +150,7 @@ class MetricDataService:
         while wanted:
             level = {one: self.definitions.cached(one, span.start) for one in wanted}
             absent = [one for one, known in level.items() if known is None]
-            loaded = await _all(self.definitions.load(store, one, span.start) for one in absent)
+            loaded = await together(self.definitions.load(store, one, span.start) for one in absent)
             level.update(zip(absent, loaded, strict=True))
             found.update(level)
             if found[name] is None:
@@ -200,14 +199,6 @@ class MetricDataService:
     def forget(self, name: str) -> None:
         """The metric is changed through this server."""
         self.definitions.cache.forget(name)
-
-
-async def _all(reads: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """At the same time. A single one needs no task of its own, which costs more than the rest."""
-    waiting = list(reads)
-    if len(waiting) > 1:
-        return await asyncio.gather(*waiting)
-    return [await one for one in waiting]
 
 
 def _span(query: DataQuery) -> Span:

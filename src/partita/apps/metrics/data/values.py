@@ -13,10 +13,10 @@ at the same time share a BatchGetItem.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from partita.apps.metrics.data.cache import Cache
@@ -31,6 +31,7 @@ from partita.apps.metrics.failures import DatabaseUnavailable, Refused
 from partita.client import Client, ClientError
 from partita.limits import BATCH_WRITE_REQUESTS_MAX
 
+T = TypeVar("T")
 CACHED_VALUES_MAX = 200_000
 BATCHES_MAX = 4
 """Concurrent calls of one request."""
@@ -38,8 +39,18 @@ UNPROCESSED_SECONDS = 0.05
 ONE = Fraction(1)
 Packed = tuple[str, ...]
 """A series as it is cached: time, value and weight of each of its values, in one row."""
+PACKED = 3
+"""Texts of one value."""
 SERIES_CHARS_MAX = 900
 """A sort key has at most 1024 bytes, and a time takes 24."""
+
+
+async def together(reads: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """At the same time. A single one needs no task of its own, which costs more than the rest."""
+    waiting = list(reads)
+    if len(waiting) > 1:
+        return await asyncio.gather(*waiting)
+    return [await one for one in waiting]
 
 
 class StoredValue(NamedTuple):
@@ -77,22 +88,37 @@ class ValueStore:
         packed = self.cache.get(metric, _cache_key(series, span))
         return None if packed is None else _unpacked(packed)
 
-    async def read(self, metric: str, series: str, span: Span, values_max: int) -> Series:
-        """In order of time. When there are more than `values_max`, one more than that."""
+    async def read(
+        self, metrics: Sequence[str], series: str, span: Span, values_max: int
+    ) -> list[Series]:
+        """Of each metric, in order of time. When one has more than `values_max`, one more than that
+        of it."""
         writes = self.cache.writes
         try:
-            packed = await self._read(metric, series, span, values_max)
+            if span.end is None:
+                read = await self._read_single(metrics, series, span.start)
+            else:
+                read = await together(
+                    self._read_span(metric, series, span, values_max) for metric in metrics
+                )
         except ClientError as error:
             raise _unavailable(error) from error
-        found = _unpacked(packed)
-        if len(found) <= values_max:
-            self.cache.keep(metric, packed, writes, _cache_key(series, span), max(len(found), 1))
+        key = _cache_key(series, span)
+        found = []
+        for metric, packed in zip(metrics, read, strict=True):
+            count = len(packed) // PACKED
+            if count <= values_max:
+                self.cache.keep(metric, packed, writes, key, max(count, 1))
+            found.append(_unpacked(packed))
         return found
 
-    async def _read(self, metric: str, series: str, span: Span, values_max: int) -> Packed:
-        if span.end is None:
-            item = await self._single.get((metric, f"{series}|{span.start}"))
-            return () if item is None else (span.start, *_numbers(item))
+    async def _read_single(self, metrics: Sequence[str], series: str, time: str) -> list[Packed]:
+        place = f"{series}|{time}"
+        items = await asyncio.gather(*(self._single.ask((metric, place)) for metric in metrics))
+        return [() if item is None else (time, *_numbers(item)) for item in items]
+
+    async def _read_span(self, metric: str, series: str, span: Span, values_max: int) -> Packed:
+        assert span.end is not None
         found: list[str] = []
         query: dict[str, Any] = {
             "TableName": self._table,
@@ -104,8 +130,8 @@ class ValueStore:
                 ":last": {"S": f"{series}|{span.end}"},
             },
         }
-        while len(found) // 3 <= values_max:
-            query["Limit"] = values_max + 2 - len(found) // 3
+        while (missing := values_max + 1 - len(found) // PACKED) > 0:
+            query["Limit"] = missing + 1
             answer = await self._client.call("dynamodb", "Query", query)
             for item in answer["Items"]:
                 time = item["place"]["S"].rpartition("|")[2]
@@ -216,7 +242,7 @@ def _numbers(item: Item) -> tuple[str, str]:
 def _unpacked(packed: Packed) -> Series:
     return {
         packed[at]: Value(exact(packed[at + 1]), exact(packed[at + 2]) if packed[at + 2] else ONE)
-        for at in range(0, len(packed), 3)
+        for at in range(0, len(packed), PACKED)
     }
 
 

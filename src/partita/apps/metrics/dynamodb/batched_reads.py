@@ -35,6 +35,10 @@ class BatchedReads:
         self._is_scheduled = False
 
     async def get(self, key: Key) -> Item | None:
+        return await self.ask(key)
+
+    def ask(self, key: Key) -> asyncio.Future[Item | None]:
+        """The same without a task: whoever reads many asks for all, and then awaits them."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Item | None] = loop.create_future()
         self._wanted.setdefault(key, []).append(future)
@@ -42,7 +46,7 @@ class BatchedReads:
             self._is_scheduled = True
             # After the other requests of this turn of the event loop.
             loop.call_soon(self._send)
-        return await future
+        return future
 
     def _send(self) -> None:
         self._is_scheduled = False

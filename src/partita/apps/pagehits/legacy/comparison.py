@@ -128,7 +128,7 @@ async def run(visits: Sequence[Visit], postgresql: str, prices: Prices) -> Resul
     """With a server of its own, whose data is removed afterwards."""
     old = [RelationalCounter.connect(postgresql) for _ in range(SENDERS)]
     folder = tempfile.TemporaryDirectory(prefix="partita-compare-")
-    arguments = ["serve", "--data", folder.name, "--port", "0"]
+    arguments = ["serve", "--data", folder.name, "--port", "0", "--response-cache", "off"]
     server = SupervisedProcess(arguments, say=lambda text: None)
     try:
         await server.start()
