@@ -321,3 +321,27 @@ def test_strangers_cannot_drive_out_of_the_log_what_others_did(audited: Any) -> 
     for _ in range(100):
         assert posted(people, headers, b'{"TableName":"watched"}')[0] == 400
     assert 0 < names(folder).count("DeleteTable") - before <= 60
+
+
+def test_a_console_for_everybody_says_so(people: People) -> None:
+    assert people.server is not None
+    with processes.starting() as start:
+        console = start(
+            *("console", "--endpoint", people.server.url, "--host", "0.0.0.0", "--port", "0")
+        )
+        assert "WARNING: this console listens on 0.0.0.0" in console.terminate()[1]
+
+
+def test_no_password_stands_in_the_endpoint_that_a_console_shows() -> None:
+    done = processes.run("console", "--endpoint", "http://key:s3cr3t@127.0.0.1:8000")
+    assert done.returncode == 1
+    assert "leave name and password out" in done.stderr and "s3cr3t" not in done.stderr
+
+
+def test_encryption_of_what_postgresql_keeps_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(processes.run("keys", "new").stdout)
+    done = processes.run(
+        *("serve", "--storage", "postgresql://127.0.0.1/none", "--port", "0"),
+        *("--encryption-key", f"file:{tmp_path / 'key'}"),
+    )
+    assert done.returncode == 1 and "does not encrypt what it keeps in PostgreSQL" in done.stderr

@@ -20,8 +20,11 @@ from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers, split_target
 from partita.functions.api.registry import OPERATIONS as REST
 from partita.registry import READS, WRITES, forwarded_rights, rights
+from partita.server.copying import _OPERATIONS as COPYING
 from partita.server.monitoring.pages import PAGES
 from partita.server.rest import request_for
+from partita.server.security.administration import _OPERATIONS as ADMINISTRATION
+from partita.server.security.authentication.sts import OPERATIONS as STS
 from partita.server.security.identities.directory import AccessKey, Directory, add_user
 from partita.server.security.pages import ACTIONS
 from partita.server.security.rights.recovery import COPY
@@ -48,6 +51,8 @@ IMPORT = f"{BOOKS}/import/01658528578619-c4d4e311"
 BULK = f"{BOOKS}/bulk/01758528578619-c4d4e311"
 COPIED = table_arn("Copied")
 TABLES = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/*"
+ACCESS = f"arn:aws:partita:{REGION}:{ACCOUNT}:access"
+DATABASE = f"arn:aws:partita:{REGION}:{ACCOUNT}:database"
 KEY = {"pk": {"S": "a"}}
 ITERATOR = f"{STREAM}|1|{base64.urlsafe_b64encode(bytes(20)).decode()}"
 EVENT_ITERATOR = base64.b64encode(struct.pack(">QIIQQ", 1, 1, 0, 0, 0) + b"events").decode()
@@ -489,16 +494,39 @@ SCHEDULER_ROWS = {
     "UpdateSchedule": Row(NEW_SCHEDULE, (("UpdateSchedule", SCHEDULE), ("iam:PassRole", ROLE))),
 }
 # By the service's name in the client.
+ACCESS_ROWS = {
+    **{name: on(ACCESS, "ListUsers", {}) for name in ("ListUsers", "ExplainDecision")},
+    "ListEvents": on(ACCESS, "ListEvents", {}),
+    **{
+        name: on(ACCESS, "ChangeUsers", {})
+        for name in (
+            *("CreateUser", "DeleteUser", "UpdateUser", "CreateAccessKey", "UpdateAccessKey"),
+            *("PutPolicy", "DeletePolicy", "AttachPolicy", "DetachPolicy"),
+        )
+    },
+}
+BACKUP_ROWS = {
+    name: on(DATABASE, "BackUpDatabase", {})
+    for name in ("Begin", "ReadKeys", "ReadCommits", "ListFiles", "ReadFile", "End")
+}
 ROWS: dict[str, dict[str, Row]] = {
     "dynamodb": DYNAMODB_ROWS,
     "dynamodbstreams": STREAM_ROWS,
+    "access": ACCESS_ROWS,
+    "backup": BACKUP_ROWS,
     "kinesis": KINESIS_ROWS,
     "lambda": LAMBDA_ROWS,
     "scheduler": SCHEDULER_ROWS,
     "states": STATES_ROWS,
 }
-PREFIXES = {"dynamodbstreams": "dynamodb"}
+PREFIXES = {"access": "partita", "backup": "partita", "dynamodbstreams": "dynamodb"}
 CASES = [(service, operation) for service, rows in ROWS.items() for operation in rows]
+WITHOUT_ONE = [
+    (service, operation, place)
+    for service, operation in CASES
+    for place in range(len(ROWS[service][operation].needs))
+]
+"""Each need is taken away alone: all of them are needed."""
 
 
 def test_every_operation_has_a_row_and_rights() -> None:
@@ -507,6 +535,12 @@ def test_every_operation_has_a_row_and_rights() -> None:
     assert {*STATES_ROWS} == {*STATES} == {*forwarded_rights()["AWSStepFunctions"]}
     for service in REST:
         assert {*ROWS[service]} == {*REST[service]} == {*forwarded_rights()[service]}
+    assert {*ACCESS_ROWS} == {*ADMINISTRATION} == {*forwarded_rights()["PartitaAccess"]}
+    assert {*BACKUP_ROWS} == {*COPYING} == {*forwarded_rights()["PartitaBackup"]}
+    others = {"AWSStepFunctions", "PartitaAccess", "PartitaBackup", *REST}
+    assert {*forwarded_rights()} == others
+    # tests/security/test_sts.py has the rights of each.
+    assert {*STS} == {"AssumeRole", "GetCallerIdentity", "GetSessionToken"}
 
 
 def test_every_page_has_a_right_of_its_own() -> None:
@@ -548,17 +582,14 @@ class Everybody:
     def _with_all(self, directory: Directory) -> Directory:
         for service, operation in CASES:
             needs = needs_of(service, ROWS[service][operation])
-            # Each need is taken away alone: all of them are needed.
-            action, resource = needs[-1]
             kinds = {
                 "right": [statement(one, on_this) for one, on_this in needs],
-                "wrong": [{"Effect": "Allow", "NotAction": action, "Resource": "*"}],
-                "elsewhere": [
-                    *(statement(one, on_this) for one, on_this in needs[:-1]),
-                    statement(action, elsewhere(resource)),
-                ],
                 "nothing": [statement("s3:*")],
             }
+            for place, (action, resource) in enumerate(needs):
+                others = [statement(*need) for need in needs if need != needs[place]]
+                kinds[f"wrong{place}"] = [{"Effect": "Allow", "NotAction": action, "Resource": "*"}]
+                kinds[f"elsewhere{place}"] = [*others, statement(action, elsewhere(resource))]
             for kind, statements in kinds.items():
                 name = f"{kind}-{service}-{operation}"[:64]
                 kept = {**directory.policies, name: policy(*statements)}
@@ -604,16 +635,26 @@ def everybody(people: People) -> Iterator[Everybody]:
     them.close()
 
 
-@pytest.mark.parametrize(("service", "operation"), CASES)
-@pytest.mark.parametrize("kind", ["nothing", "wrong", "elsewhere"])
-def test_without_its_right_an_operation_is_denied(
-    everybody: Everybody, kind: str, service: str, operation: str
-) -> None:
+def check_denied(everybody: Everybody, kind: str, service: str, operation: str, place: int) -> None:
     code, text = everybody.send(kind, service, operation)
     assert code == "AccessDeniedException"
-    needs = needs_of(service, ROWS[service][operation])
-    action, resource = needs[0] if kind == "nothing" else needs[-1]
+    action, resource = needs_of(service, ROWS[service][operation])[place]
     assert f" is not authorized to perform: {action} on resource: {resource} " in text
+
+
+@pytest.mark.parametrize(("service", "operation"), CASES)
+def test_without_any_right_an_operation_is_denied(
+    everybody: Everybody, service: str, operation: str
+) -> None:
+    check_denied(everybody, "nothing", service, operation, 0)
+
+
+@pytest.mark.parametrize("kind", ["wrong", "elsewhere"])
+@pytest.mark.parametrize(("service", "operation", "place"), WITHOUT_ONE)
+def test_without_its_right_an_operation_is_denied(
+    everybody: Everybody, kind: str, service: str, operation: str, place: int
+) -> None:
+    check_denied(everybody, f"{kind}{place}", service, operation, place)
 
 
 @pytest.mark.parametrize(("service", "operation"), CASES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -11,6 +12,13 @@ from partita.console.modes import ON, READ_ONLY
 from partita.errors import PartitaError
 
 HOST, PORT = "127.0.0.1", 8010
+OPEN = (
+    "\n"
+    "  *********************************************************************************\n"
+    "  WARNING: this console listens on {host}, and asks nobody who they are. Whoever can\n"
+    "  reach it can do whatever your credentials can. Let it listen on 127.0.0.1.\n"
+    "  *********************************************************************************\n"
+)
 AMAZON = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/?")
 """Whose other services have hosts of their own."""
 
@@ -52,13 +60,21 @@ def console(
     from partita.console.moves import Moves, Target
     from partita.console.service import Console
     from partita.server.http import lifecycle
+    from partita.server.http.hosts import is_local
 
     if not endpoint.startswith(("http://", "https://")):
         raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
+    if "@" in urlsplit(endpoint).netloc:
+        raise PartitaError(
+            "The endpoint is shown on the pages: leave name and password out of it, and give "
+            "credentials by the environment."
+        )
     amazon = AMAZON.fullmatch(endpoint)
     mode = READ_ONLY if read_only else ON
 
     def ready(url: str) -> None:
+        if not is_local(host):
+            click.echo(OPEN.format(host=host), err=True)
         click.echo(f"The console is ready on {url}/console (for {endpoint})")
 
     async def run() -> None:
