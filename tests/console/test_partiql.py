@@ -206,3 +206,19 @@ def asked(server: Server, **query: str) -> tuple[int, bytes]:
         return response.status, response.read()
     finally:
         connection.close()
+
+
+def test_a_statement_that_was_run_has_an_address_with_its_parameters(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    name = table()
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}})
+    person.open("#/partiql")
+    person.fills("Statement", f'SELECT * FROM "{name}" WHERE pk = ?')
+    person.fills("Parameters for ?, a list in DynamoDB's JSON", '[{"S": "a"}]')
+    person.clicks("Run")
+    person.sees("1 item", "#summary")
+    person.open(person.browser.evaluate("location.hash"))
+    assert person.value("Parameters for ?, a list in DynamoDB's JSON") == '[{"S": "a"}]'
+    person.clicks("Run")
+    person.sees("1 item", "#summary")

@@ -21,7 +21,9 @@ const tableIn = (statement) => /\b(?:from|into|update)\s+"?([\w.-]+)"?/i.exec(st
 
 export default function PartiQL({ query }) {
   const [statement, setStatement] = useState(query.get("statement") || "");
-  const [parameters, setParameters] = useState("");
+  const [parameters, setParameters] = useState(query.get("parameters") || "");
+  const given = query.toString();
+  useEffect(() => { if (query.has("statement")) { setStatement(query.get("statement")); setParameters(query.get("parameters") || ""); } }, [given]);
   const [answer, setAnswer] = useState(null);
   const [error, setError] = useState(null);
   const [tables, setTables] = useState([]);
@@ -56,6 +58,7 @@ export default function PartiQL({ query }) {
     const control = (running.current = new AbortController());
     setBusy(true);
     setError(null);
+    location.hash = link("partiql", [], { statement, parameters });
     try {
       setAnswer(await call("ExecuteStatement", next ? { ...request, NextToken: next } : request, control.signal));
       remember(request.Statement);
@@ -68,7 +71,7 @@ export default function PartiQL({ query }) {
   const word = /["\w.-]*$/.exec(statement.slice(0, cursor))[0];
   const bare = word.replace(/^"/, "").toLowerCase();
   const quoted = (name) => (/^[A-Za-z_]\w*$/.test(name) ? name : `"${name}"`);
-  const known = [...attributes.map(quoted), ...tables.map((name) => `"${name}"`), ...(table?.GlobalSecondaryIndexes || []).map((one) => `"${named}"."${one.IndexName}"`), ...WORDS];
+  const known = [...attributes.map(quoted), ...tables.map((name) => `"${name}"`), ...[...(table?.GlobalSecondaryIndexes || []), ...(table?.LocalSecondaryIndexes || [])].map((one) => `"${named}"."${one.IndexName}"`), ...WORDS];
   const suggestions = bare ? known.filter((one) => one.toLowerCase().replace(/^"/, "").startsWith(bare) && one !== word).slice(0, SUGGESTED_MAX) : [];
   const accept = (text) => {
     const next = statement.slice(0, cursor - word.length) + text + statement.slice(cursor);
@@ -97,7 +100,7 @@ export default function PartiQL({ query }) {
       <label class="field"><span>Parameters for ?, a list in DynamoDB's JSON</span><input class="mono" value=${parameters} onInput=${(event) => setParameters(event.target.value)} placeholder=${'[{"S": "ann"}]'} spellcheck=${false} autocomplete="off" /></label>
       <${Plan} plan=${explained} />
       <${Problem} error=${wrong} />
-      <div class="bar" style=${{ marginTop: "10px" }}><button class="primary" disabled=${!request?.Statement || busy}>Run</button>${busy && html`<button type="button" onClick=${() => running.current?.abort()}>Cancel</button>`}<a href=${link("partiql", [], { statement })}>Link to this statement</a></div>
+      <div class="bar" style=${{ marginTop: "10px" }}><button class="primary" disabled=${!request?.Statement || busy}>Run</button>${busy && html`<button type="button" onClick=${() => running.current?.abort()}>Cancel</button>`}</div>
       ${request?.Statement && html`<${Call} operation="ExecuteStatement" request=${request} />`}
     </form>
     <${Problem} error=${error} />
