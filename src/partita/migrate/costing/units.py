@@ -236,9 +236,18 @@ class _Counter:
         if self._is_list(table, index, entity):
             rows = self.collection_rows(table, index, entity)
             return min(rows, access.limit) if access.limit else rows
-        if access.filter:
-            items = max(items, self.collection_rows(table, index, entity))
+        if access.filter or access.first is not None:
+            items = max(items, self._rows_walked(access, table, index, entity))
         return min(items, access.limit) if access.limit == 1 else items
+
+    def _rows_walked(
+        self, access: Access, table: TableDesign, index: SecondaryIndex | None, entity: Entity
+    ) -> float:
+        """A collection that is filtered or sorted is read whole; of one in order, what is skipped
+        and what is taken."""
+        rows = self.collection_rows(table, index, entity)
+        is_in_order = access.skips and not (access.filter or access.tested or access.sorts)
+        return min(rows, access.skips + access.first) if is_in_order and access.first else rows
 
     def _is_list(self, table: TableDesign, index: SecondaryIndex | None, entity: Entity) -> bool:
         """Whether one partition key has all rows, or all that a condition holds for."""

@@ -21,6 +21,8 @@ from partita.migrate.model.files import CHOSEN, file_name, read_design
 from partita.migrate.model.findings import Finding
 from partita.migrate.model.proofs import Proof, Verdict, proofs
 from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
+from partita.migrate.proving.results import ProofRun
+from partita.migrate.report.test_runs import EarlierRun, earlier_runs, last_run
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.patterns.access_patterns import Patterns
 from partita.migrate.understanding.patterns.file import read_patterns
@@ -71,6 +73,9 @@ class Contents:
     """Of the patterns, by the last test of the chosen design as it is now."""
     tested: dict[str, list[Proof]] = field(default_factory=dict)
     """Of each proposal, by its kind."""
+    run: ProofRun | None = None
+    """The last test of the chosen design as it is now."""
+    runs: list[EarlierRun] = field(default_factory=list)
     goals: Goals = field(default_factory=Goals)
     """As migration.toml has them now."""
     missing: list[Missing] = field(default_factory=list)
@@ -110,6 +115,8 @@ def read_contents(folder: Folder) -> Contents:
     if contents.chosen is not None:
         found_proofs = proofs(folder, contents.chosen.design, names)
         contents.proofs = {one.pattern: one.verdict for one in found_proofs}
+        contents.run = last_run(folder, contents.chosen.design)
+    contents.runs = earlier_runs(folder)
     contents.missing = list(_missing(contents))
     return contents
 

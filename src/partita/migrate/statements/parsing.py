@@ -196,10 +196,11 @@ class _Reader:
             return literal
         if node.find(exp.Select) is not None:
             raise NotExact(
-                f"{_shown(node)} is asked first, and its answer passed on: make it a pattern"
+                f"{_shown(node)} is asked first, and its answer passed on: make it a pattern of"
+                " its own"
             )
         if node.find(exp.Column) is not None:
-            raise NotExact(f"it compares columns with each other: {node.parent or node}")
+            raise NotExact(f"it compares columns with each other: {_shown(node.parent or node)}")
         count = self.names[name] = self.names.get(name, 0) + 1
         parameter = Parameter(name if count == 1 else f"{name}.{count}", ref)
         node.replace(exp.Placeholder(this=parameter.name))
@@ -306,8 +307,10 @@ class _Reader:
             if len(select.expressions) != 1 or not isinstance(given, exp.Column):
                 raise NotExact(f"it tests {_shown(compared)} with {_shown(given)}")
             ref, outer = inner._column(given), self._tested(compared)
-            if is_negated and (inner._is_nullable(ref) or self._is_nullable(outer)):
-                raise NotExact(f"NOT IN finds nothing once {ref} is NULL: say NOT EXISTS")
+            absent = [one for one in (ref,) if inner._may_be_null(one)]
+            absent += [one for one in (outer,) if self._may_be_null(one)]
+            if is_negated and absent:
+                raise NotExact(f"NOT IN finds nothing once {absent[0]} is NULL: say NOT EXISTS")
             taken = Test(ref, "=", (inner._from_outside(ref, outer, "="),))
             question = replace(question, tests=(*question.tests, taken))
             if is_single and not inner._names_one(question, ref):
@@ -622,7 +625,7 @@ class _Reader:
             absent = [
                 test
                 for test in own
-                if test.operator == "is null" and not self._is_nullable(test.ref)
+                if test.operator == "is null" and not self._may_be_null(test.ref)
             ]
             others = [one for other in joins if other is not join for one in other.pairs]
             is_used = any(ref.table == join.table for ref in (*columns, *sum(others, ())))
@@ -690,6 +693,11 @@ class _Reader:
                 raise NotExact(f"it says itself where rows without {ref} are sorted")
             found.append(Sorting(ref, is_descending))
         return found
+
+    def _may_be_null(self, ref: Ref) -> bool:
+        """SQLite lets a primary key be NULL; such a row has no item, which `test` tells."""
+        table = next(one for one in self.scope.values() if one.name == ref.table)
+        return self._is_nullable(ref) and ref.column not in table.primary_key
 
     def _is_nullable(self, ref: Ref) -> bool:
         column = self._inventoried(ref)
@@ -928,6 +936,6 @@ def _unaliased(node: exp.Expression) -> exp.Expression:
     return node.this if isinstance(node, exp.Alias) else node
 
 
-def _shown(node: exp.Expression) -> str:
+def _shown(node: exp.Expr) -> str:
     text = node.sql()
     return text if len(text) <= 80 else f"{text[:80]}…"

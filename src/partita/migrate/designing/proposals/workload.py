@@ -129,12 +129,22 @@ def _is_expiry(inputs: DesignInputs, pattern: AccessPattern) -> bool:
 def _write(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> Write:
     known = frozenset(_refs(inputs, roles, pattern.equality))
     if pattern.operation != "insert" and not known:
-        raise _NotServed("it changes rows without naming a value: it is a scan")
+        raise _NotServed(f"it changes rows without naming a value: it is a scan{_expiry(pattern)}")
     return Write(
         entity=entity,
         pattern=pattern,
         known=known,
         changed=frozenset(_refs(inputs, roles, pattern.columns)),
+    )
+
+
+def _expiry(pattern: AccessPattern) -> str:
+    """What a clean-up by age could be instead."""
+    if pattern.operation != "delete" or len(pattern.range) != 1 or pattern.filters:
+        return ""
+    return (
+        f'; the service deletes by itself, a while later, with "{pattern.range[0]}" = 0 under'
+        " [model.expire] of migration.toml"
     )
 
 

@@ -26,6 +26,8 @@ class KeyConditions(Conditions):
         super().__init__(planner, question, home)
         self.requests = 1
         self.buckets = 1
+        self.each: list[str] = []
+        """What one request after the other is sent for."""
         keys = [self.entity.attribute(name) for name in home.keys]
         if any(key is None for key in keys):
             raise NotServed(f"no key leads to {self.entity.name} in {home.name}")
@@ -57,6 +59,7 @@ class KeyConditions(Conditions):
             if field.name == SHARD:
                 text += field.written() + after
                 self.requests *= attribute.shards
+                self.each.append("shard")
                 continue
             test = self._test_of(attribute, field)
             if test is None and field.format in BUCKETS and attribute.first:
@@ -92,6 +95,10 @@ class KeyConditions(Conditions):
     def _consume(self, test: Test) -> None:
         self.left.remove(test)
         self.requests *= len(test.values)
+        if len(test.values) > 1:
+            known = [str(one.value) for one in test.values if isinstance(one, Constant)]
+            listed = f" ({', '.join(known)})" if len(known) == len(test.values) else ""
+            self.each.append(f"value of {test.ref.column}{listed}")
 
     def _given(self, field: Field, test: Test, parts: Segments) -> str:
         """A test's value inside a key; several values take a request each."""

@@ -155,8 +155,7 @@ class Way(Filters):
         if self.buckets > 1:
             whys.append("One request for each bucket, in order, until there are enough rows.")
         if self.requests > 1:
-            kind = "One request for each value or shard, at the same time."
-            whys.append(kind)
+            whys.append(f"One request for each {' and each '.join(self.each)}, at the same time.")
         named = [one.attribute for one in self.filters if one.value != self.entity.name]
         if named:
             whys.append(f"Filtered by {' and '.join(named)} after reading.")

@@ -35,25 +35,34 @@ def _foreign_key(text: str, tables: dict[str, Table]) -> tuple[str, ForeignKey]:
     join = parse_join(text)
     if join is None or any(len({ref.table for ref in side}) != 1 for side in join):
         _refuse(text, "write it as child.column = parent.column")
-    for ref in (*join.before, *join.after):
-        _refuse_unknown(text, ref, tables)
-    parent = tables[join.after[0].table]
-    columns = [ref.column for ref in join.after]
+    before = [_known(text, ref, tables) for ref in join.before]
+    after = [_known(text, ref, tables) for ref in join.after]
+    parent = tables[after[0].table]
+    columns = [ref.column for ref in after]
     if not is_unique(parent, columns):
         _refuse(text, f"{', '.join(columns)} of {parent.name} is neither its key nor unique")
-    return join.before[0].table, ForeignKey(
-        columns=[ref.column for ref in join.before],
+    return before[0].table, ForeignKey(
+        columns=[ref.column for ref in before],
         referenced_table=parent.name,
         referenced_columns=columns,
     )
 
 
-def _refuse_unknown(text: str, ref: Ref, tables: dict[str, Table]) -> None:
-    if ref.table not in tables:
+def _known(text: str, ref: Ref, tables: dict[str, Table]) -> Ref:
+    """As the source spells it: PostgreSQL has made ID an id."""
+    table = _spelled(ref.table, tables)
+    if table is None:
         _refuse(text, f"there is no table {ref.table}{_near(ref.table, tables)}")
-    columns = [column.name for column in tables[ref.table].columns]
-    if ref.column not in columns:
-        _refuse(text, f"{ref.table} has no column {ref.column}{_near(ref.column, columns)}")
+    columns = [column.name for column in tables[table].columns]
+    column = _spelled(ref.column, columns)
+    if column is None:
+        _refuse(text, f"{table} has no column {ref.column}{_near(ref.column, columns)}")
+    return Ref(table, column)
+
+
+def _spelled(name: str, names: Iterable[str]) -> str | None:
+    found = [one for one in names if one.lower() == name.lower()]
+    return name if name in found else found[0] if len(found) == 1 else None
 
 
 def _near(name: str, names: Iterable[str]) -> str:
