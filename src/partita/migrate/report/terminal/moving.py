@@ -103,6 +103,8 @@ def summarize_status(told: Status) -> Iterator[RenderableType]:
     yield grid(f"The move of {told.folder}", ["stage", "", ""], rows, [])
     if told.holder:
         yield Text(f"{told.holder} works in it.")
+    elif told.under_way:
+        yield Text(f"A {told.under_way} was begun and has not come to its end; run it again.")
     yield from bullets(
         f"{told.rejected:,} rows were rejected",
         [f"{one.table}, {one.key}: {one.reason}" for one in told.rejects[:SHOWN_MAX]],
