@@ -11,6 +11,8 @@ import pytest
 from .. import processes
 from ..migrate.servers import PostgreSQL
 
+BUCKET = "files"
+
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
@@ -35,10 +37,16 @@ def storage(postgresql: PostgreSQL) -> str:
 
 
 @pytest.fixture(scope="session")
-def servers(storage: str) -> Iterator[list[processes.Server]]:
+def servers(
+    storage: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[processes.Server]]:
     """Whatever the tests do, every invariant holds in the end."""
+    folder = tmp_path_factory.mktemp("bucket")
+    settings = tmp_path_factory.mktemp("settings") / "partita.toml"
+    settings.write_text(f'[[buckets]]\nname = "{BUCKET}"\nfolder = "{folder}"\n')
+    options = ("--port", "0", "--storage", storage, "--config", str(settings))
     with processes.starting() as start:
-        yield [start("serve", "--port", "0", "--storage", storage, stderr=None) for _ in range(3)]
+        yield [start("serve", *options, stderr=None) for _ in range(3)]
     checked = processes.run("storage", "check", storage)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

@@ -84,6 +84,7 @@ async def open_database(options: ServeOptions, protection: Protection) -> Served
     if options.storage is not None:
         from partita.assembly.shared import open_shared
 
+        told["buckets"] = _buckets(options)
         return await open_shared(options.storage, options.storage_reads, told)
     return _embedded(options, protection, told)
 
@@ -98,17 +99,12 @@ def _embedded(options: ServeOptions, protection: Protection, told: dict[str, Any
         keyring.begin()
         engine = told["sealed"] = sealed_engine(engine, keyring)
         archive = None if archive is None else sealed_archive(archive, keyring)
-    buckets = Buckets(
-        options.settings.buckets,
-        options.settings_folder,
-        sealed_buckets(options.encryption_key),
-    )
     cache_bytes = options.response_cache_bytes
     background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
     database = Database(
         engine,
         archive=archive,
-        buckets=buckets,
+        buckets=_buckets(options),
         response_cache_bytes=RESPONSE_CACHE_BYTES if cache_bytes is None else cache_bytes,
         run=background.submit,
         call_soon=loop.call_soon,
@@ -142,6 +138,11 @@ def _embedded(options: ServeOptions, protection: Protection, told: dict[str, Any
 
     companions = {COPYING: _copies(database, files, keyring, options.data)}
     return Served(database, operations, close, lambda: ALONE, _kept(options), companions)
+
+
+def _buckets(options: ServeOptions) -> Buckets:
+    settings, folder = options.settings.buckets, options.settings_folder
+    return Buckets(settings, folder, sealed_buckets(options.encryption_key))
 
 
 def _copies(

@@ -10,7 +10,7 @@ from partita.database.shared.leadership import NAME as LEASE
 from partita.database.shared.replica import Session
 from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.postgresql.connections import place
-from partita.registry import OF_ARCHIVES, ONLY_READS, READS, WRITES
+from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.http.messages import Handle, HttpRequest, Reply
 from partita.server.large_requests.shared import SharedLargeRequests
 from partita.server.peers import Leader
@@ -20,9 +20,7 @@ FENCE = b"x-partita-fence"
 
 async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> Served:
     database = await SharedDatabase.open(url, reads_url, **told)
-    reads = {name: read for name, read in READS.items() if name not in OF_ARCHIVES}
-    writes = {name: write for name, write in WRITES.items() if name not in OF_ARCHIVES}
-    shared = SharedOperations(database, reads, writes, ONLY_READS)
+    shared = SharedOperations(database, READS, WRITES, ONLY_READS)
     large_requests = SharedLargeRequests(database)
     operations = {
         "database": shared,

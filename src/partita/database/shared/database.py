@@ -6,6 +6,7 @@ What an embedded database does at once is done here in rounds; operations are th
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final
 
@@ -23,9 +24,13 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
+from partita.database.operations.registry import OF_ARCHIVES
+from partita.database.recovery.buckets import Buckets
+from partita.database.recovery.records import Records
 from partita.database.shared.foresight import TARGETS, Targets, foresee
 from partita.database.shared.known import CurrentView
 from partita.database.shared.leadership import Leadership
+from partita.database.shared.recovery import Recovery
 from partita.database.shared.replica import PRIMARY, Replica, Session
 from partita.database.shared.requests import RequestLedger, RequestThroughput, SharedRequest
 from partita.database.shared.rounds import Rounds
@@ -33,6 +38,7 @@ from partita.database.shared.usage import Usage
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.postgresql.connections import Connections, host_towards
+from partita.database.storage.postgresql.schema import ARCHIVE_VERSION
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.upkeep.destinations import DestinationJobs
@@ -40,6 +46,7 @@ from partita.database.upkeep.events import EventJobs
 from partita.database.upkeep.jobs import Jobs
 from partita.database.upkeep.scaling import Scaling
 from partita.database.upkeep.worker import Worker
+from partita.errors import UnknownOperationException
 
 CONNECTIONS_MAX: Final = 8
 TRANSACTIONS: Final = ("ExecuteTransaction", "TransactGetItems")
@@ -64,6 +71,8 @@ class SharedDatabase:
         schedules: Sequence[ScheduledChange] = (),
         is_lenient: bool = False,
         replica: Replica | None = None,
+        url: str = "",
+        buckets: Buckets | None = None,
     ) -> None:
         """`open` makes one."""
         self._connections = connections
@@ -75,13 +84,15 @@ class SharedDatabase:
         self.own_host = ""
         """The address of this machine that the database sees."""
         view = self._view = CurrentView()
-        catalog, event_streams = Catalog(view), EventStreams(view)
+        catalog, event_streams, records = Catalog(view), EventStreams(view), Records(view)
         ledger = RequestLedger(clock, capacity)
 
         def reload() -> None:
             catalog.reload()
             event_streams.reload()
+            records.reload()
             self.service.meter()
+            self._follow_tables()
 
         self._rounds = Rounds(connections, view, ledger, instance, clock, reload, replica)
         self._usage = Usage(ledger, instance, clock)
@@ -91,7 +102,15 @@ class SharedDatabase:
         events = EventJobs(event_streams, view, now)
         destinations = DestinationJobs(catalog, event_streams, view, region)
         other_jobs = [scaling.work, events.work, destinations.work]
-        jobs = Jobs(catalog, view, now, stopwatch, other_jobs)
+        self._recovery = Recovery(
+            *(url, self.leadership, catalog, records, view),
+            clock=clock,
+            transient_seconds=transient_seconds,
+            table_arn=lambda name: f"arn:aws:dynamodb:{region}:{account_id}:table/{name}",
+            buckets=buckets or Buckets(),
+            new_id=lambda: str(uuid.uuid4()),
+        )
+        jobs = Jobs(catalog, view, now, stopwatch, other_jobs, self._recovery.is_kept)
         loop = asyncio.get_running_loop()
         self._worker = Worker(jobs, self, loop.call_soon, loop.call_later)
         self._jobs = jobs
@@ -106,10 +125,12 @@ class SharedDatabase:
             event_streams,
             RequestThroughput(now, ledger),
             is_lenient=is_lenient,
+            recovery=self._recovery.requests,
         )
         self.reads = ReadContext(self.service, view, self._rounds.is_held)
         catalog.on_change = self._on_catalog_change
         event_streams.on_change = self._worker.wake
+        records.on_change = self._on_records_change
 
     @staticmethod
     async def open(url: str, reads: str | None = None, **more: Any) -> SharedDatabase:
@@ -124,7 +145,7 @@ class SharedDatabase:
                 await schema.check(connection)
                 instance = await schema.register(connection)
                 own_host = host_towards(connection)
-            database = SharedDatabase(connections, instance, replica=replica, **more)
+            database = SharedDatabase(connections, instance, replica=replica, url=url, **more)
             database.own_host = own_host
             await database._rounds.load_catalog()
         except BaseException:
@@ -139,9 +160,11 @@ class SharedDatabase:
         self.leadership.on_change = on_leadership
         self.leadership.start()
         self._worker.start()
+        self._recovery.start(self._rounds)
 
     async def close(self) -> None:
         self._worker.stop()
+        await self._recovery.stop()
         await self._rounds.stop()
         await self.leadership.stop()
         await self._connections.close()
@@ -232,9 +255,23 @@ class SharedDatabase:
         await self._rounds.refresh_catalog(connection)
         await self._usage.exchange(connection)
 
+    @property
+    def has_archive(self) -> bool:
+        """Whether the tables for recovery are there, which an older schema does not have."""
+        return self._rounds.schema_version >= ARCHIVE_VERSION
+
     def _on_catalog_change(self) -> None:
         self.service.meter()
+        self._follow_tables()
         self._worker.wake()
+
+    def _on_records_change(self) -> None:
+        self._follow_tables()
+        self._worker.wake()
+
+    def _follow_tables(self) -> None:
+        self._rounds.followed = self._recovery.followed()
+        self._recovery.wake()
 
 
 class SharedOperations:
@@ -271,7 +308,9 @@ class SharedOperations:
         is_eventual = EVENTUAL.get(name, _is_never_old)
 
         def submit(request: Request, done: Done) -> None:
-            if write is None or (only_reads is not None and only_reads(request)):
+            if name in OF_ARCHIVES and not self._database.has_archive:
+                done(UnknownOperationException())
+            elif write is None or (only_reads is not None and only_reads(request)):
                 assert read is not None
                 self._database.submit_read(
                     read,

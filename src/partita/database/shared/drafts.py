@@ -7,13 +7,14 @@ compared: only by how much it moves them is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Container, Iterable, Set
 
 from partita.clock import Clock
 from partita.database.changes import layout as change_layout
 from partita.database.shared.known import CATALOG_SPACES, COUNTED, UNSHARED, Known
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.commit import CommitPlan, LogEntry
+from partita.database.storage.recovery_log import PREFIX_BYTES
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.statistics import collection_size_in, statistics_delta
@@ -97,8 +98,13 @@ def overtaken(drafts: Iterable[Draft], keys: set[bytes]) -> set[Draft]:
     return lost
 
 
-def add_draft(plan: CommitPlan, draft: Draft, *, is_exclusive: bool = False) -> None:
-    """Add a draft to a commit, behind those that were decided before it."""
+def add_draft(
+    plan: CommitPlan, draft: Draft, followed: Container[bytes], *, is_exclusive: bool = False
+) -> None:
+    """Add a draft to a commit, behind those that were decided before it.
+
+    `followed` are the prefixes of items whose changes are kept for recovery.
+    """
     plan.checks.update(draft.checks)
     logged = _logged_so_far(plan)
     for key, value in draft.changes.items():
@@ -115,6 +121,8 @@ def add_draft(plan: CommitPlan, draft: Draft, *, is_exclusive: bool = False) -> 
             plan.log_entries.append(_log_entry(key, value, draft, logged))
         else:
             plan.changes[key] = value
+            if key[:PREFIX_BYTES] in followed:
+                plan.followed[key] = value
             if space == layout.LEFTOVERS and value is None:
                 _add_leftover(plan, layout.leftover_prefix(key))
 

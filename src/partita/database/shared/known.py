@@ -13,6 +13,7 @@ from typing import Final
 from partita.database.changes import layout as change_layout
 from partita.database.events import layout as event_layout
 from partita.database.item.keys import PARTITION_HASH_BYTES
+from partita.database.recovery import layout as recovery_layout
 from partita.database.storage.postgresql.commit import ABSENT
 from partita.database.storage.postgresql.fetch import (
     PAGE_BYTES_MAX,
@@ -180,6 +181,7 @@ CATALOG_SPACES: Final = (
     layout.CATALOG,
     change_layout.STREAMS,
     event_layout.STREAMS,
+    recovery_layout.RECORDS,
 )
 """What every server keeps in memory, or decides with: changed under an exclusive lock."""
 UNSHARED: Final = (*FIGURES, change_layout.CHANGES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Container, Iterable, Set
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -18,6 +18,7 @@ from psycopg.pq import TransactionStatus
 
 from partita.clock import Clock
 from partita.database.events import layout as event_layout
+from partita.database.recovery import layout as recovery_layout
 from partita.database.shared.drafts import Draft, RoundState, add_draft, overtaken
 from partita.database.shared.hot_keys import HotKeys
 from partita.database.shared.known import CurrentView, Known, bucket_of
@@ -29,6 +30,7 @@ from partita.database.storage.postgresql.commit import (
     BEGIN_LOCKED,
     CatalogMoved,
     CommitPlan,
+    Lease,
     LeaseLost,
     OutcomeUnknown,
     Overtaken,
@@ -72,7 +74,12 @@ INSTANCE_BITS: Final = 40
 LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDATE"
 UNKNOWN_VERSION: Final = 0
 NOTHING: Final = Wanted((), (), (), ())
-CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS)
+NOT_COMMITTED: Final = (
+    *(CatalogMoved, LeaseLost, Overtaken),
+    *(psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure),
+)
+"""What a commit may raise that only has to be decided again."""
+CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS, recovery_layout.RECORDS)
 BUSY: Final = "Too many requests at once: try again in a moment."
 IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
 ANOTHER_LEADS: Final = "Another server leads: this is left to it."
@@ -129,6 +136,9 @@ class Rounds:
         self._held: Set[bytes] = frozenset()
         self._is_stopping = False
         self.catalog_version = 0
+        self.schema_version = 0
+        self.followed: Container[bytes] = frozenset()
+        """Prefixes of items whose changes are kept for recovery."""
         ledger.is_lacking = lambda: self._view.known.is_lacking
 
     def clock(self) -> float:
@@ -307,6 +317,7 @@ class Rounds:
         asked_at = self._clock()
         fetched = await fetch(connection, wanted, bucket_of)
         known.add(wanted, parts, fetched)
+        self.schema_version = fetched.schema_version
         if self._replica is not None:
             self._replica.note_primary(fetched, asked_at)
         if fetched.beat_age_seconds > STALE_SECONDS and _is_idle(connection):
@@ -550,7 +561,7 @@ class Rounds:
     def _plan(self, version: int, ready: list[Decided]) -> CommitPlan:
         plan = CommitPlan(self._next_token(), version)
         for one in ready:
-            add_draft(plan, one.draft)
+            add_draft(plan, one.draft, self.followed)
             plan.lease = plan.lease or one.request.lease or one.request.fence
         return plan
 
@@ -622,13 +633,41 @@ class Rounds:
     ) -> None:
         plan = CommitPlan(self._next_token(), version, moves_catalog=True)
         plan.lease = one.request.lease or one.request.fence
-        add_draft(plan, one.draft, is_exclusive=True)
+        add_draft(plan, one.draft, self.followed, is_exclusive=True)
         await check_and_change(connection, plan, bucket_of, begins=False)
         try:
             await finish(connection, plan, bucket_of)
         except OutcomeUnknown:
             if not await self._is_committed(plan.token):
                 raise
+
+    # What a thread has decided
+
+    async def commit_background(self, draft: Draft, version: int, lease: Lease | None) -> bool:
+        """Commit a draft that was not decided in a round, if what it read is still so."""
+        is_exclusive = draft.changes_catalog
+        plan = CommitPlan(self._next_token(), version, lease=lease, moves_catalog=is_exclusive)
+        add_draft(plan, draft, self.followed, is_exclusive=is_exclusive)
+        async with self._connections.one() as connection:
+            try:
+                if is_exclusive:
+                    await connection.execute("BEGIN")
+                    await connection.execute(LOCK_CATALOG)
+                    await check_and_change(connection, plan, bucket_of, begins=False)
+                    await finish(connection, plan, bucket_of)
+                    # Read again, as all other servers do.
+                    self.catalog_version = UNKNOWN_VERSION
+                else:
+                    await commit(connection, plan, bucket_of)
+            except OutcomeUnknown:
+                return await self._is_committed(plan.token)
+            except (*NOT_COMMITTED, psycopg.Error) as error:
+                if not _is_idle(connection):
+                    await roll_back(connection)
+                if isinstance(error, NOT_COMMITTED):
+                    return False
+                raise
+        return True
 
 
 def _refusal(request: SharedRequest) -> InternalServerError | bool:

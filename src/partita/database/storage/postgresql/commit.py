@@ -21,6 +21,7 @@ from partita.database.storage.postgresql import trips
 from partita.database.storage.postgresql.fetch import Bucket
 from partita.database.storage.postgresql.long_keys import stored_key, stored_value
 from partita.database.storage.postgresql.trips import Statement, Step
+from partita.database.storage.recovery_log import PREFIX_BYTES, STAMP_KEY
 
 ABSENT: Final = 0
 """The version of what is not there."""
@@ -94,6 +95,17 @@ _REMOVE_COUNTS: Final = tuple(
     Statement(f"DELETE FROM {table} WHERE key >= $1::bytea AND key < $2::bytea")
     for table in ("partita_counts", "partita_sums")
 )
+_STAMP: Final = Statement("""
+    WITH taken AS (
+        UPDATE partita_sequences AS s SET last = greatest(
+            s.last + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+        FROM unnest($1::bytea[]) AS x(key) WHERE s.key = x.key RETURNING s.key, s.last AS stamp
+    )
+    INSERT INTO partita_recovery (key, stamp, place, value)
+    SELECT c.key, taken.stamp, c.place, CASE WHEN c.is_put = 1 THEN c.value END
+    FROM unnest($2::bytea[], $3::bytea[], $4::smallint[], $5::bytea[])
+        AS c(key, place, is_put, value)
+    JOIN taken ON taken.key = c.key""")
 _TOKEN: Final = Statement("INSERT INTO partita_commits (token) VALUES ($1::bigint)")
 _MOVE_CATALOG: Final = Statement("UPDATE partita_catalog SET version = version + 1 WHERE id = 1")
 _TAKE_TOKEN: Final = "INSERT INTO partita_commits (token) VALUES (%s)"
@@ -132,6 +144,8 @@ class CommitPlan:
     removed_counts: list[tuple[bytes, bytes]] = field(default_factory=list)
     """Ranges of their keys."""
     log_entries: list[LogEntry] = field(default_factory=list)
+    followed: dict[bytes, bytes | None] = field(default_factory=dict)
+    """Those of the changes that are kept for recovery."""
     sequences: dict[bytes, int | None] = field(default_factory=dict)
     """Under an exclusive lock, logs are set or removed; otherwise their entries move them."""
     lease: Lease | None = None
@@ -381,6 +395,7 @@ def _the_rest(
         yield Step(_MOVE_CATALOG)
     yield from _write_sequences(plan.sequences)
     yield from _append_changes(plan, bucket)
+    yield from _append_followed(plan.followed)
 
 
 def _write_sequences(sequences: Mapping[bytes, int | None]) -> Iterator[Step]:
@@ -415,6 +430,30 @@ def _append_changes(plan: CommitPlan, bucket: Bucket) -> Iterator[Step]:
             trips.byteas([entry.value for entry in entries]),
         ),
     )
+
+
+def _append_followed(changes: Mapping[bytes, bytes | None]) -> Iterator[Step]:
+    """One stamp for what this commit changes in a table, above all that were given before."""
+    if not changes:
+        return
+    rows = [stamp_row(key[:PREFIX_BYTES]) for key in changes]
+    stamped = trips.byteas(sorted(set(rows)))
+    yield Step(_START_LOGS, (stamped,))
+    yield Step(
+        _STAMP,
+        (
+            stamped,
+            trips.byteas(rows),
+            trips.byteas([key[PREFIX_BYTES:] for key in changes]),
+            trips.smallints([value is not None for value in changes.values()]),
+            trips.byteas([value or b"" for value in changes.values()]),
+        ),
+    )
+
+
+def stamp_row(prefix: bytes) -> bytes:
+    """The key among the sequences that the stamps of a table come from."""
+    return STAMP_KEY + prefix
 
 
 async def roll_back(connection: AsyncConnection[Any]) -> None:

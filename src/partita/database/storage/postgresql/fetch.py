@@ -86,6 +86,7 @@ class Fetched(NamedTuple):
     """How long ago the heartbeat was moved."""
     beat_at: float
     """When that was, by the clock of the database."""
+    schema_version: int
 
 
 async def fetch(
@@ -113,7 +114,8 @@ async def fetch(
     )
     steps = (*begin, *locks, *points, *ranges, *counts, *sequences, Step(_CATALOG))
     results = iter(found := await trips.run(connection, steps))
-    problem = version_problem(trips.bigint_in(found[-1], 0, 3))
+    schema_version = trips.bigint_in(found[-1], 0, 3)
+    problem = version_problem(schema_version)
     if problem:
         raise OtherSchema(problem)
     for _ in begin:
@@ -137,6 +139,7 @@ async def fetch(
         trips.bigint_in(last := next(results), 0, 0),
         trips.double_in(last, 0, 1),
         trips.double_in(last, 0, 2),
+        schema_version,
     )
 
 

@@ -9,7 +9,12 @@ from psycopg import AsyncConnection
 
 from partita.errors import StorageError
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+OLDEST_VERSION: Final = 1
+"""What this Partita works with too, without what came later: servers are replaced one by one, and
+the tables when all of them are new."""
+ARCHIVE_VERSION: Final = 2
+"""From which on there are tables for recovery."""
 COPYING: Final = 0
 """The version of a database that a copy has not been finished into."""
 SERVER_VERSION_MIN: Final = 150_000
@@ -48,8 +53,19 @@ TABLES: Final = (
         endpoint text NOT NULL DEFAULT '', secret text NOT NULL DEFAULT '')
     """,
     "CREATE TABLE partita_format (version integer NOT NULL PRIMARY KEY)",
-    f"INSERT INTO partita_format VALUES ({SCHEMA_VERSION})",
+    f"INSERT INTO partita_format VALUES ({OLDEST_VERSION})",
 )
+UPGRADES: Final[Mapping[int, tuple[str, ...]]] = {
+    2: (
+        """CREATE TABLE partita_recovery (
+            key bytea NOT NULL, stamp bigint NOT NULL, place bytea NOT NULL, value bytea)""",
+        "CREATE INDEX partita_recovery_stamp ON partita_recovery (key, stamp)",
+        """CREATE TABLE partita_archive (
+            name text COLLATE "C" NOT NULL, part bigint NOT NULL, content bytea NOT NULL,
+            PRIMARY KEY (name, part))""",
+    ),
+}
+"""What makes a schema of the one before it."""
 
 _FIRST_ROW: Final = "INSERT INTO partita_rows (key, bucket, value, version) VALUES (%b, 0, %b, 1)"
 _EXISTS: Final = "SELECT to_regclass('partita_format') IS NOT NULL"
@@ -62,16 +78,28 @@ class OtherSchema(StorageError):
 async def init(
     connection: AsyncConnection[Any], rows: Mapping[bytes, bytes], *, is_copied_into: bool = False
 ) -> bool:
-    """Create the tables, with some first rows; whether there were none yet."""
+    """Create the tables, with some first rows, or those that are missing; whether any was."""
     async with connection.transaction():
-        if await _value(connection, _EXISTS):
+        is_new = not await _value(connection, _EXISTS)
+        if is_new:
+            for statement in TABLES:
+                await connection.execute(statement)
+            for key, value in rows.items():
+                await connection.execute(_FIRST_ROW, [key, value])
+        else:
             await check(connection, is_copied_into=is_copied_into)
-            return False
-        for statement in TABLES:
+        return await _upgrade(connection) or is_new
+
+
+async def _upgrade(connection: AsyncConnection[Any]) -> bool:
+    """Servers that do not know the new schema stop answering with the commit of this."""
+    found = await _value(connection, "SELECT max(version) FROM partita_format")
+    missing = [version for version in UPGRADES if COPYING < found < version]
+    for version in missing:
+        for statement in UPGRADES[version]:
             await connection.execute(statement)
-        for key, value in rows.items():
-            await connection.execute(_FIRST_ROW, [key, value])
-    return True
+        await connection.execute("UPDATE partita_format SET version = %s", [version])
+    return bool(missing)
 
 
 async def check(connection: AsyncConnection[Any], *, is_copied_into: bool = False) -> None:
@@ -97,10 +125,10 @@ def version_problem(version: int) -> str:
     """What is wrong with tables that another Partita, or an unfinished copy, has left."""
     if version == COPYING:
         return "A copy into the database was not finished; run partita storage copy again."
-    if version != SCHEMA_VERSION:
+    if not OLDEST_VERSION <= version <= SCHEMA_VERSION:
         return (
-            f"The database has schema {version}, this Partita works with {SCHEMA_VERSION}; "
-            "use the Partita that fits."
+            f"The database has schema {version}, this Partita works with {OLDEST_VERSION} to "
+            f"{SCHEMA_VERSION}; use the Partita that fits."
         )
     return ""
 
@@ -130,8 +158,11 @@ _ROWS = """
 
 async def status(connection: AsyncConnection[Any]) -> AsyncIterator[str]:
     """Lines for an operator."""
+    found = await _value(connection, "SELECT max(version) FROM partita_format")
     catalog = await _value(connection, "SELECT version FROM partita_catalog")
-    yield f"schema {SCHEMA_VERSION}, catalog version {catalog}"
+    yield f"schema {found}, catalog version {catalog}"
+    if found < SCHEMA_VERSION:
+        yield f"partita storage init makes it schema {SCHEMA_VERSION}, for servers that know it"
     cursor = await connection.execute(_ROWS)
     for rows, size in await cursor.fetchall():
         yield f"about {max(rows, 0)} rows, {size} bytes"

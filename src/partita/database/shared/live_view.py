@@ -1,0 +1,130 @@
+"""PostgreSQL as it is at each look: for long work on a thread of its own, which may wait.
+
+What is read for a decision is noted with its version, as in a round, so that the commit can check
+it. Long reads are not of one moment: whoever needs that reads the changes since, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from psycopg import Connection
+
+from partita.database.recovery import layout as recovery_layout
+from partita.database.shared.known import FIGURES, Known, Pair, bucket_of
+from partita.database.shared.stored_snapshot import StoredSnapshot
+from partita.database.storage.engine import prefix_end
+from partita.database.storage.postgresql import long_keys
+from partita.database.storage.postgresql.commit import ABSENT
+from partita.database.storage.postgresql.fetch import Row
+from partita.database.storage.recovery_log import STAMP_KEY
+from partita.database.tables import layout
+
+PAGE_ROWS: Final = 1000
+CATALOG_PREFIXES: Final = (layout.CATALOG, recovery_layout.RECORDS)
+
+_ROW: Final = "SELECT value, version FROM partita_rows WHERE key = %b AND bucket = %s"
+_PAGE: Final = """
+    SELECT key, value, version FROM partita_rows
+    WHERE key {} %b AND key < %b ORDER BY key LIMIT %s"""
+_FIRST, _NEXT = _PAGE.format(">="), _PAGE.format(">")
+_LAST: Final = """
+    SELECT key, value, version FROM partita_rows
+    WHERE key >= %b AND key < %b ORDER BY key DESC LIMIT %s"""
+_CATALOG_VERSION: Final = "SELECT version FROM partita_catalog WHERE id = 1"
+
+
+class LiveView(Known):
+    def __init__(
+        self, connection: Callable[[], Connection[Any]], moment: Callable[[], int]
+    ) -> None:
+        """`moment` gives a stamp that no later commit has, while all before it are to be seen."""
+        super().__init__()
+        self._connection = connection
+        self._moment = moment
+        self.catalog_version = 0
+        self._catalog_rows: Mapping[bytes, Row] = {}
+
+    def refresh_catalog(self) -> bool:
+        """Read the catalog and the records of recovery, if they have changed; whether they have."""
+        while True:
+            found = self._connection().execute(_CATALOG_VERSION).fetchone()
+            version = 0 if found is None else found[0]
+            if version == self.catalog_version:
+                return False
+            rows = {
+                row.key: row
+                for prefix in CATALOG_PREFIXES
+                for row in self._rows_between(prefix, prefix_end(prefix))
+            }
+            found = self._connection().execute(_CATALOG_VERSION).fetchone()
+            if found is not None and found[0] == version:
+                self.catalog_version, self._catalog_rows = version, rows
+                return True
+
+    def forget_catalog(self) -> None:
+        self.catalog_version = 0
+
+    def catalog_row_version(self, key: bytes) -> int:
+        """Of an entry of the catalog, as it was read."""
+        row = self._catalog_rows.get(key)
+        return ABSENT if row is None else row.version
+
+    def get(self, key: bytes) -> bytes | None:
+        if key == STAMP_KEY:
+            return self._moment().to_bytes(8, "big")
+        return super().get(key)
+
+    def figure(self, key: bytes) -> bytes | None:
+        return StoredSnapshot(self._connection()).get(key)
+
+    def row(self, key: bytes) -> Row | None:
+        place = long_keys.stored_key(key)
+        found = self._connection().execute(_ROW, [place, bucket_of(key)], binary=True).fetchone()
+        row = None
+        if found is not None:
+            row = Row(*long_keys.whole(place, bytes(found[0])), found[1])
+        self._rows[key] = row
+        return row
+
+    def forget(self) -> None:
+        """What was read for a decision that is made."""
+        self._rows.clear()
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        assert not start.startswith(FIGURES), "figures are read one by one"
+        if start.startswith(CATALOG_PREFIXES):
+            yield from (
+                (key, row.value) for key, row in self._catalog_rows.items() if start <= key < stop
+            )
+            return
+        bounds = long_keys.stored_range(start, stop)
+        rows = self._backward(*bounds) if reverse else self._stored(*bounds)
+        pairs = ((key, value) for key, value, _ in rows)
+        yield from long_keys.in_order(pairs, start, stop, reverse=reverse)
+
+    def _rows_between(self, start: bytes, stop: bytes) -> Iterator[Row]:
+        for key, value, version in self._stored(*long_keys.stored_range(start, stop)):
+            yield Row(*long_keys.whole(key, value), version)
+
+    def _stored(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes, int]]:
+        statement = _FIRST
+        while True:
+            page = self._page(statement, start, stop)
+            yield from page
+            if len(page) < PAGE_ROWS:
+                return
+            statement, start = _NEXT, page[-1][0]
+
+    def _backward(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes, int]]:
+        while True:
+            page = self._page(_LAST, start, stop)
+            yield from page
+            if len(page) < PAGE_ROWS:
+                return
+            stop = page[-1][0]
+
+    def _page(self, statement: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes, int]]:
+        found = self._connection().execute(statement, [start, stop, PAGE_ROWS], binary=True)
+        return [(bytes(key), bytes(value), version) for key, value, version in found]

@@ -1,0 +1,180 @@
+"""Backups, recovery to a moment, exports and imports of a database that servers share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from .conftest import BUCKET
+from .tables import create, item
+
+SECONDS_MAX = 30
+ON = {"PointInTimeRecoveryEnabled": True}
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def numbers(client: Any, table: str) -> dict[str, int]:
+    pages = client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+    return {one["pk"]["S"]: int(one["n"]["N"]) for page in pages for one in page["Items"]}
+
+
+def active(client: Any, table: str) -> None:
+    until(lambda: client.describe_table(TableName=table)["Table"]["TableStatus"] == "ACTIVE")
+
+
+def backed_up(client: Any, table: str) -> str:
+    made = client.create_backup(TableName=table, BackupName="of-all-servers")
+    arn = str(made["BackupDetails"]["BackupArn"])
+
+    def is_available() -> bool:
+        described = client.describe_backup(BackupArn=arn)["BackupDescription"]
+        return bool(described["BackupDetails"]["BackupStatus"] == "AVAILABLE")
+
+    until(is_available)
+    return arn
+
+
+def recovering(client: Any, table: str) -> None:
+    client.update_continuous_backups(TableName=table, PointInTimeRecoverySpecification=ON)
+
+    def has_base() -> bool:
+        described = client.describe_continuous_backups(TableName=table)
+        of_table = described["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+        return "EarliestRestorableDateTime" in of_table
+
+    until(has_base)
+
+
+@contextmanager
+def transfers(clients: list[Any], table: str) -> Iterator[None]:
+    """Every server moves units between two items, in transactions, meanwhile."""
+    is_over = threading.Event()
+
+    def transfer(client: Any, source: str, target: str) -> None:
+        while not is_over.is_set():
+            moved = [
+                {
+                    "Update": {
+                        "TableName": table,
+                        "Key": item(key),
+                        "UpdateExpression": "ADD n :n",
+                        "ExpressionAttributeValues": {":n": {"N": by}},
+                    }
+                }
+                for key, by in ((source, "-1"), (target, "1"))
+            ]
+            try:
+                client.transact_write_items(TransactItems=moved)
+            except client.exceptions.TransactionCanceledException:
+                # Another server has been quicker: the next one is as good.
+                continue
+
+    threads = [
+        threading.Thread(target=transfer, args=(client, f"a{place}", f"b{place}"))
+        for place, client in enumerate(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_backup_while_all_servers_write_has_whole_transactions(clients: list[Any]) -> None:
+    first, *_, last = clients
+    table = create(first)
+    for place in range(len(clients)):
+        first.put_item(TableName=table, Item=item(f"a{place}", n=1000))
+        first.put_item(TableName=table, Item=item(f"b{place}", n=0))
+    with transfers(clients, table):
+        time.sleep(0.3)
+        arn = backed_up(first, table)
+    last.restore_table_from_backup(BackupArn=arn, TargetTableName=f"{table}_restored")
+    active(first, f"{table}_restored")
+    found = numbers(first, f"{table}_restored")
+    assert sorted(found) == sorted(numbers(last, table))
+    assert [found[f"a{n}"] + found[f"b{n}"] for n in range(len(clients))] == [1000] * len(clients)
+    assert any(found[f"b{n}"] for n in range(len(clients)))
+
+
+def test_a_table_is_restored_to_a_moment_between_writes_of_two_servers(clients: list[Any]) -> None:
+    first, second, _ = clients
+    table = create(first)
+    first.put_item(TableName=table, Item=item("before", n=1))
+    recovering(second, table)
+    first.put_item(TableName=table, Item=item("kept", n=1))
+    second.update_item(
+        TableName=table,
+        Key=item("kept"),
+        UpdateExpression="SET n = :n",
+        ExpressionAttributeValues={":n": {"N": "2"}},
+    )
+    second.delete_item(TableName=table, Key=item("before"))
+    # Moments are told in whole seconds.
+    moment = time.time() + 1.0
+    time.sleep(2.1)
+    first.put_item(TableName=table, Item=item("kept", n=3))
+    second.put_item(TableName=table, Item=item("later", n=1))
+    second.restore_table_to_point_in_time(
+        SourceTableName=table,
+        TargetTableName=f"{table}_then",
+        RestoreDateTime=datetime.fromtimestamp(moment, UTC),
+    )
+    active(first, f"{table}_then")
+    assert numbers(first, f"{table}_then") == {"kept": 2}
+    assert numbers(first, table) == {"kept": 3, "later": 1}
+
+
+def test_a_table_is_exported_and_imported(clients: list[Any]) -> None:
+    first, second, third = clients
+    table = create(first)
+    recovering(first, table)
+    for number in range(20):
+        second.put_item(TableName=table, Item=item(f"k{number}", n=number))
+    described = third.describe_table(TableName=table)["Table"]
+    asked = third.export_table_to_point_in_time(
+        TableArn=described["TableArn"], S3Bucket=BUCKET, S3Prefix=table
+    )
+    arn = asked["ExportDescription"]["ExportArn"]
+
+    def done() -> Any:
+        found = first.describe_export(ExportArn=arn)["ExportDescription"]
+        return found if found["ExportStatus"] != "IN_PROGRESS" else None
+
+    exported = until(done)
+    assert (exported["ExportStatus"], exported["ItemCount"]) == ("COMPLETED", 20)
+    prefix = f"{table}/AWSDynamoDB/{arn.rpartition('/')[2]}/data/"
+    imported = second.import_table(
+        S3BucketSource={"S3Bucket": BUCKET, "S3KeyPrefix": prefix},
+        InputFormat="DYNAMODB_JSON",
+        InputCompressionType="GZIP",
+        TableCreationParameters={
+            "TableName": f"{table}_imported",
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            "BillingMode": "PAY_PER_REQUEST",
+        },
+    )["ImportTableDescription"]["ImportArn"]
+    until(lambda: _import(third, imported)["ImportStatus"] != "IN_PROGRESS")
+    assert _import(third, imported)["ImportedItemCount"] == 20
+    assert numbers(first, f"{table}_imported") == numbers(first, table)
+    assert first.describe_table(TableName=f"{table}_imported")["Table"]["ItemCount"] == 20
+
+
+def _import(client: Any, arn: str) -> dict[str, Any]:
+    described: dict[str, Any] = client.describe_import(ImportArn=arn)["ImportTableDescription"]
+    return described
