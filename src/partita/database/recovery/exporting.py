@@ -7,18 +7,19 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import md5
-from secrets import token_hex
+from hashlib import blake2b, md5
 from typing import Any, Final
 
 import orjson
 from msgspec.structs import replace
 from zlib_ng import zlib_ng
 
+from partita.database.recovery import stages
 from partita.database.recovery.buckets import Bucket, BucketError
 from partita.database.recovery.filtering import Selection
 from partita.database.recovery.ion import VERSION, ion_item, ion_struct, ion_value
 from partita.database.recovery.records import COMPLETED, FAILED, Export
+from partita.database.recovery.stages import Stage
 from partita.database.recovery.states import Slice, state
 from partita.database.recovery.tasks import Task, Workplace, past
 from partita.database.storage.recovery_log import MICROSECONDS, read_log
@@ -53,8 +54,11 @@ def export(work: Workplace, record: Export, arn: str, table_arn: str) -> Task:
 class _Files:
     """Data files in the making, and the lines of the manifest for those that are done."""
 
-    def __init__(self, work: Workplace, bucket: Bucket, folder: str, ending: str) -> None:
+    def __init__(
+        self, work: Workplace, bucket: Bucket, export_id: str, folder: str, ending: str
+    ) -> None:
         self._work = work
+        self._export_id = export_id
         self._bucket = bucket
         self._folder = folder
         self._ending = ending
@@ -85,7 +89,9 @@ class _Files:
 
     def finish(self) -> Future[Any]:
         content = b"".join([*self._pieces, self._compressor.flush()])
-        key = f"{self._folder}{token_hex(13)}{self._ending}"
+        # What an interrupted attempt has left is overwritten: readers take all of the folder.
+        name = blake2b(f"{self._export_id} {len(self.manifest)}".encode(), digest_size=13)
+        key = f"{self._folder}{name.hexdigest()}{self._ending}"
         digest = md5(content, usedforsecurity=False)
         line = {
             "itemCount": self._file_items,
@@ -108,22 +114,27 @@ def _exported(
     root = f"{prefix}/AWSDynamoDB/" if prefix else "AWSDynamoDB/"
     folder = f"{root}{record.id}/"
     yield work.run(partial(bucket.put, f"{folder}_started", b""))
+    stages.reached(Stage.EXPORT_STARTED)
     is_full = request.get("ExportType", FULL) == FULL
     is_ion = request.get("ExportFormat", DYNAMODB_JSON) == ION
     data = f"{folder}data/" if is_full else f"{root}data/"
-    files = _Files(work, bucket, data, ".ion.gz" if is_ion else ".json.gz")
+    files = _Files(work, bucket, record.id, data, ".ion.gz" if is_ion else ".json.gz")
     lines = yield from (_full if is_full else _incremental)(work, record, is_ion)
     for some in lines:
         if some and files.add(some):
             yield files.finish()
+            stages.reached(Stage.EXPORT_DATA_WRITTEN)
         yield None
     if not files.manifest or files.has_items:
         yield files.finish()
+        stages.reached(Stage.EXPORT_DATA_WRITTEN)
     done = replace(record, status=COMPLETED, item_count=files.items, billed_bytes=files.size_bytes)
     key = f"{folder}manifest-files.json"
     yield from put_checked(work, bucket, key, b"".join(files.manifest))
+    stages.reached(Stage.EXPORT_FILES_LISTED)
     summary = _summary(done, arn, table_arn, key, work.clock())
     yield from put_checked(work, bucket, f"{folder}manifest-summary.json", orjson.dumps(summary))
+    stages.reached(Stage.EXPORT_SUMMARIZED)
     return done
 
 
