@@ -1,17 +1,18 @@
 """What backups, recovery, restores, exports and imports cost, on this machine.
 
-    python -m benchmarks.recovery [--items 200000]
+    python -m benchmarks.recovery [--items 200000] [--value-bytes 200] [--restore-mb 1024]
 
 One server with a data folder, durable. Rates are items a second; the p99 is that of GetItem from
-one other connection meanwhile; MB are the server's own memory afterwards. The whole backup has six
-tables of so many items; its rate counts those of one.
+one other connection meanwhile; MB are the most memory that the server and its processes had of
+their own. The whole backup has six tables of so many items; its rate counts those of one. While a
+base is taken, items are overwritten, and the growth is that of the tree's file. Afterwards so many
+MB are restored side by side (`benchmarks/restores.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import time
@@ -20,63 +21,22 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS, keep
+from benchmarks.plain_requests import Connection, schema, spread, until
+from benchmarks.restores import side_by_side
 from tests import processes
 
-CONNECTIONS = 16
 ROUNDS = 8
+MEMORY_EVERY = 50
+"""GetItems between two looks at the memory."""
 WRITES_MAX = 80_000
 ON = {"PointInTimeRecoveryEnabled": True}
-VALUE = "v" * 200
-HEADERS = (
-    "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
-    "X-Amz-Date: 20260101T000000Z\r\nAuthorization: AWS4-HMAC-SHA256 Credential=a/20260101/"
-    "us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0\r\n"
-)
+VALUE_BYTES = 200
+TREE = "data.mdb"
 
 
-class Connection:
-    """Plain requests over one socket: less work than a client of AWS's."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-
-    @classmethod
-    async def to(cls, port: int) -> Connection:
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
-
-    async def ask(self, operation: str, request: Any) -> Any:
-        body = json.dumps(request)
-        target = f"X-Amz-Target: DynamoDB_20120810.{operation}\r\n"
-        self._writer.write(f"{HEADERS}{target}Content-Length: {len(body)}\r\n\r\n{body}".encode())
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        lines = head.decode().lower().split("\r\n")
-        length = next(int(line[15:]) for line in lines if line.startswith("content-length:"))
-        answer = json.loads(await self._reader.readexactly(length))
-        if " 200 " not in lines[0]:
-            raise RuntimeError(f"{operation}: {answer}")
-        return answer
-
-
-def item(number: int) -> dict[str, Any]:
-    return {"pk": {"S": f"key{number}"}, "v": {"S": VALUE}, "n": {"N": str(number)}}
-
-
-def schema(name: str) -> dict[str, Any]:
-    return {
-        "TableName": name,
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
-
-
-async def spread(port: int, requests: Iterator[tuple[str, Any]]) -> None:
-    async def work() -> None:
-        connection = await Connection.to(port)
-        for operation, request in requests:
-            await connection.ask(operation, request)
-
-    await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
+def item(number: int, value: str | None = None) -> dict[str, Any]:
+    content = value or "v" * VALUE_BYTES
+    return {"pk": {"S": f"key{number}"}, "v": {"S": content}, "n": {"N": str(number)}}
 
 
 def batches(table: str, count: int) -> Iterator[tuple[str, Any]]:
@@ -96,19 +56,23 @@ async def rate(count: int, work: Callable[[], Awaitable[Any]]) -> float:
     return count / (time.perf_counter() - started)
 
 
-async def beside(port: int, work: Awaitable[Any]) -> float:
-    """The p99 of another client's GetItem in milliseconds, while something is done."""
+async def beside(port: int, pid: int, work: Awaitable[Any]) -> tuple[float, float]:
+    """The p99 of another client's GetItem in milliseconds while something is done, and the most
+    memory that the server had."""
     connection = await Connection.to(port)
     times: list[float] = []
+    memory = 0.0
     task = asyncio.ensure_future(work)
     while not task.done():
         started = time.perf_counter()
         key = {"pk": {"S": f"key{len(times) % 1000}"}}
         await connection.ask("GetItem", {"TableName": "source", "Key": key})
         times.append(time.perf_counter() - started)
+        if len(times) % MEMORY_EVERY == 1:
+            memory = max(memory, memory_mb(pid))
         await asyncio.sleep(0.002)
     await task
-    return sorted(times)[int(len(times) * 0.99)] * 1000
+    return sorted(times)[int(len(times) * 0.99)] * 1000, memory
 
 
 async def compare_writes(
@@ -130,9 +94,15 @@ async def compare_writes(
 
 
 def memory_mb(pid: int) -> float:
-    """What a process has of its own: pages of the tree are the system's."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+    """What a process and those that it started have of their own: the tree's pages are not."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        # It has ended.
+        return 0.0
+    own = status.partition("RssAnon:")[2].split()
+    return (int(own[0]) / 1024 if own else 0.0) + sum(memory_mb(int(child)) for child in children)
 
 
 async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, Any]:
@@ -140,25 +110,16 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
     ask = connection.ask
     results: dict[str, Any] = {"items": count}
 
-    async def until(operation: str, request: Any, path: tuple[str, ...], status: str) -> None:
-        while True:
-            answer = await ask(operation, request)
-            for name in path:
-                answer = answer[name]
-            if answer == status:
-                return
-            if answer == "FAILED":
-                raise RuntimeError(operation)
-            await asyncio.sleep(0.01)
-
     async def active(name: str) -> None:
-        await until("DescribeTable", {"TableName": name}, ("Table", "TableStatus"), "ACTIVE")
+        path = ("Table", "TableStatus")
+        await until(connection, "DescribeTable", {"TableName": name}, path, "ACTIVE")
 
     async def timed(name: str, work: Awaitable[Any]) -> None:
         started = time.perf_counter()
-        results[f"{name} p99 ms"] = round(await beside(port, work), 2)
+        p99, memory = await beside(port, pid, work)
         results[name] = round(count / (time.perf_counter() - started))
-        results[f"{name} MB"] = round(memory_mb(pid))
+        results[f"{name} p99 ms"] = round(p99, 2)
+        results[f"{name} MB"] = round(memory)
 
     for name in ("source", "plain", "recovered"):
         await ask("CreateTable", schema(name))
@@ -172,9 +133,11 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
         arn = answer["BackupDetails"]["BackupArn"]
         results["arn"] = arn
         path = ("BackupDescription", "BackupDetails", "BackupStatus")
-        await until("DescribeBackup", {"BackupArn": arn}, path, "AVAILABLE")
+        await until(connection, "DescribeBackup", {"BackupArn": arn}, path, "AVAILABLE")
 
+    started = time.perf_counter()
     await timed("backup", backup())
+    results["backup s"] = round(time.perf_counter() - started, 1)
     chunks = (folder / "data" / "recovery" / "chunks").rglob("*")
     results["backup bytes"] = sum(path.stat().st_size for path in chunks if path.is_file())
 
@@ -185,20 +148,29 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
 
     await timed("restore", restore())
     table_arn = (await ask("DescribeTable", {"TableName": "source"}))["Table"]["TableArn"]
-    await ask(
-        "UpdateContinuousBackups", {"TableName": "source", "PointInTimeRecoverySpecification": ON}
-    )
-    while "EarliestRestorableDateTime" not in str(
-        await ask("DescribeContinuousBackups", {"TableName": "source"})
-    ):
-        await asyncio.sleep(0.05)
+
+    async def base() -> None:
+        setting = {"TableName": "source", "PointInTimeRecoverySpecification": ON}
+        await ask("UpdateContinuousBackups", setting)
+        number = 0
+        while "EarliestRestorableDateTime" not in str(
+            await ask("DescribeContinuousBackups", {"TableName": "source"})
+        ):
+            number += 1
+            changed = item(number % count, "w" * VALUE_BYTES)
+            await ask("PutItem", {"TableName": "source", "Item": changed})
+
+    tree = folder / "data" / TREE
+    before = tree.stat().st_size
+    await timed("base", base())
+    results["base growth %"] = round(100 * (tree.stat().st_size - before) / before, 1)
 
     async def export() -> None:
         request = {"TableArn": table_arn, "S3Bucket": "bench"}
         answer = await ask("ExportTableToPointInTime", request)
         arn = answer["ExportDescription"]["ExportArn"]
         path = ("ExportDescription", "ExportStatus")
-        await until("DescribeExport", {"ExportArn": arn}, path, "COMPLETED")
+        await until(connection, "DescribeExport", {"ExportArn": arn}, path, "COMPLETED")
 
     await timed("export", export())
 
@@ -212,7 +184,7 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
         answer = await ask("ImportTable", request)
         arn = answer["ImportTableDescription"]["ImportArn"]
         path = ("ImportTableDescription", "ImportStatus")
-        await until("DescribeImport", {"ImportArn": arn}, path, "COMPLETED")
+        await until(connection, "DescribeImport", {"ImportArn": arn}, path, "COMPLETED")
 
     await timed("import", load())
 
@@ -231,7 +203,9 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
         answer = await ask("StartBulkPutItems", request)
         arn = answer["BulkOperationDescription"]["BulkOperationArn"]
         path = ("BulkOperationDescription", "BulkOperationStatus")
-        await until("DescribeBulkOperation", {"BulkOperationArn": arn}, path, "COMPLETED")
+        await until(
+            connection, "DescribeBulkOperation", {"BulkOperationArn": arn}, path, "COMPLETED"
+        )
 
     await ask("CreateTable", schema("filled"))
     await timed("bulk", bulk())
@@ -253,9 +227,13 @@ def _data_folder(folder: Path) -> str:
 
 
 def main() -> None:
+    global VALUE_BYTES
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=200_000)
-    count = parser.parse_args().items
+    parser.add_argument("--value-bytes", type=int, default=VALUE_BYTES)
+    parser.add_argument("--restore-mb", type=int, default=1024, help="0 leaves it out")
+    asked = parser.parse_args()
+    VALUE_BYTES = asked.value_bytes
     with tempfile.TemporaryDirectory(prefix="partita-recovery-") as name:
         folder = Path(name)
         (folder / "bucket").mkdir()
@@ -264,10 +242,15 @@ def main() -> None:
         with processes.starting() as start:
             options = ("--port", "0", "--data", str(folder / "data"), "--config", str(settings))
             server = start("serve", *options)
-            results = asyncio.run(measure(server.port, server.process.pid, folder, count))
+            results = asyncio.run(measure(server.port, server.process.pid, folder, asked.items))
+        for name in ("restore", "import", "bulk"):
+            results[f"{name} x"] = round(results[name] / results["BatchWriteItem"], 2)
+        if asked.restore_mb:
+            results |= side_by_side(folder, asked.restore_mb)
     keep(results, RESULTS / "recovery.json")
     for key, value in results.items():
-        sys.stdout.write(f"{key:24} {value:>14,}\n")
+        shown = f"{value:>14,}" if isinstance(value, int | float) else f"  {value}"
+        sys.stdout.write(f"{key:30} {shown}\n")
 
 
 if __name__ == "__main__":

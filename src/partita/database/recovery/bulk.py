@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from partita.database.capacity.units import write_units
 from partita.database.expressions.condition import compile_condition
 from partita.database.item.values import normalize_item
+from partita.database.recovery import stages
 from partita.database.recovery.buckets import Bucket, BucketError
 from partita.database.recovery.exporting import encryption_of, iso, put_checked
 from partita.database.recovery.formats import open_object
@@ -37,6 +38,7 @@ from partita.database.recovery.records import (
     FAILED,
     Bulk,
 )
+from partita.database.recovery.stages import Stage
 from partita.database.recovery.tasks import Task, Workplace
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
@@ -112,6 +114,7 @@ class _Progress:
 
 
 def _put_all(work: Workplace, progress: _Progress) -> Generator[Future[Any] | None, Any, None]:
+    stages.reached(Stage.BULK_BEGUN)
     source = progress.record.request["InputS3Configuration"]
     bucket = work.buckets.find(source["S3Bucket"])
     # Before anything is written: what cannot be reported must not happen.
@@ -122,6 +125,7 @@ def _put_all(work: Workplace, progress: _Progress) -> Generator[Future[Any] | No
     try:
         for key, size in islice(sizes.items(), progress.record.done_objects, None):
             yield from _put_object(work, progress, bucket, key, size, preparing)
+            stages.reached(Stage.BULK_OBJECT_DONE)
     finally:
         work.preparing.leave()
 
@@ -152,6 +156,7 @@ def _put_object(
         before = min(skipped, len(batch))
         skipped -= before
         yield from _put_batch(work, progress, key, batch[before:], pace)
+        stages.reached(Stage.BULK_ITEMS_PUT)
     write_batch = yield None
     record = progress.record
     progress.record = replace(
@@ -333,6 +338,7 @@ def _report(work: Workplace, progress: _Progress) -> Generator[Future[Any] | Non
     key = f"{folder}data/{len(progress.record.report_files):06d}.json"
     content = "".join(f"{line}\n" for line in lines).encode()
     yield work.run(partial(bucket.put, key, content))
+    stages.reached(Stage.BULK_REPORTED)
     digest = b64encode(md5(content, usedforsecurity=False).digest()).decode()
     files = [*progress.record.report_files, (key, len(lines), digest)]
     write_batch = yield None
@@ -365,3 +371,4 @@ def _summarize(work: Workplace, progress: _Progress) -> Generator[Future[Any] | 
     }
     name = f"{folder}manifest-summary.json"
     yield from put_checked(work, bucket, name, orjson.dumps(summary))
+    stages.reached(Stage.BULK_SUMMARIZED)

@@ -7,17 +7,19 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import md5
-from secrets import token_hex
+from hashlib import blake2b, md5
 from typing import Any, Final
 
 import orjson
 from msgspec.structs import replace
 from zlib_ng import zlib_ng
 
+from partita.database.recovery import stages
 from partita.database.recovery.buckets import Bucket, BucketError
+from partita.database.recovery.filtering import Selection
 from partita.database.recovery.ion import VERSION, ion_item, ion_struct, ion_value
 from partita.database.recovery.records import COMPLETED, FAILED, Export
+from partita.database.recovery.stages import Stage
 from partita.database.recovery.states import Slice, state
 from partita.database.recovery.tasks import Task, Workplace, past
 from partita.database.storage.recovery_log import MICROSECONDS, read_log
@@ -32,8 +34,10 @@ FILE_BYTES_MAX: Final = 32 << 20
 ION, DYNAMODB_JSON = "ION", "DYNAMODB_JSON"
 FULL, INCREMENTAL = "FULL_EXPORT", "INCREMENTAL_EXPORT"
 NEW_AND_OLD_IMAGES: Final = "NEW_AND_OLD_IMAGES"
-Lines = Iterator[list[tuple[bytes, int]]]
-"""Records with the sizes of what is in them, a slice at a time."""
+Line = tuple[bytes, int]
+"""A record, and the size of what was read for it; an empty one if a filter leaves it out."""
+Lines = Iterator[list[Line]]
+"""A slice at a time."""
 
 
 def export(work: Workplace, record: Export, arn: str, table_arn: str) -> Task:
@@ -50,8 +54,11 @@ def export(work: Workplace, record: Export, arn: str, table_arn: str) -> Task:
 class _Files:
     """Data files in the making, and the lines of the manifest for those that are done."""
 
-    def __init__(self, work: Workplace, bucket: Bucket, folder: str, ending: str) -> None:
+    def __init__(
+        self, work: Workplace, bucket: Bucket, export_id: str, folder: str, ending: str
+    ) -> None:
         self._work = work
+        self._export_id = export_id
         self._bucket = bucket
         self._folder = folder
         self._ending = ending
@@ -70,19 +77,21 @@ class _Files:
     def has_items(self) -> bool:
         return self._file_items > 0
 
-    def add(self, lines: list[tuple[bytes, int]]) -> bool:
+    def add(self, lines: list[Line]) -> bool:
         """Whether the file has grown large enough."""
-        content = b"".join(line for line, _ in lines)
-        piece = self._compressor.compress(content)
+        content = [line for line, _ in lines if line]
+        piece = self._compressor.compress(b"".join(content))
         self._pieces.append(piece)
-        self._file_items += len(lines)
+        self._file_items += len(content)
         self._file_bytes += len(piece)
         self.size_bytes += sum(size for _, size in lines)
         return self._file_bytes > FILE_BYTES_MAX
 
     def finish(self) -> Future[Any]:
         content = b"".join([*self._pieces, self._compressor.flush()])
-        key = f"{self._folder}{token_hex(13)}{self._ending}"
+        # What an interrupted attempt has left is overwritten: readers take all of the folder.
+        name = blake2b(f"{self._export_id} {len(self.manifest)}".encode(), digest_size=13)
+        key = f"{self._folder}{name.hexdigest()}{self._ending}"
         digest = md5(content, usedforsecurity=False)
         line = {
             "itemCount": self._file_items,
@@ -105,22 +114,27 @@ def _exported(
     root = f"{prefix}/AWSDynamoDB/" if prefix else "AWSDynamoDB/"
     folder = f"{root}{record.id}/"
     yield work.run(partial(bucket.put, f"{folder}_started", b""))
+    stages.reached(Stage.EXPORT_STARTED)
     is_full = request.get("ExportType", FULL) == FULL
     is_ion = request.get("ExportFormat", DYNAMODB_JSON) == ION
     data = f"{folder}data/" if is_full else f"{root}data/"
-    files = _Files(work, bucket, data, ".ion.gz" if is_ion else ".json.gz")
+    files = _Files(work, bucket, record.id, data, ".ion.gz" if is_ion else ".json.gz")
     lines = yield from (_full if is_full else _incremental)(work, record, is_ion)
     for some in lines:
         if some and files.add(some):
             yield files.finish()
+            stages.reached(Stage.EXPORT_DATA_WRITTEN)
         yield None
     if not files.manifest or files.has_items:
         yield files.finish()
+        stages.reached(Stage.EXPORT_DATA_WRITTEN)
     done = replace(record, status=COMPLETED, item_count=files.items, billed_bytes=files.size_bytes)
     key = f"{folder}manifest-files.json"
     yield from put_checked(work, bucket, key, b"".join(files.manifest))
+    stages.reached(Stage.EXPORT_FILES_LISTED)
     summary = _summary(done, arn, table_arn, key, work.clock())
     yield from put_checked(work, bucket, f"{folder}manifest-summary.json", orjson.dumps(summary))
+    stages.reached(Stage.EXPORT_SUMMARIZED)
     return done
 
 
@@ -150,22 +164,34 @@ def _full(
     work: Workplace, record: Export, is_ion: bool
 ) -> Generator[Future[Any] | None, Any, Lines]:
     manifest, until = yield from past(work, record.table.table_id, record.until)
-    slices = state(work.archive, manifest, record.table.table_id, until)
-    return (_items(some, is_ion) for some in slices)
+    selection = _selection(record)
+    within = None if selection is None else selection.within
+    slices = state(work.archive, manifest, record.table.table_id, until, within=within)
+    return (_items(some, selection, is_ion) for some in slices)
 
 
-def _items(items: Slice, is_ion: bool) -> list[tuple[bytes, int]]:
-    if not is_ion:
+def _selection(record: Export) -> Selection | None:
+    specification = record.request.get("FilterSpecification")
+    return None if specification is None else Selection(specification, record.table)
+
+
+def _items(items: Slice, selection: Selection | None, is_ion: bool) -> list[Line]:
+    if selection is None and not is_ion:
         return [
             (b'{"Item":%b}\n' % value[HEADER_BYTES:], unpack_sizes(value)[0]) for _, value in items
         ]
-    return [
-        (
-            b"%b{Item:%b}\n" % (VERSION, ion_item(decode(value[HEADER_BYTES:]))),
-            unpack_sizes(value)[0],
-        )
-        for _, value in items
-    ]
+    return [(_item(value, selection, is_ion), unpack_sizes(value)[0]) for _, value in items]
+
+
+def _item(value: bytes, selection: Selection | None, is_ion: bool) -> bytes:
+    item = decode(value[HEADER_BYTES:])
+    if selection is not None:
+        if not selection.selects(item):
+            return b""
+        item = selection.shown(item)
+    if is_ion:
+        return b"%b{Item:%b}\n" % (VERSION, ion_item(item))
+    return b'{"Item":%b}\n' % orjson.dumps(item)
 
 
 def _incremental(
@@ -174,15 +200,18 @@ def _incremental(
     """What the items are at the end that were written since the beginning, and what they were."""
     table_id = record.table.table_id
     manifest, since = yield from past(work, table_id, record.since)
+    selection = _selection(record) or Selection({}, record.table)
     written: dict[bytes, tuple[int, bytes | None]] = {}
     for commits in read_log(work.archive, table_id, since, record.until):
         for stamp, changes in commits:
-            written.update((place, (stamp, value)) for place, value in changes)
+            written.update(
+                (place, (stamp, value)) for place, value in changes if selection.has(place)
+            )
         yield None
     view = record.request.get("IncrementalExportSpecification", {}).get("ExportViewType")
     has_old = view in (None, NEW_AND_OLD_IMAGES)
-    write = partial(_change, record.table, is_ion, has_old)
-    slices = state(work.archive, manifest, table_id, since)
+    write = partial(_change, record.table, selection, is_ion, has_old)
+    slices = state(work.archive, manifest, table_id, since, within=selection.within)
     return _changes(slices, written, write)
 
 
@@ -210,12 +239,24 @@ def _size(value: bytes | None) -> int:
 
 
 def _change(
-    table: Table, is_ion: bool, has_old: bool, stamp: int, old: bytes | None, new: bytes | None
+    table: Table,
+    selection: Selection,
+    is_ion: bool,
+    has_old: bool,
+    stamp: int,
+    old: bytes | None,
+    new: bytes | None,
 ) -> bytes:
     item = decode((new or old or b"")[HEADER_BYTES:])
+    if not selection.selects(item):
+        return b""
     keys = {name: item[name] for name in table.key_names}
     images = {"NewImage": new, **({"OldImage": old} if has_old else {})}
-    shown = {name: decode(value[HEADER_BYTES:]) for name, value in images.items() if value}
+    shown = {
+        name: selection.shown(decode(value[HEADER_BYTES:]))
+        for name, value in images.items()
+        if value
+    }
     if is_ion:
         members = {name: ion_item(image) for name, image in shown.items()}
         metadata = ion_struct({"WriteTimestampMicros": ion_value({"N": str(stamp)})})

@@ -16,12 +16,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from partita.database.recovery import stages
 from partita.database.recovery.buckets import Bucket, BucketError
 from partita.database.recovery.formats import open_object
 from partita.database.recovery.loading import Loader
 from partita.database.recovery.objects import NotWhole
 from partita.database.recovery.preparing import Batches, Preparing, Unusable
 from partita.database.recovery.records import COMPLETED, FAILED, Import
+from partita.database.recovery.stages import Stage
 from partita.database.recovery.tasks import Task, Workplace, finish_loading
 from partita.database.storage.engine import prefix_end
 from partita.database.tables import layout
@@ -55,6 +57,7 @@ def import_table(work: Workplace, record: Import, table: Table) -> Task:
 def _imported(
     work: Workplace, record: Import, table: Table
 ) -> Generator[Future[Any] | None, Any, Import]:
+    stages.reached(Stage.IMPORT_BEGUN)
     source = record.request["S3BucketSource"]
     bucket = work.buckets.find(source["S3Bucket"])
     keys = yield from keys_of(work, bucket, source)
@@ -65,7 +68,9 @@ def _imported(
         for key in keys:
             record = yield from _import_object(work, record, table, bucket, key, loader, preparing)
         yield from loader.finish()
+        stages.reached(Stage.IMPORT_LOADED)
         yield from _index(work, table, loader)
+        stages.reached(Stage.IMPORT_INDEXED)
     finally:
         work.preparing.leave()
         loader.stop()
@@ -137,6 +142,7 @@ def _import_object(
             else:
                 pairs[one.key] = one.value
         yield from loader.put(sorted(pairs.items()))
+        stages.reached(Stage.IMPORT_ITEMS_PUT)
         record = replace(
             record,
             processed_items=record.processed_items + len(batch),

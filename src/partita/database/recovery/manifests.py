@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from zlib_ng import zlib_ng
@@ -94,17 +94,12 @@ def get_chunk(archive: Archive, chunk: Chunk) -> list[Change]:
         raise StorageError(f"{name} in the archive cannot be read: {error}.") from error
 
 
-def read_chunks(
-    snapshot: Snapshot, archive: Archive, prefix: bytes
-) -> Generator[None, Any, list[Chunk]]:
+def read_chunks(snapshot: Snapshot, archive: Archive, prefix: bytes) -> Iterator[Chunk]:
     """Archive all items under a prefix, a chunk of the snapshot at a time."""
-    chunks: list[Chunk] = []
     position, stop = prefix, prefix_end(prefix)
     while run := next_run(snapshot, position, stop, len(prefix)):
-        chunks.append(put_chunk(archive, run))
         position = prefix + run[-1][0] + b"\x00"
-        yield
-    return chunks
+        yield put_chunk(archive, run)
 
 
 def next_run(snapshot: Snapshot, position: bytes, stop: bytes, prefix_bytes: int) -> list[Change]:

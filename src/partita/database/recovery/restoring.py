@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from partita.database.recovery import stages
 from partita.database.recovery.loading import Loader
 from partita.database.recovery.manifests import Manifest, get_manifest
+from partita.database.recovery.stages import Stage
 from partita.database.recovery.states import state
 from partita.database.recovery.tasks import Task, Workplace, finish_loading, past
 from partita.database.storage.engine import prefix_end
@@ -24,6 +26,7 @@ LOAD_ITEMS: Final = 512
 def restore(work: Workplace, table: Table, origin: Origin) -> Task:
     """After a restart it goes on behind the last item that the table has."""
     yield None
+    stages.reached(Stage.RESTORE_BEGUN)
     manifest, until = yield from _source(work, origin)
     prefix = layout.items_prefix(table.number)
     last = next(work.snapshot.range(prefix, prefix_end(prefix), reverse=True), None)
@@ -35,11 +38,13 @@ def restore(work: Workplace, table: Table, origin: Origin) -> Task:
             for at in range(0, len(items), LOAD_ITEMS):
                 pairs = loading.pairs(items[at : at + LOAD_ITEMS])
                 yield from loader.put(pairs, loading.figures())
+                stages.reached(Stage.RESTORE_ITEMS_PUT)
             if not items:
                 yield None
         yield from loader.finish(loading.figures())
     finally:
         loader.stop()
+    stages.reached(Stage.RESTORE_LOADED)
     write_batch = yield None
     finish_loading(work, write_batch, table, origin=replace(origin, is_in_progress=False))
 

@@ -33,11 +33,12 @@ def state(
     until: int | None = None,
     *,
     after: Place | None = None,
+    within: tuple[Place, Place] | None = None,
     changes_bytes_max: int = CHANGES_BYTES_MAX,
 ) -> Iterator[Slice]:
     """What a table was at the stamp `until`, by its log; without it, what the manifest has.
 
-    `after` is the place behind which to begin.
+    `after` is the place behind which to begin; what is not `within` two places is not read.
     """
 
     def changes() -> Changes:
@@ -53,12 +54,13 @@ def state(
         log = log_files(archive, table_id)
         size += 4 * sum(archive.size(name) for first, name in log if first <= until)
     parts = max(1, -(-size // changes_bytes_max))
+    first, last = within or (b"", LAST_PLACE)
+    if after is not None:
+        first = max(first, after + b"\x00")
     for part in range(parts):
-        start, stop = _bound(part, parts), _bound(part + 1, parts)
-        if after is not None:
-            if after >= stop:
-                continue
-            start = max(start, after + b"\x00")
+        start, stop = max(_bound(part, parts), first), min(_bound(part + 1, parts), last)
+        if start >= stop:
+            continue
         yield from _part(archive, manifest.chunks, changes, start, stop)
 
 

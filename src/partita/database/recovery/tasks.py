@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from partita.clock import Clock
+from partita.database.recovery import stages
 from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.manifests import (
     Chunk,
@@ -25,6 +26,7 @@ from partita.database.recovery.manifests import (
 )
 from partita.database.recovery.preparing import Preparing
 from partita.database.recovery.records import Backup, Base, Records
+from partita.database.recovery.stages import Stage
 from partita.database.storage.archive import Archive
 from partita.database.storage.engine import Loads, Snapshot
 from partita.database.storage.recovery_log import (
@@ -91,9 +93,12 @@ class Workplace:
 def take_base(work: Workplace, table: Table, base_id: str) -> Task:
     """Archive a table with recovery on, as it is now."""
     yield None
-    manifest = yield from _new_manifest(work, table)
+    stages.reached(Stage.BASE_BEGUN)
+    manifest = yield from _new_manifest(work, table, Stage.BASE_CHUNK_WRITTEN)
+    stages.reached(Stage.BASE_CHUNKS_WRITTEN)
     base = Base(id=base_id, table_id=table.table_id, stamp=manifest.stamp)
     yield from _safe(work, base.manifest, manifest)
+    stages.reached(Stage.BASE_MANIFEST_WRITTEN)
     write_batch = yield None
     work.records.save(write_batch, base)
 
@@ -101,15 +106,18 @@ def take_base(work: Workplace, table: Table, base_id: str) -> Task:
 def take_backup(work: Workplace, backup: Backup) -> Task:
     """Of a table with a base, the commits since; of any other, a base of its own."""
     yield None
+    stages.reached(Stage.BACKUP_BEGUN)
     until = stamp_of(work.snapshot)
     base = work.base_at(backup.table.table_id, until)
     if base is None:
-        manifest = yield from _new_manifest(work, backup.table)
+        manifest = yield from _new_manifest(work, backup.table, Stage.BACKUP_CHUNK_WRITTEN)
     else:
         before = get_manifest(work.archive, base.manifest)
         patches = yield from _patches(work, backup.table.table_id, base.stamp, until)
         manifest = replace(before, stamp=until, patches=[*before.patches, *patches])
+    stages.reached(Stage.BACKUP_CHUNKS_WRITTEN)
     yield from _safe(work, backup.manifest, manifest)
+    stages.reached(Stage.BACKUP_MANIFEST_WRITTEN)
     write_batch = yield None
     work.records.save(write_batch, replace(backup, is_available=True))
 
@@ -134,11 +142,17 @@ def past(
     return get_manifest(work.archive, base.manifest), stamp
 
 
-def _new_manifest(work: Workplace, table: Table) -> Generator[Future[Any] | None, Any, Manifest]:
+def _new_manifest(
+    work: Workplace, table: Table, chunk_written: Stage
+) -> Generator[Future[Any] | None, Any, Manifest]:
     """A fuzzy read of the table, and the commits from its beginning to its end."""
     start = stamp_of(work.snapshot)
     prefix = layout.items_prefix(table.number)
-    chunks = yield from read_chunks(work.snapshot, work.archive, prefix)
+    chunks: list[Chunk] = []
+    for chunk in read_chunks(work.snapshot, work.archive, prefix):
+        chunks.append(chunk)
+        stages.reached(chunk_written)
+        yield None
     end = stamp_of(work.snapshot)
     patches = yield from _patches(work, table.table_id, start, end)
     return Manifest(stamp=end, chunks=chunks, patches=patches)

@@ -132,9 +132,11 @@ def _is_asked_for(backup: Backup, request: Request) -> bool:
     kind = request.get("BackupType", USER)
     if "TableName" in request and backup.table.name != table_name(request["TableName"]):
         return False
-    if backup.created_at < request.get("TimeRangeLowerBound", 0.0):
+    # As it is shown, so that what was read off a list can be asked for.
+    created_at = rounded(backup.created_at)
+    if created_at < request.get("TimeRangeLowerBound", 0.0):
         return False
-    if "TimeRangeUpperBound" in request and backup.created_at >= request["TimeRangeUpperBound"]:
+    if "TimeRangeUpperBound" in request and created_at >= request["TimeRangeUpperBound"]:
         return False
     return kind in (ALL, backup.kind)
 

@@ -7,6 +7,7 @@ from typing import Any
 from partita.database.operations.answers import encode
 from partita.database.operations.context import ReadContext, Request, Service, WriteContext
 from partita.database.operations.control_plane.descriptions import rounded
+from partita.database.operations.data_plane.expression_parameters import Family, read_expressions
 from partita.database.operations.recovery.continuous import restorable
 from partita.database.operations.recovery.resources import (
     check_bucket,
@@ -19,6 +20,7 @@ from partita.database.operations.recovery.resources import (
     workplace,
 )
 from partita.database.recovery.exporting import DYNAMODB_JSON, FULL, INCREMENTAL
+from partita.database.recovery.filtering import Selection
 from partita.database.recovery.records import COMPLETED, FAILED, Export
 from partita.database.storage.recovery_log import MICROSECONDS
 from partita.database.tables.schema import DAY, Table
@@ -33,7 +35,15 @@ from partita.errors import (
 
 EXPORT = "export"
 OUTSIDE = "The export time is outside of the point in time recovery window"
-SHOWN = ("ClientToken", "S3Bucket", "S3BucketOwner", "S3Prefix", "S3SseAlgorithm", "S3SseKmsKeyId")
+SHOWN = (
+    *("ClientToken", "S3Bucket", "S3BucketOwner", "S3Prefix", "S3SseAlgorithm", "S3SseKmsKeyId"),
+    "FilterSpecification",
+)
+FILTER = Family(
+    (),
+    ("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
+    ("FilterExpression", "KeyConditionExpression"),
+)
 
 
 def export_table_to_point_in_time(context: WriteContext, request: Request) -> bytes:
@@ -81,7 +91,7 @@ def _check(service: Service, table: Table, request: Request) -> None:
             f"Point in time recovery is not enabled for table '{table.name}'"
         )
     if "FilterSpecification" in request:
-        raise ValidationException(f"{INVALID}FilterSpecification is not supported")
+        _check_filter(request["FilterSpecification"], table)
     check_bucket(service, request, request["S3Bucket"])
     is_incremental = request.get("ExportType", FULL) == INCREMENTAL
     if is_incremental != ("IncrementalExportSpecification" in request):
@@ -93,6 +103,14 @@ def _check(service: Service, table: Table, request: Request) -> None:
         raise ValidationException(
             f"{INVALID}ExportTime can not be specified for INCREMENTAL_EXPORT"
         )
+
+
+def _check_filter(specification: dict[str, Any], table: Table) -> None:
+    if not any(name in specification for name in FILTER.expressions):
+        names = ", ".join(FILTER.expressions)
+        raise ValidationException(f"{INVALID}FilterSpecification must have one of {names}")
+    read_expressions(specification, FILTER)
+    Selection(specification, table)
 
 
 def _new_export(service: Service, table: Table, request: Request) -> Export:

@@ -37,6 +37,7 @@ from partita.database.tables.schema import (
     Table,
     Throughput,
 )
+from partita.database.tables.throughput import warm_throughput
 from partita.errors import (
     INVALID,
     BackupInUseException,
@@ -238,6 +239,10 @@ def _fresh(index: Index, mode: str, asked: dict[str, Any] | None) -> Index:
         definitions.check_index_throughput(index.name, units, mode)
     maximums = asked.get("OnDemandThroughput")
     definitions.check_on_demand_throughput(maximums, mode, f"index {index.name}")
+    granted = _units(mode, units, index.throughput)
+    warm = asked.get("WarmThroughput")
+    start = warm_throughput(mode, granted, None)
+    definitions.check_warm_throughput(warm, start, f"index {index.name}")
     return Index(
         name=index.name,
         number=index.number,
@@ -247,6 +252,7 @@ def _fresh(index: Index, mode: str, asked: dict[str, Any] | None) -> Index:
         projection_type=index.projection_type,
         non_key_attributes=index.non_key_attributes,
         status=ACTIVE,
-        throughput=_units(mode, units, index.throughput),
+        throughput=granted,
         on_demand_throughput=_maximums(mode, maximums, index.on_demand_throughput),
+        warm_throughput=warm,
     )

@@ -1,0 +1,56 @@
+"""Which items an export has, and what of them: FilterSpecification.
+
+"A filter is evaluated against the latest image of each changed item; for a deleted one, against
+the old image" (guide, "Filtering a table export").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partita.database.expressions.condition import compile_condition
+from partita.database.expressions.key_condition import compile_key_condition
+from partita.database.expressions.projection import compile_projection
+from partita.database.item.values import Item, normalize_item
+from partita.database.storage.recovery_log import Place
+from partita.database.tables import layout
+from partita.database.tables.schema import Table
+from partita.errors import ValidationException
+
+
+class Selection:
+    """Raises ValidationException for what the table's key cannot serve."""
+
+    def __init__(self, specification: dict[str, Any], table: Table) -> None:
+        names = specification.get("ExpressionAttributeNames", {})
+        self._values = normalize_item(specification.get("ExpressionAttributeValues", {}))
+        condition = specification.get("FilterExpression")
+        self._filter = condition and compile_condition(condition, names, "FilterExpression")
+        projection = specification.get("ProjectionExpression")
+        self._projection = projection and compile_projection(projection, names)
+        self.within: tuple[Place, Place] | None = None
+        """Between which places the items lie that a key condition asks for."""
+        key_condition = specification.get("KeyConditionExpression")
+        if key_condition is not None:
+            compiled = compile_key_condition(key_condition, names)
+            keys = compiled.resolve((table.partition,), table.sort_attributes, self._values)
+            start, stop = layout.table_range(table, keys)
+            self.within = layout.place_of(start), layout.place_of(stop)
+            self._refuse_keys_in_filter(table)
+
+    def _refuse_keys_in_filter(self, table: Table) -> None:
+        for name in table.key_names:
+            if self._filter and name in self._filter.attributes:
+                raise ValidationException(
+                    "Filter Expression can only contain non-primary key attributes: "
+                    f"Primary key attribute: {name}"
+                )
+
+    def has(self, place: Place) -> bool:
+        return self.within is None or self.within[0] <= place < self.within[1]
+
+    def selects(self, item: Item) -> bool:
+        return not self._filter or self._filter.holds(item, self._values)
+
+    def shown(self, item: Item) -> Item:
+        return self._projection.project(item) if self._projection else item

@@ -1,0 +1,43 @@
+"""The stages of bases, backups, restores, exports, imports and bulk puts.
+
+Whatever ends the process at one of them, what was asked for is done after the next start, or not
+there: never a half.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+
+logger = logging.getLogger(__name__)
+
+
+class Stage(StrEnum):
+    BASE_BEGUN = "base: begun"
+    BASE_CHUNK_WRITTEN = "base: a chunk is written"
+    BASE_CHUNKS_WRITTEN = "base: all chunks and patches are written"
+    BASE_MANIFEST_WRITTEN = "base: its manifest is written"
+    BACKUP_BEGUN = "backup: begun"
+    BACKUP_CHUNK_WRITTEN = "backup: a chunk is written"
+    BACKUP_CHUNKS_WRITTEN = "backup: all chunks and patches are written"
+    BACKUP_MANIFEST_WRITTEN = "backup: its manifest is written"
+    RESTORE_BEGUN = "restore: begun"
+    RESTORE_ITEMS_PUT = "restore: some items are put"
+    RESTORE_LOADED = "restore: all items are there"
+    EXPORT_STARTED = "export: _started is written"
+    EXPORT_DATA_WRITTEN = "export: a data file is written"
+    EXPORT_FILES_LISTED = "export: manifest-files is written"
+    EXPORT_SUMMARIZED = "export: manifest-summary is written"
+    IMPORT_BEGUN = "import: begun"
+    IMPORT_ITEMS_PUT = "import: some items are put"
+    IMPORT_LOADED = "import: all items are there"
+    IMPORT_INDEXED = "import: all index entries are there"
+    BULK_BEGUN = "bulk: begun"
+    BULK_ITEMS_PUT = "bulk: some items are put"
+    BULK_OBJECT_DONE = "bulk: an object is done"
+    BULK_REPORTED = "bulk: a report is written"
+    BULK_SUMMARIZED = "bulk: manifest-summary is written"
+
+
+def reached(stage: Stage) -> None:
+    logger.debug("%s", stage)

@@ -1,0 +1,103 @@
+"""Large inputs are prepared in a process of their own, exactly as they are in the server's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partita.database.item.keys import KeyAttribute
+from partita.database.recovery.formats import CSV, DYNAMODB_JSON, Piece
+from partita.database.recovery.preparing import Preparing, Ready, Unusable, prepare
+from partita.database.tables.schema import Table
+from partita.errors import StorageError
+
+from .test_bulk import asked, client, create, ended, item, scanned, settings, write
+from .test_export_import import imported
+
+__all__ = ["client", "settings"]
+
+TABLE = Table(
+    name="prepared",
+    number=7,
+    table_id="id",
+    created_at=0.0,
+    attribute_types={"pk": "S"},
+    partition=KeyAttribute("pk", "S"),
+)
+LINES = [
+    {"Item": {"pk": {"S": "é"}, "n": {"N": "1.50"}, "s": {"SS": ["b", "a"]}}},
+    {"Item": {"pk": {"S": "a"}}, "ConditionExpression": "attribute_not_exists(pk)"},
+    {"Item": {"pk": {"N": "1"}}},
+    {"Item": {"pk": {"S": "a"}}, "Unknown": 12345678901234567890123},
+    {
+        "Item": {"pk": {"S": "a"}},
+        "ConditionExpression": "v = :v",
+        "ExpressionAttributeValues": {":v": 5},
+    },
+    {"Item": 5},
+]
+PIECES = [
+    Piece(DYNAMODB_JSON, "\n".join(map(json.dumps, LINES)).encode() + b"\n\xff\n{"),
+    Piece(CSV, b"a;1\nb\n;2\n", ["pk", "v"], ";"),
+    Piece(CSV, b"\xff", ["pk"]),
+]
+
+
+@pytest.fixture(scope="module")
+def preparing() -> Iterator[Preparing]:
+    process = Preparing()
+    assert process.joined(1 << 30) is process
+    yield process
+    process.leave()
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bucket")
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_both_ways_give_the_same(preparing: Preparing, piece: Piece) -> None:
+    assert preparing.prepare(piece, TABLE) == list(prepare(piece, TABLE))
+
+
+def test_what_cannot_be_used_is_told_apart() -> None:
+    kinds = [type(one) for one in prepare(PIECES[0], TABLE)]
+    assert kinds == [Ready, Ready, *[Unusable] * 6]
+    first = next(prepare(PIECES[0], TABLE))
+    assert isinstance(first, Ready)
+    assert first.value.endswith(b'{"pk":{"S":"\xc3\xa9"},"n":{"N":"1.5"},"s":{"SS":["a","b"]}}')
+
+
+def test_small_inputs_need_no_process() -> None:
+    process = Preparing()
+    assert process.joined(1000) is None
+    process.leave()
+
+
+def test_a_process_that_ended_is_said_and_replaced(preparing: Preparing) -> None:
+    preparing.prepare(PIECES[1], TABLE)
+    assert preparing._process is not None
+    preparing._process.kill()
+    preparing._process.wait()
+    with pytest.raises(StorageError, match="has ended"):
+        preparing.prepare(PIECES[1], TABLE)
+    assert len(preparing.prepare(PIECES[1], TABLE)) == 3
+
+
+def test_a_large_input_arrives_whole_with_its_errors_counted(client: Any, bucket: Path) -> None:
+    create(client, "large")
+    records: list[Any] = [{"Item": item(number, v={"S": "x" * 400})} for number in range(3000)]
+    write(bucket, "large/one.json", [*records[:1500], "nothing", *records[1500:]])
+    started = client.start_bulk_put_items(**asked("large", "large/"))
+    done = ended(client, started["BulkOperationDescription"]["BulkOperationArn"])
+    assert (done["ProcessedItemCount"], done["FailedItemCount"]) == (3001, 1)
+    expected = {one["Item"]["pk"]["S"]: one["Item"] for one in records}
+    assert scanned(client, "large") == expected == scanned(client, "large", IndexName="by_g")
+    told = imported(client, "large-import", "large/", InputFormat="DYNAMODB_JSON")
+    assert (told["ImportedItemCount"], told["ErrorCount"]) == (3000, 1)
+    assert scanned(client, "large-import") == expected
